@@ -1,0 +1,2 @@
+// Package outbox writes events in the caller's own transaction.
+package outbox
