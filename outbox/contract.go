@@ -1,0 +1,238 @@
+package outbox
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+)
+
+// DefaultNamespace is the namespace of events whose contract names none.
+const DefaultNamespace = "default"
+
+// A Contract says what an event type is. [Define] ties it to the Go type of its payload.
+type Contract struct {
+	// Type is the event type, for instance "order_created". Letters, digits, '.', '_' and '-'.
+	Type string
+	// Version is the version of the payload, written into every envelope. Adding a field keeps it; a
+	// breaking change is a new type. Defaults to 1.
+	Version int
+	// Aggregate is the type of the thing that the event is about, for instance "vendor_order".
+	Aggregate string
+	// Topic is where the relay publishes the event.
+	Topic string
+	// Namespace groups the events of one module, so that several share one table. Defaults to "default".
+	Namespace string
+	// MaxBytes is the limit of the stored payload. Defaults to [MaxPayloadBytes], at most [MaxContractBytes].
+	MaxBytes int
+	// RequireTenant refuses events without a tenant id. Defaults to false.
+	RequireTenant bool
+	// FirstWins takes an event with a used dedupe key for already enqueued even when its content
+	// differs. Defaults to false: other content under a used key is refused.
+	FirstWins bool
+	// Validate checks the payload's data, after the Go type did. It must not keep the bytes. Errors must
+	// not quote the data. Defaults to none.
+	Validate func(data json.RawMessage) error
+}
+
+// withDefaults fills in what the contract leaves out.
+func (c Contract) withDefaults() Contract {
+	if c.Version == 0 {
+		c.Version = 1
+	}
+	if c.Namespace == "" {
+		c.Namespace = DefaultNamespace
+	}
+	if c.MaxBytes == 0 {
+		c.MaxBytes = MaxPayloadBytes
+	}
+	return c
+}
+
+// problems lists what is wrong with the contract itself.
+func (c Contract) problems() []string {
+	var problems []string
+	for _, name := range []struct{ field, value string }{
+		{"Type", c.Type}, {"Aggregate", c.Aggregate}, {"Namespace", c.Namespace},
+	} {
+		if problem := checkName(name.value); problem != "" {
+			problems = append(problems, name.field+": "+problem)
+		}
+	}
+	if c.Topic == "" {
+		problems = append(problems, "Topic: missing")
+	}
+	if c.Version < 1 {
+		problems = append(problems, "Version: not a positive number")
+	}
+	if c.MaxBytes < 0 || c.MaxBytes > MaxContractBytes {
+		problems = append(problems, fmt.Sprintf("MaxBytes: %d, must be between 1 and %d", c.MaxBytes, MaxContractBytes))
+	}
+	return problems
+}
+
+// A ContractFor is a contract whose payload is a P. Make one with [Define].
+type ContractFor[P any] struct {
+	contract Contract
+}
+
+// AnyContract is a [ContractFor] of any payload.
+type AnyContract interface {
+	// Contract returns the contract with its defaults filled in.
+	Contract() Contract
+	// check decodes and validates the data of one event.
+	check(data json.RawMessage) error
+}
+
+// Define ties a contract to the Go type of its payload. The payload must encode to a JSON object;
+// where P has a method Validate() error it is called before an event is emitted and before it is
+// published. Use json.RawMessage as P for payloads that are JSON already. What is wrong with a
+// contract is reported by [NewRegistry] and by [Emit].
+func Define[P any](contract Contract) *ContractFor[P] {
+	return &ContractFor[P]{contract: contract.withDefaults()}
+}
+
+// Contract returns the contract with its defaults filled in.
+func (c *ContractFor[P]) Contract() Contract { return c.contract }
+
+// New makes an event of the aggregate with this id. The payload is encoded at once; what is wrong with
+// it is reported by [Emit].
+func (c *ContractFor[P]) New(aggregateID string, payload P) Event {
+	event := Event{AggregateID: aggregateID, contract: c.contract}
+	event.data, event.problem = encode(payload)
+	if event.problem == "" {
+		event.problem = checkData(event.data)
+	}
+	if event.problem == "" {
+		if err := c.validate(payload, event.data); err != nil {
+			event.problem = "the contract's validation failed: " + err.Error()
+		}
+	}
+	return event
+}
+
+// Decode reads a stored payload or message body of this contract.
+func (c *ContractFor[P]) Decode(payload []byte) (P, Envelope, error) {
+	var data P
+	envelope, err := DecodeEnvelope(payload)
+	if err != nil {
+		return data, Envelope{}, err
+	}
+	if err := json.Unmarshal(envelope.Data, &data); err != nil {
+		return data, Envelope{}, fmt.Errorf("outbox: %s: data: %s", c.contract.Type, decodeProblem(err))
+	}
+	return data, envelope, nil
+}
+
+func (c *ContractFor[P]) check(data json.RawMessage) error {
+	if problem := checkData(data); problem != "" {
+		return errors.New(problem)
+	}
+	var payload P
+	if err := json.Unmarshal(data, &payload); err != nil {
+		return errors.New(decodeProblem(err))
+	}
+	return c.validate(payload, data)
+}
+
+func (c *ContractFor[P]) validate(payload P, data json.RawMessage) error {
+	if own, ok := any(payload).(interface{ Validate() error }); ok {
+		if err := own.Validate(); err != nil {
+			return err
+		}
+	} else if own, ok := any(&payload).(interface{ Validate() error }); ok {
+		if err := own.Validate(); err != nil {
+			return err
+		}
+	}
+	if c.contract.Validate != nil {
+		return c.contract.Validate(data)
+	}
+	return nil
+}
+
+// encode turns a payload into JSON without escaping for HTML: the bytes are the event, not a page.
+func encode(payload any) (data json.RawMessage, problem string) {
+	if raw, ok := payload.(json.RawMessage); ok {
+		return bytes.Clone(raw), ""
+	}
+	var buffer bytes.Buffer
+	encoder := json.NewEncoder(&buffer)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(payload); err != nil {
+		return nil, "cannot be encoded: " + encodeProblem(err)
+	}
+	data = bytes.TrimSuffix(buffer.Bytes(), []byte("\n"))
+	if holdsReplacement(data) {
+		return nil, "a string is not valid UTF-8"
+	}
+	return data, ""
+}
+
+// holdsReplacement finds the escape \ufffd. encoding/json puts it in the place of invalid UTF-8 in a
+// Go string, while a U+FFFD that was meant stays the character itself: so it marks a changed value. A
+// backslash before it makes it plain text.
+func holdsReplacement(data []byte) bool {
+	for {
+		at := bytes.Index(data, []byte(`\ufffd`))
+		if at < 0 {
+			return false
+		}
+		before := at - len(bytes.TrimRight(data[:at], `\`))
+		if before%2 == 0 {
+			return true
+		}
+		data = data[at+1:]
+	}
+}
+
+// encodeProblem keeps the kind of an encoding error and drops values, which it may quote.
+func encodeProblem(err error) string {
+	var value *json.UnsupportedValueError
+	if errors.As(err, &value) {
+		return "a value that JSON does not have (NaN, infinity or a cycle)"
+	}
+	var kind *json.UnsupportedTypeError
+	if errors.As(err, &kind) {
+		return "a field of type " + kind.Type.String() + ", which JSON does not have"
+	}
+	return "its MarshalJSON failed"
+}
+
+// decodeProblem says where a payload does not fit its Go type, without the value.
+func decodeProblem(err error) string {
+	var mismatch *json.UnmarshalTypeError
+	if errors.As(err, &mismatch) {
+		return fmt.Sprintf("field %q must be a %s", mismatch.Field, mismatch.Type)
+	}
+	return "does not fit the contract's payload type"
+}
+
+func checkData(data json.RawMessage) string {
+	if problem := checkDocument(data); problem != "" {
+		return problem
+	}
+	// Only an object can gain a field later without breaking its readers.
+	if trimmed := bytes.TrimLeft(data, " \t\r\n"); trimmed[0] != '{' {
+		return "must be a JSON object"
+	}
+	return ""
+}
+
+// checkName holds namespaces, event types and aggregate types to one rule.
+func checkName(name string) string {
+	if name == "" {
+		return "missing"
+	}
+	if len(name) > MaxNameBytes {
+		return fmt.Sprintf("%d bytes, the limit is %d", len(name), MaxNameBytes)
+	}
+	for i := range len(name) {
+		c := name[i]
+		letter := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9'
+		if !letter && (i == 0 || c != '.' && c != '_' && c != '-') {
+			return "must be letters, digits, '.', '_' and '-', and begin with a letter or digit"
+		}
+	}
+	return ""
+}

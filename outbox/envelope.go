@@ -1,0 +1,84 @@
+package outbox
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+)
+
+// An Envelope is the stored payload of every event, and the body of its message. The JSON names are
+// part of the contract with consumers and never change.
+type Envelope struct {
+	Version    int             `json:"version"`
+	EventID    ID              `json:"eventId"`
+	OccurredAt time.Time       `json:"occurredAt"`
+	Actor      *Actor          `json:"actor,omitempty"`
+	Data       json.RawMessage `json:"data"`
+}
+
+// An Actor is who caused an event.
+type Actor struct {
+	Type string `json:"type"`
+	ID   string `json:"id"`
+	Name string `json:"name,omitempty"`
+}
+
+// DecodeEnvelope reads a stored payload. The names must match to the letter, and all but actor must be
+// there: encoding/json alone would take EVENTID for eventId and a missing version for zero.
+func DecodeEnvelope(payload []byte) (Envelope, error) {
+	var fields map[string]json.RawMessage
+	if err := json.Unmarshal(payload, &fields); err != nil || fields == nil {
+		return Envelope{}, errors.New("outbox: the payload is not a JSON object")
+	}
+	var envelope Envelope
+	for _, field := range []struct {
+		name     string
+		into     any
+		optional bool
+	}{
+		{name: "version", into: &envelope.Version},
+		{name: "eventId", into: &envelope.EventID},
+		{name: "occurredAt", into: &envelope.OccurredAt},
+		{name: "actor", into: &envelope.Actor, optional: true},
+		{name: "data", into: &envelope.Data},
+	} {
+		value, given := fields[field.name]
+		delete(fields, field.name)
+		if !given && field.optional {
+			continue
+		}
+		if !given || bytes.Equal(value, []byte("null")) {
+			return Envelope{}, fmt.Errorf("outbox: envelope: %s is missing or null", field.name)
+		}
+		if err := json.Unmarshal(value, field.into); err != nil {
+			return Envelope{}, fmt.Errorf("outbox: envelope: %s has the wrong form", field.name)
+		}
+	}
+	if len(fields) > 0 {
+		return Envelope{}, errors.New("outbox: the envelope has a field besides version, eventId, occurredAt, actor and data")
+	}
+	if envelope.Version < 1 {
+		return Envelope{}, errors.New("outbox: envelope: version is not a positive number")
+	}
+	return envelope, nil
+}
+
+// appendTo writes the envelope as it is stored. Data goes in untouched; json.Marshal would compact it.
+func (e *Envelope) appendTo(to []byte) []byte {
+	to = append(to, `{"version":`...)
+	to = strconv.AppendInt(to, int64(e.Version), 10)
+	to = append(to, `,"eventId":"`...)
+	to = append(to, e.EventID.String()...)
+	to = append(to, `","occurredAt":"`...)
+	to = e.OccurredAt.UTC().AppendFormat(to, "2006-01-02T15:04:05.000000Z")
+	to = append(to, '"')
+	if e.Actor != nil {
+		actor, _ := json.Marshal(e.Actor) // three strings
+		to = append(append(to, `,"actor":`...), actor...)
+	}
+	to = append(append(to, `,"data":`...), e.Data...)
+	return append(to, '}')
+}

@@ -1,0 +1,85 @@
+package outbox
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"sync"
+)
+
+// InTx begins a pgx transaction on a pool or connection, runs fn in it, and commits. It rolls back
+// when fn returns an error or panics, and also when an [Emit] inside it was refused and fn did not
+// say so: a business change must not commit without its event. fn must emit with the context it is
+// given. Whoever wants to go on after a refusal handles the transaction themselves.
+func InTx[T PgxTx[R], R Row](ctx context.Context, db interface {
+	Begin(ctx context.Context) (T, error)
+}, fn func(ctx context.Context, tx T) error,
+) error {
+	tx, err := db.Begin(ctx)
+	if err != nil {
+		return fmt.Errorf("outbox: begin: %w", err)
+	}
+	return run(ctx, fn, tx,
+		func() error { return tx.Commit(ctx) },
+		// The rollback must reach the server also when ctx is what ended the transaction.
+		func() error { return tx.Rollback(context.WithoutCancel(ctx)) },
+	)
+}
+
+// InTxSQL is [InTx] for database/sql: a *sql.DB, *sql.Conn or *sqlx.DB.
+func InTxSQL(ctx context.Context, db interface {
+	BeginTx(ctx context.Context, opts *sql.TxOptions) (*sql.Tx, error)
+}, fn func(ctx context.Context, tx *sql.Tx) error,
+) error {
+	tx, err := db.BeginTx(ctx, nil)
+	if err != nil {
+		return fmt.Errorf("outbox: begin: %w", err)
+	}
+	return run(ctx, fn, tx, tx.Commit, tx.Rollback)
+}
+
+func run[T any](ctx context.Context, fn func(context.Context, T) error, tx T, commit, rollback func() error) (err error) {
+	committed := false
+	defer func() {
+		if !committed {
+			_ = rollback() // the first error, or the panic, is the one to report
+		}
+	}()
+	var refusals refusals
+	if err := fn(context.WithValue(ctx, refusalsKey{}, &refusals), tx); err != nil {
+		return err
+	}
+	if err := refusals.err(); err != nil {
+		return fmt.Errorf("outbox: rolled back, because an emit was refused and its error dropped: %w", err)
+	}
+	if err := commit(); err != nil {
+		return fmt.Errorf("outbox: commit: %w", err)
+	}
+	committed = true
+	return nil
+}
+
+// refusals collects what was refused inside one InTx.
+type refusals struct {
+	mu     sync.Mutex
+	errors []error
+}
+
+type refusalsKey struct{}
+
+func (r *refusals) err() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return errors.Join(r.errors...)
+}
+
+// refuse notes a refusal for the InTx around it, if there is one, and hands it on.
+func refuse(ctx context.Context, err error) error {
+	if r, ok := ctx.Value(refusalsKey{}).(*refusals); ok {
+		r.mu.Lock()
+		r.errors = append(r.errors, err)
+		r.mu.Unlock()
+	}
+	return err
+}

@@ -1,0 +1,181 @@
+-- Emit for every language that can run SQL, and the dedupe keys behind it.
+
+-- +goose Up
+
+-- A narrow table of its own: it outlives the events it points at, and the events can be partitioned.
+-- tenant_id is '' where the event has none, so that two such events conflict.
+CREATE TABLE outbox_dedupe (
+    event_id     uuid        NOT NULL,
+    created_at   timestamptz NOT NULL DEFAULT now(),
+    namespace    text        NOT NULL,
+    event_type   text        NOT NULL,
+    tenant_id    text        NOT NULL,
+    dedupe_key   text        NOT NULL,
+    content_hash bytea       NOT NULL,
+    CONSTRAINT outbox_dedupe_pkey PRIMARY KEY (namespace, event_type, tenant_id, dedupe_key)
+);
+-- Rows arrive in the order of time, so a block-range index finds the old ones for next to nothing.
+CREATE INDEX outbox_dedupe_created_at ON outbox_dedupe USING brin (created_at);
+
+-- PostgreSQL 18 has uuidv7(); this serves the versions before it as well.
+CREATE FUNCTION outbox_uuid7() RETURNS uuid
+    LANGUAGE sql VOLATILE PARALLEL SAFE
+    RETURN encode(set_bit(set_bit(
+        overlay(uuid_send(gen_random_uuid()) PLACING substring(int8send((extract(epoch FROM clock_timestamp()) * 1000)::bigint) FROM 3) FROM 1 FOR 6),
+        52, 1), 53, 1), 'hex')::uuid;
+
+-- Inserts events of which at least one has a dedupe key, in one statement. Answers one item an event,
+-- in the order given: '+' inserted, '=' already enqueued, '!' the key holds other content; then the id
+-- of the event that the key stands for.
+--
+-- DO UPDATE and not DO NOTHING: the loser of a race must be told the winner's id, and DO NOTHING
+-- returns no row to it. The keys go in sorted, so that two calls with the same keys cannot deadlock.
+-- +goose StatementBegin
+CREATE FUNCTION outbox_emit_deduped(
+    ids uuid[], namespaces text[], event_types text[], aggregate_types text[], aggregate_ids text[],
+    tenant_ids text[], dedupe_keys text[], content_hashes bytea[], first_wins boolean[], payloads text[], headers text[]
+) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+    outcome text;
+BEGIN
+    WITH given AS MATERIALIZED (
+        SELECT g.*, coalesce(g.tenant, '') AS key_tenant
+          FROM unnest(ids, namespaces, event_types, aggregate_types, aggregate_ids, tenant_ids, dedupe_keys, content_hashes, first_wins, payloads, headers)
+               WITH ORDINALITY AS g(id, namespace, event_type, aggregate_type, aggregate_id, tenant, dedupe_key, content_hash, first, payload, header, ord)
+    ), keyed AS (
+        INSERT INTO outbox_dedupe AS d (namespace, event_type, tenant_id, dedupe_key, event_id, content_hash)
+        SELECT g.namespace, g.event_type, g.key_tenant, g.dedupe_key, g.id, g.content_hash
+          FROM given g WHERE g.dedupe_key IS NOT NULL
+         ORDER BY g.namespace, g.event_type, g.key_tenant, g.dedupe_key
+            ON CONFLICT ON CONSTRAINT outbox_dedupe_pkey DO UPDATE SET event_id = d.event_id
+        RETURNING d.namespace, d.event_type, d.tenant_id, d.dedupe_key, d.event_id, d.content_hash
+    ), judged AS MATERIALIZED (
+        SELECT g.*, coalesce(k.event_id, g.id) AS stands_for,
+               CASE WHEN g.dedupe_key IS NULL OR k.event_id = g.id THEN '+'
+                    WHEN g.first OR k.content_hash = g.content_hash THEN '='
+                    ELSE '!' END AS verdict
+          FROM given g LEFT JOIN keyed k ON (k.namespace, k.event_type, k.tenant_id, k.dedupe_key) = (g.namespace, g.event_type, g.key_tenant, g.dedupe_key)
+    ), inserted AS (
+        INSERT INTO outbox_events (id, namespace, event_type, aggregate_type, aggregate_id, tenant_id, dedupe_key, payload_json, headers)
+        SELECT j.id, j.namespace, j.event_type, j.aggregate_type, j.aggregate_id, j.tenant, j.dedupe_key, j.payload::json, j.header::json
+          FROM judged j WHERE j.verdict = '+' ORDER BY j.ord
+    )
+    SELECT string_agg(j.verdict || j.stands_for, ',' ORDER BY j.ord) INTO outcome FROM judged j;
+    RETURN outcome;
+END
+$$;
+-- +goose StatementEnd
+
+-- The same for several events: when one key holds other content, none of them is inserted. The keys of
+-- the others must go as well, or they would stand for events that do not exist and the retry would be
+-- told "already enqueued"; a subtransaction takes them back and leaves the caller's transaction usable.
+-- +goose StatementBegin
+CREATE FUNCTION outbox_emit_all_or_none(
+    ids uuid[], namespaces text[], event_types text[], aggregate_types text[], aggregate_ids text[],
+    tenant_ids text[], dedupe_keys text[], content_hashes bytea[], first_wins boolean[], payloads text[], headers text[]
+) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+    outcome text;
+BEGIN
+    outcome := outbox_emit_deduped(ids, namespaces, event_types, aggregate_types, aggregate_ids,
+                                   tenant_ids, dedupe_keys, content_hashes, first_wins, payloads, headers);
+    IF strpos(outcome, '!') > 0 THEN
+        RAISE EXCEPTION 'dedupe mismatch' USING ERRCODE = 'PH001', DETAIL = outcome;
+    END IF;
+    RETURN outcome;
+EXCEPTION WHEN SQLSTATE 'PH001' THEN
+    GET STACKED DIAGNOSTICS outcome = PG_EXCEPTION_DETAIL;
+    RETURN outcome;
+END
+$$;
+-- +goose StatementEnd
+
+-- Refuses the documents that parse but hurt whoever reads them: too deep, too many keys, numbers that
+-- no reader can hold. The limits are those of the Go package.
+-- +goose StatementBegin
+CREATE FUNCTION outbox_check_data(data json) RETURNS void LANGUAGE plpgsql IMMUTABLE AS $$
+DECLARE
+    -- Without its strings, a document's brackets, colons and numbers can be counted.
+    bare     text := regexp_replace(data::text, '"(?:[^"\\]|\\.)*"', '', 'g');
+    brackets text;
+BEGIN
+    IF data IS NULL OR json_typeof(data) <> 'object' THEN
+        RAISE EXCEPTION 'data: a JSON object is required, got %', coalesce(json_typeof(data), 'SQL NULL') USING ERRCODE = 'check_violation';
+    END IF;
+    IF length(bare) - length(replace(bare, ':', '')) > 10000 THEN
+        RAISE EXCEPTION 'data: more than 10000 keys' USING ERRCODE = 'check_violation';
+    END IF;
+    IF bare ~ '[0-9.]{42}' OR bare ~ '[eE][+-]?0*(?:[4-9][0-9][0-9]|3[1-9][0-9]|309|[0-9]{4,})' THEN
+        RAISE EXCEPTION 'data: a number has more than 40 digits or an exponent beyond 308' USING ERRCODE = 'check_violation';
+    END IF;
+    brackets := regexp_replace(bare, '[^][{}]', '', 'g');
+    FOR level IN 1..64 LOOP -- each round takes the innermost pairs away
+        EXIT WHEN brackets = '';
+        brackets := replace(replace(brackets, '{}', ''), '[]', '');
+    END LOOP;
+    IF brackets <> '' THEN
+        RAISE EXCEPTION 'data: nested deeper than 64 levels' USING ERRCODE = 'check_violation';
+    END IF;
+END
+$$;
+-- +goose StatementEnd
+
+-- Writes one event in the caller's transaction and answers its id, and whether it is new (false: the
+-- dedupe key was used before with the same content, and id is the first event's). Other content under a
+-- used key raises PH001; take a savepoint before the call to go on after that.
+-- +goose StatementBegin
+CREATE FUNCTION outbox_emit(
+    event_type text, aggregate_type text, aggregate_id text, data json,
+    version integer DEFAULT 1, namespace text DEFAULT 'default', tenant_id text DEFAULT NULL, dedupe_key text DEFAULT NULL,
+    actor json DEFAULT NULL, headers json DEFAULT NULL, occurred_at timestamptz DEFAULT NULL, event_id uuid DEFAULT NULL,
+    OUT id uuid, OUT created boolean
+) LANGUAGE plpgsql AS $$
+DECLARE
+    envelope text;
+    outcome  text;
+BEGIN
+    id := coalesce(event_id, outbox_uuid7());
+    PERFORM outbox_check_data(data);
+    IF version < 1 OR version IS NULL THEN
+        RAISE EXCEPTION 'version: % is not a positive number', coalesce(version::text, 'NULL') USING ERRCODE = 'check_violation';
+    END IF;
+    IF actor IS NOT NULL AND (json_typeof(actor) <> 'object' OR coalesce(actor ->> 'type', '') = '' OR coalesce(actor ->> 'id', '') = '') THEN
+        RAISE EXCEPTION 'actor: an object with type and id is required' USING ERRCODE = 'check_violation';
+    END IF;
+    envelope := '{"version":' || version || ',"eventId":"' || id || '","occurredAt":"'
+        || to_char(coalesce(occurred_at, clock_timestamp()) AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') || '"'
+        || coalesce(',"actor":' || actor::text, '') || ',"data":' || data::text || '}';
+    IF octet_length(envelope) > 1048576 THEN
+        RAISE EXCEPTION 'data: the stored payload would be % bytes, the limit is 1048576', octet_length(envelope) USING ERRCODE = 'check_violation';
+    END IF;
+    IF dedupe_key IS NULL THEN
+        INSERT INTO outbox_events (id, namespace, event_type, aggregate_type, aggregate_id, tenant_id, payload_json, headers)
+        VALUES (outbox_emit.id, outbox_emit.namespace, outbox_emit.event_type, outbox_emit.aggregate_type, outbox_emit.aggregate_id,
+                outbox_emit.tenant_id, envelope::json, outbox_emit.headers);
+        created := true;
+        RETURN;
+    END IF;
+    outcome := outbox_emit_deduped(
+        ARRAY[id], ARRAY[namespace], ARRAY[event_type], ARRAY[aggregate_type], ARRAY[aggregate_id], ARRAY[tenant_id], ARRAY[dedupe_key],
+        ARRAY[sha256(convert_to(aggregate_type || E'\n' || aggregate_id || E'\n' || data::text, 'UTF8'))],
+        ARRAY[false], ARRAY[envelope], ARRAY[headers::text]);
+    IF starts_with(outcome, '!') THEN
+        RAISE EXCEPTION 'dedupe_key: the key was used before with other content, by event %', substr(outcome, 2)
+            USING ERRCODE = 'PH001', HINT = 'The same key must always carry the same data, aggregate type and aggregate id.';
+    END IF;
+    id := substr(outcome, 2)::uuid;
+    created := starts_with(outcome, '+');
+END
+$$;
+-- +goose StatementEnd
+
+UPDATE outbox_meta SET schema_version = 2;
+
+-- +goose Down
+DROP FUNCTION outbox_emit(text, text, text, json, integer, text, text, text, json, json, timestamptz, uuid);
+DROP FUNCTION outbox_check_data(json);
+DROP FUNCTION outbox_emit_all_or_none(uuid[], text[], text[], text[], text[], text[], text[], bytea[], boolean[], text[], text[]);
+DROP FUNCTION outbox_emit_deduped(uuid[], text[], text[], text[], text[], text[], text[], bytea[], boolean[], text[], text[]);
+DROP FUNCTION outbox_uuid7();
+DROP TABLE outbox_dedupe;
+UPDATE outbox_meta SET schema_version = 1;

@@ -1,0 +1,42 @@
+-- Who relays what: lanes are leased whole, by the relays listed here.
+
+-- +goose Up
+
+CREATE TABLE outbox_relays (
+    id           uuid        PRIMARY KEY,
+    name         text        NOT NULL CHECK (length(name) BETWEEN 1 AND 256),
+    version      text        NOT NULL DEFAULT '' CHECK (length(version) <= 128),
+    started_at   timestamptz NOT NULL DEFAULT clock_timestamp(),
+    alive_until  timestamptz NOT NULL,
+    -- The event types this relay can publish, so that a lane with a parked type can move to one that knows it.
+    known_types  text[]      NOT NULL DEFAULT '{}'
+) WITH (fillfactor = 50);
+
+-- One row a lane. The rows change every few seconds and never per batch; the free half of each page
+-- keeps those changes on it. A token is made for every acquisition and is what a settle must show.
+CREATE TABLE outbox_lanes (
+    layout       smallint    NOT NULL,
+    lane         smallint    NOT NULL,
+    owner        uuid,
+    token        uuid,
+    lease_until  timestamptz,
+    acquired_at  timestamptz,
+    -- Every event at or below it is settled or held; a new owner starts reading here.
+    floor        bigint      NOT NULL DEFAULT 0,
+    -- Types parked in this lane, written by its owner.
+    needs        text[]      NOT NULL DEFAULT '{}',
+    -- Crashes of owners while the floor stood still, and the event noted before it was sent alone.
+    crash_count  integer     NOT NULL DEFAULT 0,
+    noted_event  uuid,
+    noted_count  integer     NOT NULL DEFAULT 0,
+    PRIMARY KEY (layout, lane),
+    CONSTRAINT outbox_lanes_lease CHECK ((owner IS NULL) = (token IS NULL) AND (owner IS NULL) = (lease_until IS NULL))
+) WITH (fillfactor = 50);
+INSERT INTO outbox_lanes (layout, lane) SELECT 1, generate_series(0, 63);
+
+UPDATE outbox_meta SET schema_version = 3;
+
+-- +goose Down
+DROP TABLE outbox_lanes;
+DROP TABLE outbox_relays;
+UPDATE outbox_meta SET schema_version = 2;

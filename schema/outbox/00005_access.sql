@@ -1,0 +1,98 @@
+-- What people may see, and who may do what.
+
+-- +goose Up
+
+-- For people with psql. Nothing is written when an event is picked up, so "processing" is the most
+-- that can be known: the event is due and a live relay holds its lane.
+CREATE VIEW outbox_status WITH (security_invoker = true) AS
+SELECT e.seq, e.id, e.namespace, e.event_type, e.aggregate_type, e.aggregate_id, e.tenant_id,
+       CASE e.state
+           WHEN 0 THEN CASE WHEN l.lease_until > clock_timestamp() THEN 'processing' ELSE 'pending' END
+           WHEN 1 THEN 'retrying' WHEN 2 THEN 'parked' WHEN 3 THEN 'blocked'
+           WHEN 4 THEN 'dead' WHEN 5 THEN 'dead' WHEN 6 THEN 'published' ELSE 'discarded'
+       END AS status,
+       e.state = 4 AS blocks_aggregate,
+       e.created_at, e.published_at, coalesce(e.next_attempt_at, e.created_at) AS due_at, e.attempt_count, e.last_error,
+       l.lane, r.name AS lane_owner, l.lease_until
+  FROM outbox_events e
+  LEFT JOIN outbox_lanes l ON l.layout = (SELECT m.lane_layout FROM outbox_meta m)
+                          AND l.lane = outbox_lane(e.namespace, e.aggregate_type, e.aggregate_id)
+  LEFT JOIN outbox_relays r ON r.id = l.owner;
+
+-- Gives a database role the least that one part of the system needs. Roles belong to the cluster and
+-- many hosts do not let an application create them, so none is created here: name your own.
+--   SELECT outbox_grant('producer', 'app');
+-- +goose StatementBegin
+CREATE FUNCTION outbox_grant(part text, role name) RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+    home   CONSTANT regnamespace := (SELECT relnamespace FROM pg_class WHERE oid = 'outbox_events'::regclass);
+    grants text[];
+    item   text;
+BEGIN
+    CASE part
+    WHEN 'producer' THEN grants := ARRAY[
+        'INSERT (id, namespace, event_type, aggregate_type, aggregate_id, tenant_id, dedupe_key, payload_json, headers) ON outbox_events',
+        'INSERT (namespace, event_type, tenant_id, dedupe_key, event_id, content_hash) ON outbox_dedupe',
+        'SELECT (namespace, event_type, tenant_id, dedupe_key, event_id, content_hash) ON outbox_dedupe',
+        'UPDATE (event_id) ON outbox_dedupe'];
+    WHEN 'relay' THEN grants := ARRAY[
+        'SELECT ON outbox_events, outbox_lanes, outbox_relays, outbox_requests, outbox_actions, outbox_meta',
+        'SELECT ON SEQUENCE outbox_events_seq_seq',
+        'UPDATE (state, published_at, attempt_count, last_error, next_attempt_at) ON outbox_events',
+        'UPDATE (owner, token, lease_until, acquired_at, floor, needs, crash_count, noted_event, noted_count) ON outbox_lanes',
+        'INSERT, UPDATE, DELETE ON outbox_relays',
+        'INSERT ON outbox_dlq',
+        'SELECT (id, event_id) ON outbox_dlq',
+        'UPDATE (delivered_at, attempts, last_error) ON outbox_requests'];
+    WHEN 'janitor' THEN grants := ARRAY[
+        'SELECT (seq, id, state, published_at, created_at) ON outbox_events',
+        'SELECT (id, event_id, failed_at) ON outbox_dlq',
+        'SELECT ON outbox_actions, outbox_requests, outbox_relays, outbox_meta',
+        'SELECT (event_id, created_at) ON outbox_dedupe',
+        'DELETE ON outbox_events, outbox_dlq, outbox_dedupe, outbox_relays'];
+    WHEN 'viewer' THEN grants := ARRAY[
+        'SELECT ON outbox_status, outbox_lanes, outbox_relays, outbox_actions, outbox_requests, outbox_meta',
+        'SELECT (seq, id, created_at, published_at, next_attempt_at, attempt_count, state, namespace, event_type, aggregate_type, aggregate_id, tenant_id, last_error) ON outbox_events',
+        'SELECT (id, event_seq, event_id, created_at, failed_at, attempts, blocking, namespace, tenant_id, event_type, aggregate_type, aggregate_id, topic, error_reason, error_detail) ON outbox_dlq'];
+    WHEN 'operator' THEN
+        PERFORM outbox_grant('viewer', role);
+        grants := ARRAY[
+        'UPDATE (state, next_attempt_at) ON outbox_events',
+        'INSERT (action_id, verb, event_id, dlq_id, actor, reason) ON outbox_actions',
+        'INSERT (action_id, event_id, event_seq, layout, lane) ON outbox_requests',
+        'UPDATE (canceled_at) ON outbox_requests'];
+    ELSE
+        RAISE EXCEPTION 'part: % is not one of producer, relay, janitor, viewer, operator', part USING ERRCODE = 'invalid_parameter_value';
+    END CASE;
+    EXECUTE format('GRANT USAGE ON SCHEMA %s TO %I', home, role);
+    FOREACH item IN ARRAY grants LOOP
+        EXECUTE format('GRANT %s TO %I', item, role);
+    END LOOP;
+END
+$$;
+-- +goose StatementEnd
+REVOKE EXECUTE ON FUNCTION outbox_grant(text, name) FROM PUBLIC;
+
+-- A plpgsql body finds its tables by search_path when it runs: pin it to the schema we were installed
+-- into, so that no caller's path can put other tables in their place.
+-- +goose StatementBegin
+DO $$
+DECLARE
+    function regprocedure;
+BEGIN
+    FOR function IN
+        SELECT p.oid FROM pg_proc p JOIN pg_language l ON l.oid = p.prolang
+         WHERE p.pronamespace = current_schema()::regnamespace AND p.proname LIKE 'outbox\_%' AND l.lanname = 'plpgsql'
+    LOOP
+        EXECUTE format('ALTER FUNCTION %s SET search_path = pg_catalog, %I, pg_temp', function, current_schema());
+    END LOOP;
+END
+$$;
+-- +goose StatementEnd
+
+UPDATE outbox_meta SET schema_version = 5;
+
+-- +goose Down
+DROP FUNCTION outbox_grant(text, name);
+DROP VIEW outbox_status;
+UPDATE outbox_meta SET schema_version = 4;
