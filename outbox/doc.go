@@ -10,8 +10,8 @@
 //	_, err := outbox.Emit(ctx, tx, OrderCreated.New(order.ID, OrderCreatedV1{Total: order.Total}))
 //
 // The event exists if and only if tx commits. [Emit] takes a pgx transaction, [EmitSQL] one of
-// database/sql (also in the hands of sqlx, bun or ent), [EmitGORM] the pool of a GORM transaction; a
-// pool or a plain connection does not compile. Programs in other languages call the SQL function
+// database/sql (also in the hands of sqlx or bun), [EmitGORM] the pool of a GORM transaction; a pool or
+// a plain connection does not compile. Programs in other languages call the SQL function
 // outbox_emit.
 //
 // # What is promised

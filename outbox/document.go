@@ -102,23 +102,18 @@ func (w *walk) hex(from int) uint64 {
 func (w *walk) number() {
 	digits := 0
 	for ; w.at < len(w.document); w.at++ {
-		switch c := w.document[w.at]; {
-		case c >= '0' && c <= '9':
+		c := w.document[w.at]
+		if c >= '0' && c <= '9' {
 			digits++
-		case c == 'e' || c == 'E':
-			w.exponent()
-			w.limitDigits(digits)
-			return
-		case c != '-' && c != '.':
-			w.limitDigits(digits)
-			return
+		} else if c != '-' && c != '.' {
+			break
 		}
 	}
-}
-
-func (w *walk) limitDigits(digits int) {
 	if digits > maxNumberDigits {
 		w.problem = fmt.Sprintf("a number of %d digits, the limit is %d", digits, maxNumberDigits)
+	}
+	if w.at < len(w.document) && (w.document[w.at] == 'e' || w.document[w.at] == 'E') {
+		w.exponent()
 	}
 }
 

@@ -1,6 +1,7 @@
 package outbox
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"fmt"
@@ -20,7 +21,8 @@ type PgxTx[R Row] interface {
 	Rollback(ctx context.Context) error
 }
 
-// SQLTx is a transaction of database/sql: *sql.Tx, *sqlx.Tx, bun.Tx. A *sql.DB or *sql.Conn is not.
+// SQLTx is a transaction of database/sql: *sql.Tx or *sqlx.Tx. A *sql.DB or *sql.Conn is not. A bun.Tx
+// fits the interface but rewrites the query and drops its arguments: pass the *sql.Tx inside it, tx.Tx.
 type SQLTx interface {
 	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
 	Commit() error
@@ -29,14 +31,19 @@ type SQLTx interface {
 
 // GORMPool is what GORM has as Statement.ConnPool, in a transaction and outside.
 type GORMPool interface {
-	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
+	// QueryContext and not QueryRowContext: with PrepareStmt, GORM's QueryRowContext answers a statement
+	// that cannot be prepared with an empty sql.Row, whose Scan panics.
+	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
 }
 
 // Emit writes events in a pgx transaction and returns a receipt for each, in the order given.
 //
 // An error that is an [ErrRefused] wrote nothing and leaves the transaction usable; with any other
 // error PostgreSQL has given the transaction up, and [Retryable] tells whether to run it again.
-func Emit[R Row](ctx context.Context, tx PgxTx[R], events ...Event) ([]Receipt, error) {
+//
+// T is a type parameter, and not the interface itself, so that the compiler names the method Commit
+// when it refuses a pool.
+func Emit[T PgxTx[R], R Row](ctx context.Context, tx T, events ...Event) ([]Receipt, error) {
 	return emit(ctx, schemaOf(tx), events, func(query string, args []any) Row {
 		return tx.QueryRow(ctx, query, args...)
 	})
@@ -53,11 +60,42 @@ func EmitSQL(ctx context.Context, tx SQLTx, events ...Event) ([]Receipt, error) 
 // hands out. GORM's type is the same inside and outside a transaction, so here the rule is checked when
 // it runs, before anything is sent: outside it is an [ErrNoTransaction].
 func EmitGORM(ctx context.Context, pool GORMPool, events ...Event) ([]Receipt, error) {
-	tx, ok := pool.(SQLTx)
-	if !ok {
+	schema := DefaultSchema
+	if named, ok := pool.(gormInSchema); ok {
+		pool, schema = named.GORMPool, named.schema
+	}
+	if _, ok := pool.(interface {
+		Commit() error
+		Rollback() error
+	}); !ok {
 		return nil, refuse(ctx, ErrNoTransaction)
 	}
-	return EmitSQL(ctx, tx, events...)
+	return emit(ctx, schema, events, func(query string, args []any) Row {
+		rows, err := pool.QueryContext(ctx, query, args...)
+		return onlyRow{rows: rows, err: err}
+	})
+}
+
+// onlyRow is the one row of a query.
+type onlyRow struct {
+	rows *sql.Rows
+	err  error
+}
+
+// Scan reads the row and looks for what went wrong after it.
+func (r onlyRow) Scan(dest ...any) error {
+	if r.err != nil {
+		return r.err
+	}
+	defer func() { _ = r.rows.Close() }() // Err tells
+	if r.rows.Next() {
+		if err := r.rows.Scan(dest...); err != nil {
+			return err
+		}
+		r.rows.Next()
+		return r.rows.Err()
+	}
+	return cmp.Or(r.rows.Err(), sql.ErrNoRows)
 }
 
 func emit(ctx context.Context, schema string, events []Event, query func(string, []any) Row) ([]Receipt, error) {
@@ -79,12 +117,18 @@ func emit(ctx context.Context, schema string, events []Event, query func(string,
 // InSchema returns tx for an outbox whose tables are in this schema instead of public:
 //
 //	outbox.Emit(ctx, outbox.InSchema(tx, "billing"), events...)
-func InSchema[R Row](tx PgxTx[R], schema string) PgxTx[R] {
+func InSchema[T PgxTx[R], R Row](tx T, schema string) PgxTx[R] {
 	return pgxInSchema[R]{PgxTx: tx, schema: schema}
 }
 
 // InSchemaSQL is [InSchema] for transactions of database/sql.
 func InSchemaSQL(tx SQLTx, schema string) SQLTx { return sqlInSchema{SQLTx: tx, schema: schema} }
+
+// InSchemaGORM is [InSchema] for the pool of a GORM transaction. Outside a transaction [EmitGORM] refuses
+// what it returns.
+func InSchemaGORM(pool GORMPool, schema string) GORMPool {
+	return gormInSchema{GORMPool: pool, schema: schema}
+}
 
 type pgxInSchema[R Row] struct {
 	PgxTx[R]
@@ -96,12 +140,21 @@ type sqlInSchema struct {
 	schema string
 }
 
-func (p pgxInSchema[R]) outboxSchema() string { return p.schema }
-func (s sqlInSchema) outboxSchema() string    { return s.schema }
+type gormInSchema struct {
+	GORMPool
+	schema string
+}
+
+// OutboxSchema is asked for by whoever writes or reads the tables through the transaction, here and in
+// the packages beside this one.
+func (p pgxInSchema[R]) OutboxSchema() string { return p.schema }
+
+// OutboxSchema is the same for database/sql.
+func (s sqlInSchema) OutboxSchema() string { return s.schema }
 
 func schemaOf(tx any) string {
-	if named, ok := tx.(interface{ outboxSchema() string }); ok {
-		return named.outboxSchema()
+	if named, ok := tx.(interface{ OutboxSchema() string }); ok {
+		return named.OutboxSchema()
 	}
 	return DefaultSchema
 }
