@@ -1,0 +1,81 @@
+// Command conformance compares docs/conformance.md with the results of a test run:
+//
+//	go run ./test/cmd/conformance -page docs/conformance.md results.jsonl...
+//
+// The results are what `go test -json` wrote. The last line has the figures; the exit status is 1 when a
+// requirement has no row or a row names a test that did not pass.
+package main
+
+import (
+	"flag"
+	"fmt"
+	"os"
+
+	"github.com/posthaste-dev/posthaste/test/conformance"
+)
+
+func main() {
+	page := flag.String("page", "docs/conformance.md", "the page to check")
+	flag.Parse()
+	if err := run(*page, flag.Args()); err != nil {
+		fmt.Fprintln(os.Stderr, "conformance:", err)
+		os.Exit(1)
+	}
+}
+
+func run(pageFile string, files []string) error {
+	page, err := os.ReadFile(pageFile) //nolint:gosec // the page that the caller names
+	if err != nil {
+		return fmt.Errorf("%w: run it from the root of the repository", err)
+	}
+	results := conformance.Results{}
+	for _, name := range files {
+		if err := add(results, name); err != nil {
+			return err
+		}
+	}
+	rows, problems := conformance.Check(string(page), results)
+	for _, problem := range problems {
+		fmt.Println(problem)
+	}
+	shown, tests := 0, map[string]bool{}
+	for _, row := range rows {
+		if len(row.Tests) > 0 {
+			shown++
+		}
+		for _, test := range row.Tests {
+			tests[test] = true
+		}
+	}
+	passed, failed, skipped := tally(results)
+	fmt.Printf("conformance ids=%d shown=%d later=%d named_tests=%d run=%d passed=%d failed=%d skipped=%d problems=%d\n",
+		len(rows), shown, len(rows)-shown, len(tests), len(results), passed, failed, skipped, len(problems))
+	if len(problems) > 0 {
+		return fmt.Errorf("%d problems", len(problems))
+	}
+	return nil
+}
+
+func add(results conformance.Results, name string) error {
+	file, err := os.Open(name) //nolint:gosec // the file that the caller names
+	if err != nil {
+		return err
+	}
+	defer func() { _ = file.Close() }()
+	return results.Add(file, "github.com/posthaste-dev/posthaste")
+}
+
+func tally(results conformance.Results) (passed, failed, skipped int) {
+	for name, outcome := range results {
+		switch outcome {
+		case "pass":
+			passed++
+		case "fail":
+			failed++
+		case "skip":
+			skipped++
+			fmt.Println("skipped:", name)
+		}
+	}
+	return passed, failed, skipped
+}
