@@ -1,0 +1,64 @@
+package pubsubemulator
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+)
+
+// Config says where an emulator listens and where it keeps its journal.
+type Config struct {
+	// Addr is the loopback host:port of the Pub/Sub gRPC service. Port 0 picks a free one, which
+	// [Server.Addr] tells. Defaults to 127.0.0.1:0.
+	Addr string
+
+	// FaultAddr is the loopback host:port of the HTTP fault port. Port 0 picks a free one, which
+	// [Server.FaultAddr] tells. Defaults to 127.0.0.1:0.
+	FaultAddr string
+
+	// Dir is the directory of the journal. It is created when missing, and belongs to one running
+	// emulator at a time. Required.
+	Dir string
+
+	// Fsync makes every accepted message survive the loss of the machine, not only of the process:
+	// a publisher's answer waits for fsync, which publishers that wait together share. Defaults to
+	// false, which is enough for kill -9.
+	Fsync bool
+
+	// Logger gets the few things that happen outside a call. Defaults to slog.Default().
+	Logger *slog.Logger
+}
+
+// withDefaults fills the zero fields and reports everything that is wrong at once.
+func (c Config) withDefaults() (Config, error) {
+	const anyLoopbackPort = "127.0.0.1:0"
+	if c.Addr == "" {
+		c.Addr = anyLoopbackPort
+	}
+	if c.FaultAddr == "" {
+		c.FaultAddr = anyLoopbackPort
+	}
+	if c.Logger == nil {
+		c.Logger = slog.Default()
+	}
+	var errs []error
+	if c.Dir == "" {
+		errs = append(errs, errors.New("pubsubemulator: no journal directory: set Config.Dir"))
+	}
+	errs = append(errs, checkLoopback("Addr", c.Addr), checkLoopback("FaultAddr", c.FaultAddr))
+	return c, errors.Join(errs...)
+}
+
+// checkLoopback refuses an address that another machine could reach: there is no authentication, and
+// the fault port changes how the broker behaves.
+func checkLoopback(field, addr string) error {
+	host, _, err := net.SplitHostPort(addr)
+	if err != nil {
+		return fmt.Errorf("pubsubemulator: %s %q is not host:port, such as 127.0.0.1:18085: %w", field, addr, err)
+	}
+	if ip := net.ParseIP(host); host == "localhost" || (ip != nil && ip.IsLoopback()) {
+		return nil
+	}
+	return fmt.Errorf("pubsubemulator: %s %q is not a loopback address: use 127.0.0.1, [::1] or localhost", field, addr)
+}
