@@ -153,7 +153,8 @@ func TestRefusalsNameTheFieldAndNeverTheValue(t *testing.T) {
 	} {
 		_, err := Statement("", thing("ok", `{}`), test.event)
 		var refused *FieldError
-		if !errors.As(err, &refused) || !errors.Is(err, ErrRefused) || refused.Field != test.field || refused.Index != 1 || !strings.Contains(err.Error(), test.problem) {
+		if !errors.As(err, &refused) || !errors.Is(err, ErrRefused) ||
+			refused.Field != test.field || refused.Index != 1 || !strings.Contains(err.Error(), test.problem) {
 			t.Errorf("%s: got %v, want %s: %s", test.name, err, test.field, test.problem)
 		}
 		if err != nil && strings.Contains(err.Error(), canary) {
