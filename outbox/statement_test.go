@@ -3,6 +3,7 @@ package outbox
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"math"
 	"strings"
 	"testing"
@@ -232,5 +233,15 @@ func TestLimitsOfOneCall(t *testing.T) {
 	}
 	if _, err := Statement("", events...); err == nil || !strings.Contains(err.Error(), "the limit is 16777216") {
 		t.Errorf("too large together: %v", err)
+	}
+}
+
+// examples/sql/check.sql asks outbox_emit for the same hash: Go and SQL producers share their keys.
+func TestContentHashIsTheOneOfSQL(t *testing.T) {
+	t.Parallel()
+	const data = `{"total": 12.50,  "currency":"EUR","zeta":1, "alpha":2, "note":"Grüße, 世界 🚀 \"[1:2]\" \u00e9"}`
+	const want = "510dc9756dfae8e384634754463dbe20e9975f87433708b1643a106fb96bfc56"
+	if got := fmt.Sprintf("%x", contentHash("order", "1001", []byte(data))); got != want {
+		t.Errorf("got %s, want %s", got, want)
 	}
 }
