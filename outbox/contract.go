@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 )
 
 // DefaultNamespace is the namespace of events whose contract names none.
@@ -62,8 +63,8 @@ func (c Contract) problems() []string {
 	if c.Topic == "" {
 		problems = append(problems, "Topic: missing")
 	}
-	if c.Version < 1 {
-		problems = append(problems, "Version: not a positive number")
+	if c.Version < 1 || c.Version > math.MaxInt32 { // outbox_emit has it as an integer, and so have other languages
+		problems = append(problems, fmt.Sprintf("Version: not between 1 and %d", math.MaxInt32))
 	}
 	if c.MaxBytes < 0 || c.MaxBytes > MaxContractBytes {
 		problems = append(problems, fmt.Sprintf("MaxBytes: %d, must be between 1 and %d", c.MaxBytes, MaxContractBytes))

@@ -109,11 +109,15 @@ func (w *walk) number() {
 			break
 		}
 	}
-	if digits > maxNumberDigits {
-		w.problem = fmt.Sprintf("a number of %d digits, the limit is %d", digits, maxNumberDigits)
-	}
+	w.limitDigits(digits)
 	if w.at < len(w.document) && (w.document[w.at] == 'e' || w.document[w.at] == 'E') {
 		w.exponent()
+	}
+}
+
+func (w *walk) limitDigits(digits int) {
+	if digits > maxNumberDigits {
+		w.problem = fmt.Sprintf("a number of %d digits, the limit is %d", digits, maxNumberDigits)
 	}
 }
 
@@ -122,10 +126,11 @@ func (w *walk) exponent() {
 	if c := w.document[w.at]; c == '+' || c == '-' {
 		w.at++
 	}
-	exponent := 0
+	exponent, begin := 0, w.at
 	for ; w.at < len(w.document) && w.document[w.at] >= '0' && w.document[w.at] <= '9'; w.at++ {
 		exponent = min(exponent*10+int(w.document[w.at]-'0'), maxExponent+1)
 	}
+	w.limitDigits(w.at - begin)
 	if exponent > maxExponent {
 		w.problem = fmt.Sprintf("a number with an exponent beyond %d", maxExponent)
 	}

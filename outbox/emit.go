@@ -1,9 +1,9 @@
 package outbox
 
 import (
-	"cmp"
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 )
 
@@ -38,21 +38,21 @@ type GORMPool interface {
 
 // Emit writes events in a pgx transaction and returns a receipt for each, in the order given.
 //
-// An error that is an [ErrRefused] wrote nothing and leaves the transaction usable; with any other
-// error PostgreSQL has given the transaction up, and [Retryable] tells whether to run it again.
+// An error that is an [ErrRefused] wrote nothing and leaves the transaction usable. Any other error is
+// the driver's or the database's: roll back, and [Retryable] tells whether to run it all again.
 //
 // T is a type parameter, and not the interface itself, so that the compiler names the method Commit
 // when it refuses a pool.
 func Emit[T PgxTx[R], R Row](ctx context.Context, tx T, events ...Event) ([]Receipt, error) {
-	return emit(ctx, schemaOf(tx), events, func(query string, args []any) Row {
-		return tx.QueryRow(ctx, query, args...)
+	return emit(ctx, schemaOf(tx), events, func(query string, args []any, answer *string) error {
+		return tx.QueryRow(ctx, query, args...).Scan(answer)
 	})
 }
 
 // EmitSQL is [Emit] in a transaction of database/sql.
 func EmitSQL(ctx context.Context, tx SQLTx, events ...Event) ([]Receipt, error) {
-	return emit(ctx, schemaOf(tx), events, func(query string, args []any) Row {
-		return tx.QueryRowContext(ctx, query, args...)
+	return emit(ctx, schemaOf(tx), events, func(query string, args []any, answer *string) error {
+		return tx.QueryRowContext(ctx, query, args...).Scan(answer)
 	})
 }
 
@@ -68,48 +68,33 @@ func EmitGORM(ctx context.Context, pool GORMPool, events ...Event) ([]Receipt, e
 		Commit() error
 		Rollback() error
 	}); !ok {
-		return nil, refuse(ctx, ErrNoTransaction)
+		return nil, failed(ctx, ErrNoTransaction)
 	}
-	return emit(ctx, schema, events, func(query string, args []any) Row {
+	return emit(ctx, schema, events, func(query string, args []any, answer *string) error {
 		rows, err := pool.QueryContext(ctx, query, args...)
-		return onlyRow{rows: rows, err: err}
+		if err != nil {
+			return err
+		}
+		defer func() { _ = rows.Close() }()
+		for rows.Next() { // once, and then on to the end, where an error may wait
+			err = rows.Scan(answer)
+		}
+		return errors.Join(err, rows.Err())
 	})
 }
 
-// onlyRow is the one row of a query.
-type onlyRow struct {
-	rows *sql.Rows
-	err  error
-}
-
-// Scan reads the row and looks for what went wrong after it.
-func (r onlyRow) Scan(dest ...any) error {
-	if r.err != nil {
-		return r.err
-	}
-	defer func() { _ = r.rows.Close() }() // Err tells
-	if r.rows.Next() {
-		if err := r.rows.Scan(dest...); err != nil {
-			return err
-		}
-		r.rows.Next()
-		return r.rows.Err()
-	}
-	return cmp.Or(r.rows.Err(), sql.ErrNoRows)
-}
-
-func emit(ctx context.Context, schema string, events []Event, query func(string, []any) Row) ([]Receipt, error) {
+func emit(ctx context.Context, schema string, events []Event, query func(string, []any, *string) error) ([]Receipt, error) {
 	stmt, err := Statement(schema, events...)
 	if err != nil {
-		return nil, refuse(ctx, err)
+		return nil, failed(ctx, err)
 	}
 	var answer string
-	if err := query(stmt.SQL, stmt.Args).Scan(&answer); err != nil {
-		return nil, fmt.Errorf("outbox: emit: %w", err)
+	if err := query(stmt.SQL, stmt.Args, &answer); err != nil {
+		return nil, failed(ctx, fmt.Errorf("outbox: emit: %w", err))
 	}
 	receipts, err := stmt.Receipts(answer)
 	if err != nil {
-		return nil, refuse(ctx, err)
+		return nil, failed(ctx, err)
 	}
 	return receipts, nil
 }

@@ -40,6 +40,10 @@ var reservedHeaders = []string{
 	"event_id", "event_type", "aggregate_type", "aggregate_id", "created_at", "tenant_id", "dedupe_key", "outbox_seq",
 }
 
+// brokerHeaders mean something to a broker: RabbitMQ routes by CC and BCC, and closes the channel when
+// they are not lists.
+var brokerHeaders = []string{"cc", "bcc"}
+
 // reservedPrefixes are names that brokers keep for themselves, in lower case.
 var reservedPrefixes = []string{"goog", "nats-", "x-posthaste-"}
 
@@ -138,7 +142,7 @@ func checkHeaders(headers map[string]string) string {
 			return "a name: " + problem
 		}
 		lower := strings.ToLower(name)
-		if slices.Contains(reservedHeaders, lower) || slices.ContainsFunc(reservedPrefixes, func(p string) bool { return strings.HasPrefix(lower, p) }) {
+		if isReserved(lower) {
 			return fmt.Sprintf("the name %s is reserved", name)
 		}
 		if problem := checkText(headers[name], MaxHeaderValueBytes); problem != "" {
@@ -146,4 +150,9 @@ func checkHeaders(headers map[string]string) string {
 		}
 	}
 	return ""
+}
+
+func isReserved(lower string) bool {
+	return slices.Contains(reservedHeaders, lower) || slices.Contains(brokerHeaders, lower) ||
+		slices.ContainsFunc(reservedPrefixes, func(prefix string) bool { return strings.HasPrefix(lower, prefix) })
 }

@@ -9,9 +9,9 @@ import (
 )
 
 // InTx begins a pgx transaction on a pool or connection, runs fn in it, and commits. It rolls back
-// when fn returns an error or panics, and also when an [Emit] inside it was refused and fn did not
-// say so: a business change must not commit without its event. fn must emit with the context it is
-// given. Whoever wants to go on after a refusal handles the transaction themselves.
+// when fn returns an error or panics, and also when an [Emit] inside it failed and fn did not say so:
+// a business change must not commit without its event. fn must emit with the context it is given, or
+// one made from it. Whoever wants to go on after a refusal handles the transaction themselves.
 func InTx[T PgxTx[R], R Row](ctx context.Context, db interface {
 	Begin(ctx context.Context) (T, error)
 }, fn func(ctx context.Context, tx T) error,
@@ -46,12 +46,12 @@ func run[T any](ctx context.Context, fn func(context.Context, T) error, tx T, co
 			_ = rollback() // the first error, or the panic, is the one to report
 		}
 	}()
-	var refusals refusals
-	if err := fn(context.WithValue(ctx, refusalsKey{}, &refusals), tx); err != nil {
+	var failures failures
+	if err := fn(context.WithValue(ctx, failuresKey{}, &failures), tx); err != nil {
 		return err
 	}
-	if err := refusals.err(); err != nil {
-		return fmt.Errorf("outbox: rolled back, because an emit was refused and its error dropped: %w", err)
+	if err := failures.err(); err != nil {
+		return fmt.Errorf("outbox: rolled back, because an emit failed and its error was dropped: %w", err)
 	}
 	if err := commit(); err != nil {
 		return fmt.Errorf("outbox: commit: %w", err)
@@ -60,26 +60,27 @@ func run[T any](ctx context.Context, fn func(context.Context, T) error, tx T, co
 	return nil
 }
 
-// refusals collects what was refused inside one InTx.
-type refusals struct {
+// failures collects the emits that failed inside one InTx. Not only refusals: where the driver gave up
+// before the server heard of the emit, for instance at a deadline, the transaction could still commit.
+type failures struct {
 	mu     sync.Mutex
 	errors []error
 }
 
-type refusalsKey struct{}
+type failuresKey struct{}
 
-func (r *refusals) err() error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return errors.Join(r.errors...)
+func (f *failures) err() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return errors.Join(f.errors...)
 }
 
-// refuse notes a refusal for the InTx around it, if there is one, and hands it on.
-func refuse(ctx context.Context, err error) error {
-	if r, ok := ctx.Value(refusalsKey{}).(*refusals); ok {
-		r.mu.Lock()
-		r.errors = append(r.errors, err)
-		r.mu.Unlock()
+// failed notes the error of an emit for the InTx around it, if there is one, and hands it on.
+func failed(ctx context.Context, err error) error {
+	if f, ok := ctx.Value(failuresKey{}).(*failures); ok {
+		f.mu.Lock()
+		f.errors = append(f.errors, err)
+		f.mu.Unlock()
 	}
 	return err
 }

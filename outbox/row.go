@@ -2,7 +2,6 @@ package outbox
 
 import (
 	"crypto/sha256"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -67,7 +66,7 @@ func (e *Event) row(index int) row {
 	}
 	made.payload = envelope.appendTo(make([]byte, 0, len(e.data)+160))
 	if len(e.Headers) > 0 {
-		headers, _ := json.Marshal(e.Headers) // strings, known to be valid UTF-8
+		headers, _ := encode(e.Headers) // valid UTF-8; escaped for HTML as well it would outgrow the column's limit
 		made.headers = string(headers)
 	}
 	if e.DedupeKey != "" {
@@ -86,11 +85,11 @@ func contentHash(aggregateType, aggregateID string, data []byte) [sha256.Size]by
 }
 
 // merge lets one row stand for all events of the call that have the same dedupe key: the database
-// cannot meet one key twice in one statement.
+// cannot meet one key twice in one statement. Nor can it store one id twice, so that is refused here.
 func merge(rows []row) (*Stmt, error) {
 	stmt := &Stmt{of: make([]int, len(rows))}
 	type key struct{ namespace, eventType, tenant, dedupe string }
-	seen := map[key]int{}
+	seen, ids := map[key]int{}, map[ID]bool{}
 	var problems []error
 	for i, r := range rows {
 		at := len(stmt.rows)
@@ -107,6 +106,10 @@ func merge(rows []row) (*Stmt, error) {
 			}
 			seen[k] = at
 		}
+		if r.event.ID != (ID{}) && ids[r.id] {
+			problems = append(problems, &FieldError{Index: i, EventType: r.contract.Type, Field: "id", Problem: "another event of the same call has it"})
+		}
+		ids[r.id] = true
 		stmt.of[i] = at
 		stmt.rows = append(stmt.rows, r)
 	}

@@ -1,0 +1,14 @@
+package accepted
+
+import (
+	"context"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/posthaste-dev/posthaste/outbox"
+)
+
+func emit(ctx context.Context, tx pgx.Tx, event outbox.Event) error {
+	_, err := outbox.Emit(ctx, outbox.InSchema(tx, "billing"), event)
+	return err
+}

@@ -1,0 +1,13 @@
+package accepted
+
+import (
+	"context"
+	"database/sql"
+
+	"github.com/posthaste-dev/posthaste/outbox"
+)
+
+func emit(ctx context.Context, tx *sql.Tx, event outbox.Event) error {
+	_, err := outbox.EmitSQL(ctx, outbox.InSchemaSQL(tx, "billing"), event)
+	return err
+}
