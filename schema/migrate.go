@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strings"
 	"time"
 )
 
@@ -23,25 +22,26 @@ type Options struct {
 	LockTimeout time.Duration
 	// DryRun, when set, gets the SQL that would run, as a script for psql; the database is only read.
 	DryRun io.Writer
-	// Applied, when set, is called after each migration.
+	// Applied, when set, is called after each migration, in either direction.
 	Applied func(Migration, time.Duration)
 }
 
 // Up applies what is missing, in order, up to Options.Target.
+//
+// A schema that psql or another tool installed has no version table of ours; Up writes it from what the
+// schema says about itself, and goes on from there.
 func (s Set) Up(ctx context.Context, db *sql.DB, options Options) error {
-	migrations, err := s.Migrations()
+	run, err := s.start(db, options)
 	if err != nil {
 		return err
 	}
-	newest := migrations[len(migrations)-1].Version
 	if options.Target == 0 {
-		options.Target = newest
+		options.Target = run.newest()
 	}
-	if options.Target < 0 || options.Target > newest {
-		return fmt.Errorf("schema: there is no version %d, the newest is %d", options.Target, newest)
+	if err := run.adopt(ctx); err != nil {
+		return err
 	}
-	run := s.start(db, options)
-	for _, migration := range migrations {
+	for _, migration := range run.migrations {
 		if migration.Version > options.Target {
 			break
 		}
@@ -53,14 +53,21 @@ func (s Set) Up(ctx context.Context, db *sql.DB, options Options) error {
 }
 
 // Down takes migrations back, newest first, until Options.Target is the version. With Target 0 every
-// event is gone.
+// event is gone, and only the version table is left.
 func (s Set) Down(ctx context.Context, db *sql.DB, options Options) error {
-	migrations, err := s.Migrations()
+	run, err := s.start(db, options)
 	if err != nil {
 		return err
 	}
-	run := s.start(db, options)
-	for _, migration := range slices.Backward(migrations) {
+	found, err := run.look(ctx, db)
+	if err != nil {
+		return run.explain("nothing was taken back", err)
+	}
+	// Ours cannot be taken back from under a migration that may build on them.
+	if at := found.version(); at > run.newest() {
+		return fmt.Errorf("schema: %s is at version %d and this program knows versions up to %d: go down with the program that went up", run.schema, at, run.newest())
+	}
+	for _, migration := range slices.Backward(run.migrations) {
 		if migration.Version <= options.Target {
 			break
 		}
@@ -71,9 +78,18 @@ func (s Set) Down(ctx context.Context, db *sql.DB, options Options) error {
 	return nil
 }
 
-// Applied lists the versions that were applied, in order.
+// Applied lists the versions that were applied, in order. One that [Set.Migrations] does not list was
+// applied by a newer program.
 func (s Set) Applied(ctx context.Context, db *sql.DB, schema string) ([]int64, error) {
-	return s.start(db, Options{Schema: schema}).applied(ctx, db)
+	run, err := s.start(db, Options{Schema: schema})
+	if err != nil {
+		return nil, err
+	}
+	found, err := run.look(ctx, db)
+	if err != nil {
+		return nil, fmt.Errorf("schema: %w", err)
+	}
+	return found.versions, nil
 }
 
 type direction bool
@@ -85,154 +101,121 @@ const (
 
 // run is one call of Up or Down.
 type run struct {
-	set     Set
-	db      *sql.DB
-	options Options
-	schema  string // quoted
-	table   string // quoted, with its schema
-	// madeSchema: an earlier step of this run makes the schema; in a dry run it is still missing.
-	madeSchema bool
+	set        Set
+	db         *sql.DB
+	options    Options
+	migrations []Migration
+	schema     string // quoted
+	table      string // the version table, quoted, with its schema
+	// begun and prepared: an earlier step of this dry run wrote the head of the script, and what makes the
+	// schema and the version table; the database does not have them yet.
+	begun, prepared bool
 }
 
-func (s Set) start(db *sql.DB, options Options) *run {
+func (s Set) start(db *sql.DB, options Options) (*run, error) {
+	migrations, err := s.Migrations()
+	if err != nil {
+		return nil, err
+	}
 	if options.Schema == "" {
 		options.Schema = "public"
 	}
 	if options.LockTimeout == 0 {
 		options.LockTimeout = 5 * time.Second
 	}
-	quoted := quoteIdent(options.Schema)
-	return &run{set: s, db: db, options: options, schema: quoted, table: quoted + "." + quoteIdent(s.VersionTable())}
+	r := &run{set: s, db: db, options: options, migrations: migrations, schema: quoteIdent(options.Schema)}
+	r.table = r.schema + "." + quoteIdent(s.VersionTable())
+	if options.Target < 0 || options.Target > r.newest() {
+		return nil, fmt.Errorf("schema: there is no version %d, the newest is %d", options.Target, r.newest())
+	}
+	// PostgreSQL takes 0 for "wait for ever", and a fraction of a millisecond for 0.
+	if options.LockTimeout < time.Millisecond {
+		return nil, fmt.Errorf("schema: a lock timeout of %s is too short, use at least 1ms", options.LockTimeout)
+	}
+	return r, nil
+}
+
+func (r *run) newest() int64 { return r.migrations[len(r.migrations)-1].Version }
+
+// adopt writes the version table for a schema that another tool installed without one.
+func (r *run) adopt(ctx context.Context) error {
+	_, err := r.do(ctx, "adopt", func(found state) []string {
+		if found.table || len(found.versions) == 0 {
+			return nil
+		}
+		return r.prepare(found)
+	})
+	if err != nil {
+		return r.explain("the version table was not written", err)
+	}
+	return nil
 }
 
 // step takes one migration in its own transaction, unless it is done already.
 func (r *run) step(ctx context.Context, migration Migration, to direction) error {
-	if r.options.DryRun != nil {
-		return r.print(ctx, migration, to)
-	}
 	begun := time.Now()
-	tx, err := r.db.BeginTx(ctx, nil)
-	if err != nil {
-		return fmt.Errorf("schema: begin: %w", err)
+	title := fmt.Sprintf("%05d_%s", migration.Version, migration.Name)
+	problem := "migration " + title + " was not applied"
+	if to == down {
+		problem = "migration " + title + " was not taken back"
+		title += ", down"
 	}
-	defer func() { _ = tx.Rollback() }()
-
-	// A lock of the transaction, not of the session: it also works behind a pooler, and a crash frees it.
-	// It comes before lock_timeout: another migrator may take as long as it needs.
-	if _, err := tx.ExecContext(ctx, "SELECT pg_advisory_xact_lock(hashtextextended($1, 0))", "posthaste migrate "+r.table); err != nil {
-		return fmt.Errorf("schema: wait for the other migrator: %w", err)
-	}
-	// Only now: the other migrator may have done this step.
-	done, err := r.applied(ctx, tx)
-	if err != nil {
-		return err
-	}
-	if slices.Contains(done, migration.Version) == bool(to) {
-		return nil
-	}
-	statements, err := r.statements(ctx, tx, migration, to)
-	if err != nil {
-		return err
-	}
-	for _, statement := range statements {
-		if _, err := tx.ExecContext(ctx, statement); err != nil {
-			return r.explain(migration, err)
+	did, err := r.do(ctx, title, func(found state) []string {
+		if slices.Contains(found.versions, migration.Version) == bool(to) {
+			return nil
 		}
+		return append(r.prepare(found), r.take(migration, to)...)
+	})
+	if err != nil {
+		return r.explain(problem, err)
 	}
-	if err := tx.Commit(); err != nil {
-		return r.explain(migration, err)
-	}
-	if r.options.Applied != nil {
+	if did && r.options.DryRun == nil && r.options.Applied != nil {
 		r.options.Applied(migration, time.Since(begun))
 	}
 	return nil
 }
 
-// statements are what one step sends, in order. None has arguments, so a migration of many statements
-// is sent as it is.
-func (r *run) statements(ctx context.Context, db querier, migration Migration, to direction) ([]string, error) {
-	statements := []string{fmt.Sprintf("SET LOCAL lock_timeout = '%dms'", r.options.LockTimeout.Milliseconds())}
-	// Only when it is missing: IF NOT EXISTS asks for the right to create schemas even when there is nothing to do.
-	exists, err := r.exists(ctx, db, "to_regnamespace", r.schema)
-	if err != nil {
-		return nil, err
-	}
-	if !exists && !r.madeSchema {
-		statements = append(statements, "CREATE SCHEMA "+r.schema)
-		r.madeSchema = true
-	}
-	statements = append(statements,
-		// Nothing but the catalog and our own schema: a file that named anything else would fail.
-		"SET LOCAL search_path = "+r.schema,
-		// goose's own form, so that either tool can go on where the other stopped.
-		fmt.Sprintf("CREATE TABLE IF NOT EXISTS %s (id integer PRIMARY KEY GENERATED BY DEFAULT AS IDENTITY, version_id bigint NOT NULL, is_applied boolean NOT NULL, tstamp timestamp NOT NULL DEFAULT now())", r.table),
-		fmt.Sprintf("INSERT INTO %s (version_id, is_applied) SELECT 0, true WHERE NOT EXISTS (SELECT FROM %s)", r.table, r.table),
-	)
-	if to == down {
-		return append(statements, migration.Down, fmt.Sprintf("DELETE FROM %s WHERE version_id = %d", r.table, migration.Version)), nil
-	}
-	return append(statements, migration.Up, fmt.Sprintf("INSERT INTO %s (version_id, is_applied) VALUES (%d, true)", r.table, migration.Version)), nil
-}
-
-func (r *run) print(ctx context.Context, migration Migration, to direction) error {
-	done, err := r.applied(ctx, r.db)
-	if err != nil {
-		return err
-	}
-	if slices.Contains(done, migration.Version) == bool(to) {
-		return nil
-	}
-	script := []string{fmt.Sprintf("-- %05d_%s", migration.Version, migration.Name), "BEGIN;"}
-	statements, err := r.statements(ctx, r.db, migration, to)
-	if err != nil {
-		return err
-	}
-	for _, statement := range statements {
-		script = append(script, strings.TrimRight(statement, ";\n")+";")
-	}
-	if _, err := io.WriteString(r.options.DryRun, strings.Join(append(script, "COMMIT;\n\n"), "\n")); err != nil {
-		return fmt.Errorf("schema: print: %w", err)
-	}
-	return nil
-}
-
-// querier is the database or a transaction on it.
-type querier interface {
-	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
-	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
-}
-
-// applied reads the version table, which may not exist yet.
-func (r *run) applied(ctx context.Context, db querier) (versions []int64, err error) {
-	exists, err := r.exists(ctx, db, "to_regclass", r.table)
-	if err != nil || !exists {
-		return nil, err
-	}
-	rows, err := db.QueryContext(ctx, fmt.Sprintf("SELECT version_id FROM %s WHERE is_applied AND version_id > 0 ORDER BY version_id", r.table))
-	if err != nil {
-		return nil, fmt.Errorf("schema: read %s: %w", r.table, err)
-	}
-	defer func() { err = errors.Join(err, rows.Close()) }()
-	for rows.Next() {
-		var version int64
-		if err := rows.Scan(&version); err != nil {
-			return nil, fmt.Errorf("schema: read %s: %w", r.table, err)
+// do runs, or prints, the statements that are to be done about what is found, as one transaction.
+func (r *run) do(ctx context.Context, title string, statements func(found state) []string) (did bool, err error) {
+	if r.options.DryRun != nil {
+		found, err := r.look(ctx, r.db)
+		if err != nil {
+			return false, err
 		}
-		versions = append(versions, version)
+		return true, r.print(title, statements(found))
 	}
-	return versions, rows.Err()
-}
-
-// exists asks to_regclass or to_regnamespace for a name.
-func (r *run) exists(ctx context.Context, db querier, lookup, name string) (exists bool, err error) {
-	if err := db.QueryRowContext(ctx, "SELECT "+lookup+"($1) IS NOT NULL", name).Scan(&exists); err != nil {
-		return false, fmt.Errorf("schema: look for %s: %w", name, err)
+	tx, err := r.db.BeginTx(ctx, nil)
+	if err != nil {
+		return false, fmt.Errorf("begin: %w", err)
 	}
-	return exists, nil
+	defer func() { _ = tx.Rollback() }()
+	for _, statement := range r.lock() {
+		if _, err := tx.ExecContext(ctx, statement); err != nil {
+			return false, fmt.Errorf("wait for the other migrator: %w", err)
+		}
+	}
+	// Only now: the other migrator may have done this step.
+	found, err := r.look(ctx, tx)
+	if err != nil {
+		return false, err
+	}
+	todo := statements(found)
+	for _, statement := range todo {
+		if _, err := tx.ExecContext(ctx, statement); err != nil {
+			return false, fmt.Errorf("run: %w", err)
+		}
+	}
+	if len(todo) == 0 {
+		return false, nil
+	}
+	if err := tx.Commit(); err != nil {
+		return false, fmt.Errorf("commit: %w", err)
+	}
+	return true, nil
 }
 
 // explain says what to do about the errors that a person meets.
-func (r *run) explain(migration Migration, err error) error {
+func (r *run) explain(problem string, err error) error {
 	hint := ""
 	var state interface{ SQLState() string }
 	if errors.As(err, &state) {
@@ -240,10 +223,10 @@ func (r *run) explain(migration Migration, err error) error {
 		case "55P03":
 			hint = "; live traffic holds a lock on the table: nothing was changed, run it again at a quieter moment or raise LockTimeout"
 		case "42501":
-			hint = "; migrations run as the owner of the schema: connect as that role, or grant it CREATE on the schema"
+			hint = "; migrations run as the owner of the schema: connect as that role, or have somebody create the schema and grant you CREATE on it"
+		case "25006":
+			hint = "; this server only reads: connect to the primary"
 		}
 	}
-	return fmt.Errorf("schema: migration %05d_%s was not applied: %w%s", migration.Version, migration.Name, err, hint)
+	return fmt.Errorf("schema: %s: %w%s", problem, err, hint)
 }
-
-func quoteIdent(name string) string { return `"` + strings.ReplaceAll(name, `"`, `""`) + `"` }

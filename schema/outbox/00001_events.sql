@@ -6,6 +6,22 @@
 
 -- +goose Up
 
+-- +goose StatementBegin
+DO $$
+BEGIN
+    IF current_setting('server_version_num')::integer < 150000 THEN
+        RAISE EXCEPTION 'PostgreSQL % is too old: the outbox needs 15 or newer', current_setting('server_version')
+            USING ERRCODE = 'feature_not_supported';
+    END IF;
+    -- JSON is UTF-8, and its bytes must come out as they went in.
+    IF current_setting('server_encoding') <> 'UTF8' THEN
+        RAISE EXCEPTION 'the database has encoding %: the outbox needs UTF8', current_setting('server_encoding')
+            USING ERRCODE = 'feature_not_supported', HINT = 'CREATE DATABASE ... ENCODING ''UTF8'' TEMPLATE template0';
+    END IF;
+END
+$$;
+-- +goose StatementEnd
+
 -- What every part of the system must agree on, whichever tool applied the migrations.
 CREATE TABLE outbox_meta (
     singleton      boolean     PRIMARY KEY DEFAULT true CHECK (singleton),
@@ -23,51 +39,68 @@ CREATE FUNCTION outbox_lane(namespace text, aggregate_type text, aggregate_id te
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
     RETURN (pg_catalog.hashtextextended(namespace || '/' || aggregate_type || '/' || aggregate_id, 0) & 63)::smallint;
 
--- Columns of fixed width come first, so that a row carries no padding.
+-- Whoever writes a row evaluates the index expression and so calls this, whatever the default
+-- privileges of the database say.
+GRANT EXECUTE ON FUNCTION outbox_lane(text, text, text) TO PUBLIC;
+COMMENT ON FUNCTION outbox_lane(text, text, text) IS 'The lane of an aggregate in layout 1, 0 to 63.';
+
+-- Columns of fixed width come first, so that a row carries no padding. Text is compared by its bytes:
+-- that is faster than a language's order, and no index breaks when the system's collations change.
 CREATE TABLE outbox_events (
     -- The order of events. Drawn before the commit, so a lower number may become visible later: the
     -- relay reads behind a watermark. CACHE 1, or sessions would draw blocks and break the order.
     seq             bigint      NOT NULL GENERATED ALWAYS AS IDENTITY (CACHE 1),
     id              uuid        NOT NULL,
-    created_at      timestamptz NOT NULL DEFAULT now(),
+    created_at      timestamptz NOT NULL DEFAULT now(), -- of the transaction's start: nothing is ordered by it
     published_at    timestamptz,
     next_attempt_at timestamptz, -- null: due now
-    attempt_count   integer     NOT NULL DEFAULT 0,
+    attempt_count   integer     NOT NULL DEFAULT 0, -- failures that were the event's own fault
     state           smallint    NOT NULL DEFAULT 0,
-    namespace       text        NOT NULL DEFAULT 'default',
-    event_type      text        NOT NULL,
-    aggregate_type  text        NOT NULL,
-    aggregate_id    text        NOT NULL,
-    tenant_id       text,
-    dedupe_key      text,
+    namespace       text COLLATE "C" NOT NULL DEFAULT 'default',
+    event_type      text COLLATE "C" NOT NULL,
+    aggregate_type  text COLLATE "C" NOT NULL,
+    aggregate_id    text COLLATE "C" NOT NULL,
+    tenant_id       text COLLATE "C",
+    dedupe_key      text COLLATE "C",
     -- json and not jsonb: what was written is what is published, byte for byte.
     payload_json    json        NOT NULL,
     headers         json,
-    last_error      text,
+    last_error      text COLLATE "C",
     CONSTRAINT outbox_events_pkey PRIMARY KEY (id),
-    CONSTRAINT outbox_events_id_is_uuid_v7 CHECK (get_byte(uuid_send(id), 6) >> 4 = 7),
-    CONSTRAINT outbox_events_namespace CHECK (length(namespace) <= 128 AND namespace ~ '^[A-Za-z0-9][A-Za-z0-9._-]*$'),
-    CONSTRAINT outbox_events_event_type CHECK (length(event_type) <= 128 AND event_type ~ '^[A-Za-z0-9][A-Za-z0-9._-]*$'),
-    CONSTRAINT outbox_events_aggregate_type CHECK (length(aggregate_type) <= 128 AND aggregate_type ~ '^[A-Za-z0-9][A-Za-z0-9._-]*$'),
-    CONSTRAINT outbox_events_aggregate_id CHECK (octet_length(aggregate_id) BETWEEN 1 AND 512 AND aggregate_id !~ '[\x01-\x1f\x7f-\x9f]'),
-    CONSTRAINT outbox_events_tenant_id CHECK (octet_length(tenant_id) BETWEEN 1 AND 128 AND tenant_id !~ '[\x01-\x1f\x7f-\x9f]'),
-    CONSTRAINT outbox_events_dedupe_key CHECK (octet_length(dedupe_key) BETWEEN 1 AND 512 AND dedupe_key !~ '[\x01-\x1f\x7f-\x9f]'),
+    CONSTRAINT outbox_events_state CHECK (state BETWEEN 0 AND 7),
+    CONSTRAINT outbox_events_published CHECK ((state = 6) = (published_at IS NOT NULL)),
+    CONSTRAINT outbox_events_retrying CHECK (state <> 1 OR next_attempt_at IS NOT NULL),
+    CONSTRAINT outbox_events_last_error CHECK (length(last_error) <= 2048),
+    -- Every UPDATE evaluates every CHECK. What these look at never changes, so they stop at "state <> 0":
+    -- a settle neither parses the payload again nor fetches a large one from TOAST.
+    CONSTRAINT outbox_events_id_is_uuid_v7 CHECK (state <> 0 OR (get_byte(uuid_send(id), 6) >> 4 = 7 AND get_byte(uuid_send(id), 8) >> 6 = 2)),
+    CONSTRAINT outbox_events_namespace CHECK (state <> 0 OR (length(namespace) <= 128 AND namespace ~ '^[A-Za-z0-9][A-Za-z0-9._-]*$')),
+    CONSTRAINT outbox_events_event_type CHECK (state <> 0 OR (length(event_type) <= 128 AND event_type ~ '^[A-Za-z0-9][A-Za-z0-9._-]*$')),
+    CONSTRAINT outbox_events_aggregate_type CHECK (state <> 0 OR (length(aggregate_type) <= 128 AND aggregate_type ~ '^[A-Za-z0-9][A-Za-z0-9._-]*$')),
+    CONSTRAINT outbox_events_aggregate_id CHECK (state <> 0 OR (octet_length(aggregate_id) BETWEEN 1 AND 512 AND aggregate_id !~ '[\x01-\x1f\x7f-\x9f]')),
+    CONSTRAINT outbox_events_tenant_id CHECK (state <> 0 OR (octet_length(tenant_id) BETWEEN 1 AND 128 AND tenant_id !~ '[\x01-\x1f\x7f-\x9f]')),
+    CONSTRAINT outbox_events_dedupe_key CHECK (state <> 0 OR (octet_length(dedupe_key) BETWEEN 1 AND 512 AND dedupe_key !~ '[\x01-\x1f\x7f-\x9f]')),
     -- A key that names another tenant would let one tenant swallow the event of another. A tenant that
     -- is a UUID may stand in its key with or without hyphens.
-    CONSTRAINT outbox_events_tenant_owns_key CHECK (tenant_id IS NULL OR dedupe_key IS NULL
+    CONSTRAINT outbox_events_tenant_owns_key CHECK (state <> 0 OR (tenant_id IS NULL OR dedupe_key IS NULL
         OR starts_with(dedupe_key, tenant_id || '/')
         OR (lower(replace(tenant_id, '-', '')) ~ '^[0-9a-f]{32}$'
             AND strpos(dedupe_key, '/') > 0
-            AND lower(replace(split_part(dedupe_key, '/', 1), '-', '')) = lower(replace(tenant_id, '-', '')))),
-    CONSTRAINT outbox_events_payload_size CHECK (octet_length(payload_json::text) <= 9437184),
+            AND lower(replace(split_part(dedupe_key, '/', 1), '-', '')) = lower(replace(tenant_id, '-', ''))))),
+    CONSTRAINT outbox_events_payload_size CHECK (state <> 0 OR (octet_length(payload_json::text) <= 9437184)),
     -- Reading a key walks the whole document, so this also refuses \u0000 and broken surrogates, which
-    -- json stores but cannot read back. Without IS NOT NULL a missing eventId would pass as unknown.
-    CONSTRAINT outbox_events_payload_is_envelope CHECK (json_typeof(payload_json) = 'object'
-        AND payload_json ->> 'eventId' IS NOT NULL AND payload_json ->> 'eventId' = id::text),
-    CONSTRAINT outbox_events_headers CHECK (octet_length(headers::text) <= 131072 AND json_typeof(headers) = 'object'),
-    CONSTRAINT outbox_events_state CHECK (state BETWEEN 0 AND 7),
-    CONSTRAINT outbox_events_published CHECK ((state = 6) = (published_at IS NOT NULL))
+    -- json stores but cannot read back. What is no object has no eventId, and IS TRUE refuses a missing one.
+    CONSTRAINT outbox_events_payload_is_envelope CHECK (state <> 0 OR (payload_json ->> 'eventId' = id::text) IS TRUE),
+    -- Room for every header at its limit with each byte escaped. Looking for a reserved name walks these
+    -- as well; outbox_emit holds them to all the rules.
+    CONSTRAINT outbox_events_headers CHECK (state <> 0 OR (octet_length(headers::text) <= 524288 AND json_typeof(headers) = 'object'
+        AND headers ->> 'event_id' IS NULL))
+) WITH (
+    -- By default a fifth of the table must be dead before it is vacuumed: 20 million settled events in a
+    -- table of 100 million, all of which the ready index still leads to.
+    autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_insert_scale_factor = 0.05, autovacuum_analyze_scale_factor = 0.02
 );
+COMMENT ON TABLE outbox_events IS 'One row an event. Producers insert, the relay settles; only state, published_at, attempt_count, last_error and next_attempt_at ever change.';
 COMMENT ON COLUMN outbox_events.state IS '0 ready, 1 retrying, 2 parked, 3 waiting behind a held event, 4 dead and blocking its aggregate, 5 dead, 6 published, 7 discarded';
 
 -- The only index that is read with the watermark: what a lane's holder has to publish next.
@@ -75,6 +108,8 @@ CREATE INDEX outbox_events_ready ON outbox_events (outbox_lane(namespace, aggreg
 -- Held rows, read by aggregate; empty while all is well, so it costs nothing at emit.
 CREATE INDEX outbox_events_held ON outbox_events (outbox_lane(namespace, aggregate_type, aggregate_id), namespace, aggregate_type, aggregate_id, seq)
     WHERE state IN (1, 2, 3, 4);
+-- Retries that are due, however many more are not; empty in health as well.
+CREATE INDEX outbox_events_due ON outbox_events (outbox_lane(namespace, aggregate_type, aggregate_id), next_attempt_at, seq) WHERE state = 1;
 -- Dead and discarded rows, for people and for retention; empty in health as well.
 CREATE INDEX outbox_events_dead ON outbox_events (state, seq) WHERE state IN (4, 5, 7);
 -- Retention, and look-ups by time of publishing; a new row is not in it.
@@ -92,18 +127,53 @@ END
 $$;
 -- +goose StatementEnd
 
--- Column grants do not bind the owner; this does. It fires only when a statement names one of these
--- columns, so a settle, which names the others, does not pay for it.
+-- Column grants do not bind the owner; these do. The first fires once for a statement that names one of
+-- these columns. For each row it would cost the settle, which names none of them: PostgreSQL locks every
+-- row before it asks whether a trigger BEFORE UPDATE applies, one more WAL record an event.
 CREATE TRIGGER outbox_events_append_only
     BEFORE UPDATE OF seq, id, created_at, namespace, event_type, aggregate_type, aggregate_id, tenant_id, dedupe_key, payload_json, headers
-    ON outbox_events FOR EACH ROW
+    ON outbox_events
     EXECUTE FUNCTION outbox_refuse_change('Only state, published_at, attempt_count, last_error and next_attempt_at may change.');
+-- AFTER, which refuses as well, for the same reason: retention deletes millions of rows.
 CREATE TRIGGER outbox_events_keep_open
-    BEFORE DELETE ON outbox_events FOR EACH ROW WHEN (OLD.state NOT IN (6, 7))
+    AFTER DELETE ON outbox_events FOR EACH ROW WHEN (OLD.state NOT IN (6, 7))
     EXECUTE FUNCTION outbox_refuse_change('Only published and discarded events may be deleted.');
+CREATE TRIGGER outbox_events_keep_all
+    BEFORE TRUNCATE ON outbox_events
+    EXECUTE FUNCTION outbox_refuse_change('It would take events that nobody has published yet.');
+
+-- Every migration that makes functions ends with this. A plpgsql body looks for its tables by
+-- search_path when it runs: the path is pinned to the schema we are in, with temporary tables last, so
+-- that no caller can put other tables in their place. It reads its text again in every session as well:
+-- a session may take backslashes for escapes, and then an expression with one is another expression. And
+-- nobody calls a function who was not granted it.
+-- +goose StatementBegin
+CREATE FUNCTION outbox_seal() RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+    home     CONSTANT oid := (SELECT pronamespace FROM pg_proc WHERE oid = 'outbox_seal()'::regprocedure);
+    function record;
+BEGIN
+    FOR function IN
+        SELECT p.oid::regprocedure AS signature, l.lanname = 'plpgsql' AS is_plpgsql, strpos(p.prosrc, chr(92)) > 0 AS has_backslash
+          FROM pg_proc p JOIN pg_language l ON l.oid = p.prolang
+         WHERE p.pronamespace = home AND starts_with(p.proname, 'outbox_') AND p.proname <> 'outbox_lane'
+    LOOP
+        IF function.is_plpgsql THEN
+            EXECUTE format('ALTER FUNCTION %s SET search_path = pg_catalog, %s, pg_temp', function.signature, home::regnamespace);
+            IF function.has_backslash THEN
+                EXECUTE format('ALTER FUNCTION %s SET standard_conforming_strings = on', function.signature);
+            END IF;
+        END IF;
+        EXECUTE format('REVOKE EXECUTE ON FUNCTION %s FROM PUBLIC', function.signature);
+    END LOOP;
+END
+$$;
+-- +goose StatementEnd
+SELECT outbox_seal();
 
 -- +goose Down
 DROP TABLE outbox_events;
+DROP FUNCTION outbox_seal();
 DROP FUNCTION outbox_refuse_change();
 DROP FUNCTION outbox_lane(text, text, text);
 DROP TABLE outbox_meta;

@@ -3,7 +3,8 @@
 -- +goose Up
 
 -- For people with psql. Nothing is written when an event is picked up, so "processing" is the most
--- that can be known: the event is due and a live relay holds its lane.
+-- that can be known: the event is due and a live relay holds its lane. Ask by state rather than by
+-- status where the table is large: state has indexes.
 CREATE VIEW outbox_status WITH (security_invoker = true) AS
 SELECT e.seq, e.id, e.namespace, e.event_type, e.aggregate_type, e.aggregate_id, e.tenant_id,
        CASE e.state
@@ -13,14 +14,16 @@ SELECT e.seq, e.id, e.namespace, e.event_type, e.aggregate_type, e.aggregate_id,
        END AS status,
        e.state = 4 AS blocks_aggregate,
        e.created_at, e.published_at, coalesce(e.next_attempt_at, e.created_at) AS due_at, e.attempt_count, e.last_error,
-       l.lane, r.name AS lane_owner, l.lease_until
+       l.lane, r.name AS lane_owner, l.lease_until, e.state
   FROM outbox_events e
   LEFT JOIN outbox_lanes l ON l.layout = (SELECT m.lane_layout FROM outbox_meta m)
                           AND l.lane = outbox_lane(e.namespace, e.aggregate_type, e.aggregate_id)
   LEFT JOIN outbox_relays r ON r.id = l.owner;
+COMMENT ON VIEW outbox_status IS 'Where every event stands, in words, with the holder of its lane. Without payloads.';
 
 -- Gives a database role the least that one part of the system needs. Roles belong to the cluster and
--- many hosts do not let an application create them, so none is created here: name your own.
+-- many hosts do not let an application create them, so none is created here: name your own. A role
+-- may have several parts. Run it again after a migration that adds tables.
 --   SELECT outbox_grant('producer', 'app');
 -- +goose StatementBegin
 CREATE FUNCTION outbox_grant(part text, role name) RETURNS void LANGUAGE plpgsql AS $$
@@ -31,33 +34,39 @@ DECLARE
 BEGIN
     CASE part
     WHEN 'producer' THEN grants := ARRAY[
+        'SELECT ON outbox_meta',
         'INSERT (id, namespace, event_type, aggregate_type, aggregate_id, tenant_id, dedupe_key, payload_json, headers) ON outbox_events',
+        -- A conflict on the key must be met and read.
         'INSERT (namespace, event_type, tenant_id, dedupe_key, event_id, content_hash) ON outbox_dedupe',
-        'SELECT (namespace, event_type, tenant_id, dedupe_key, event_id, content_hash) ON outbox_dedupe',
-        'UPDATE (event_id) ON outbox_dedupe'];
+        'SELECT (namespace, event_type, tenant_id, dedupe_key, event_id, content_hash, repeated) ON outbox_dedupe',
+        'UPDATE (repeated) ON outbox_dedupe',
+        'EXECUTE ON FUNCTION outbox_emit, outbox_emit_deduped, outbox_emit_all_or_none, outbox_check_data, outbox_check_headers, outbox_check_actor, outbox_uuid7'];
     WHEN 'relay' THEN grants := ARRAY[
         'SELECT ON outbox_events, outbox_lanes, outbox_relays, outbox_requests, outbox_actions, outbox_meta',
         'SELECT ON SEQUENCE outbox_events_seq_seq',
         'UPDATE (state, published_at, attempt_count, last_error, next_attempt_at) ON outbox_events',
         'UPDATE (owner, token, lease_until, acquired_at, floor, needs, crash_count, noted_event, noted_count) ON outbox_lanes',
         'INSERT, UPDATE, DELETE ON outbox_relays',
-        'INSERT ON outbox_dlq',
+        'INSERT (event_seq, event_id, created_at, attempts, blocking, namespace, tenant_id, dedupe_key, event_type, aggregate_type, aggregate_id, topic, error_reason, error_detail, payload_json, headers) ON outbox_dlq',
         'SELECT (id, event_id) ON outbox_dlq',
-        'UPDATE (delivered_at, attempts, last_error) ON outbox_requests'];
+        'UPDATE (delivered_at, failed_at, next_attempt_at, attempts, last_error) ON outbox_requests'];
     WHEN 'janitor' THEN grants := ARRAY[
         'SELECT (seq, id, state, published_at, created_at) ON outbox_events',
         'SELECT (id, event_id, failed_at) ON outbox_dlq',
         'SELECT ON outbox_actions, outbox_requests, outbox_relays, outbox_meta',
-        'SELECT (event_id, created_at) ON outbox_dedupe',
-        'DELETE ON outbox_events, outbox_dlq, outbox_dedupe, outbox_relays'];
+        -- By their place, because the keys themselves may be personal.
+        'SELECT (ctid, event_id, created_at) ON outbox_dedupe',
+        -- Triggers keep what is still needed: see docs/schema.md.
+        'DELETE ON outbox_events, outbox_dlq, outbox_actions, outbox_requests, outbox_dedupe, outbox_relays'];
     WHEN 'viewer' THEN grants := ARRAY[
-        'SELECT ON outbox_status, outbox_lanes, outbox_relays, outbox_actions, outbox_requests, outbox_meta',
+        'SELECT ON outbox_status, outbox_relays, outbox_actions, outbox_requests, outbox_meta',
+        'SELECT (layout, lane, owner, lease_until, acquired_at, floor, needs, crash_count, noted_event, noted_count) ON outbox_lanes',
         'SELECT (seq, id, created_at, published_at, next_attempt_at, attempt_count, state, namespace, event_type, aggregate_type, aggregate_id, tenant_id, last_error) ON outbox_events',
         'SELECT (id, event_seq, event_id, created_at, failed_at, attempts, blocking, namespace, tenant_id, event_type, aggregate_type, aggregate_id, topic, error_reason, error_detail) ON outbox_dlq'];
     WHEN 'operator' THEN
         PERFORM outbox_grant('viewer', role);
         grants := ARRAY[
-        'UPDATE (state, next_attempt_at) ON outbox_events',
+        'UPDATE (state, next_attempt_at, attempt_count) ON outbox_events',
         'INSERT (action_id, verb, event_id, dlq_id, actor, reason) ON outbox_actions',
         'INSERT (action_id, event_id, event_seq, layout, lane) ON outbox_requests',
         'UPDATE (canceled_at) ON outbox_requests'];
@@ -71,25 +80,9 @@ BEGIN
 END
 $$;
 -- +goose StatementEnd
-REVOKE EXECUTE ON FUNCTION outbox_grant(text, name) FROM PUBLIC;
+COMMENT ON FUNCTION outbox_grant(text, name) IS 'Gives a role what a part needs: producer, relay, janitor, viewer or operator.';
 
--- A plpgsql body finds its tables by search_path when it runs: pin it to the schema we were installed
--- into, so that no caller's path can put other tables in their place.
--- +goose StatementBegin
-DO $$
-DECLARE
-    function regprocedure;
-BEGIN
-    FOR function IN
-        SELECT p.oid FROM pg_proc p JOIN pg_language l ON l.oid = p.prolang
-         WHERE p.pronamespace = current_schema()::regnamespace AND p.proname LIKE 'outbox\_%' AND l.lanname = 'plpgsql'
-    LOOP
-        EXECUTE format('ALTER FUNCTION %s SET search_path = pg_catalog, %I, pg_temp', function, current_schema());
-    END LOOP;
-END
-$$;
--- +goose StatementEnd
-
+SELECT outbox_seal();
 UPDATE outbox_meta SET schema_version = 5;
 
 -- +goose Down

@@ -1,0 +1,50 @@
+package main
+
+import (
+	"context"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/posthaste-dev/posthaste/schema"
+)
+
+// migrateDownCommand takes migrations back.
+type migrateDownCommand struct {
+	migration
+	deleteEverything bool
+	targetGiven      func() bool
+}
+
+func (c *migrateDownCommand) command() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "down --target VERSION",
+		Short: "Take migrations back",
+		Long: `Take migrations back, newest first, until the target is the version.
+
+Tables go with the migrations that made them, and so does what is in them. Version 0 is before the first
+migration: every event is gone then, published or not.`,
+		Example: `  outboxctl migrate down --target 4
+  outboxctl migrate down --target 4 --dry-run
+  outboxctl migrate down --target 0 --yes-delete-everything`,
+		Args: cobra.NoArgs,
+		RunE: run(c.run),
+	}
+	c.addFlags(cmd, "the version to go back to; there is no default")
+	cmd.Flags().BoolVar(&c.deleteEverything, "yes-delete-everything", false, "needed for --target 0: delete every event, dead letter and dedupe key")
+	c.targetGiven = func() bool { return cmd.Flags().Changed("target") }
+	return cmd
+}
+
+func (c *migrateDownCommand) run(ctx context.Context, out io.Writer) error {
+	if !c.targetGiven() {
+		return usageError{"--target is missing: the version to go back to"}
+	}
+	if err := checkTarget("--target", c.target); err != nil {
+		return err
+	}
+	if c.target == 0 && !c.dryRun && !c.deleteEverything {
+		return usageError{"--target 0 deletes every event, published or not: pass --yes-delete-everything as well, or look first with --dry-run"}
+	}
+	return c.do(ctx, out, "took back", schema.Outbox.Down)
+}

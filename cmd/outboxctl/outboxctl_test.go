@@ -1,0 +1,150 @@
+package main
+
+import (
+	"bytes"
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+// call runs a command line without any environment but what is given.
+func call(t *testing.T, environment map[string]string, args ...string) (code int, stdout, stderr string) {
+	t.Helper()
+	var out, err bytes.Buffer
+	code = execute(t.Context(), args, &out, &err, func(name string) string { return environment[name] })
+	return code, out.String(), err.String()
+}
+
+// TestHelpIsGolden: help is read by people and by scripts, so a change of it is a decision.
+func TestHelpIsGolden(t *testing.T) {
+	t.Parallel()
+	for _, command := range []string{"", "migrate", "migrate up", "migrate down", "migrate status", "migrate sql", "grant"} {
+		name := filepath.Join("testdata", strings.ReplaceAll(strings.TrimSpace("help "+command), " ", "_")+".txt")
+		code, got, stderr := call(t, nil, append(strings.Fields(command), "--help")...)
+		if code != exitDone || stderr != "" {
+			t.Errorf("%q: exit code %d, %s", command, code, stderr)
+		}
+		if *update {
+			if err := os.WriteFile(name, []byte(got), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		want, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got != string(want) {
+			t.Errorf("%q: the help is\n%s\nand %s says\n%s", command, got, name, want)
+		}
+		for line := range strings.Lines(got) {
+			if len(line) > 121 {
+				t.Errorf("%q: a line of %d characters: %s", command, len(line), line)
+			}
+		}
+	}
+}
+
+// TestHelpHasExamples for every command that does something.
+func TestHelpHasExamples(t *testing.T) {
+	t.Parallel()
+	for _, command := range []string{"migrate up", "migrate down", "migrate status", "migrate sql", "grant"} {
+		if _, help, _ := call(t, nil, append(strings.Fields(command), "--help")...); !strings.Contains(help, "Examples:\n  outboxctl "+command) {
+			t.Errorf("%s has no example", command)
+		}
+	}
+}
+
+// TestWrongUseExitsWith2, names the problem, and says where the help is.
+func TestWrongUseExitsWith2(t *testing.T) {
+	t.Parallel()
+	for line, want := range map[string]string{
+		"":                             "a command is missing",
+		"migrat":                       `unknown command "migrat"`,
+		"migrate":                      "up, down, status or sql is missing",
+		"migrate sideways":             `unknown command "sideways"`,
+		"migrate up --nosuch":          "unknown flag: --nosuch",
+		"migrate up 5":                 `unknown command "5"`,
+		"migrate up --target x":        "invalid argument",
+		"migrate up --target 99":       "there is no such version",
+		"migrate up --target -1":       "there is no such version",
+		"migrate up":                   "no database is given",
+		"migrate up --lock-timeout 5":  "missing unit in duration",
+		"migrate up --lock-timeout 0s": "--lock-timeout 0s is too short",
+		"migrate status":               "no database is given",
+		"migrate down":                 "--target is missing",
+		"migrate down --target 0":      "pass --yes-delete-everything as well",
+		"migrate down --target 99":     "there is no such version",
+		"migrate sql --version 99":     "there is no such version",
+		"grant":                        "grant takes a part and a role",
+		"grant relay":                  "grant takes a part and a role",
+		"grant publisher app":          `there is no part "publisher": use producer, relay, janitor, viewer, operator`,
+		"grant relay app":              "no database is given",
+		"migrate up --database-url postgres://a:b/c@d": "the database URL cannot be read",
+	} {
+		code, stdout, stderr := call(t, nil, strings.Fields(line)...)
+		if code != exitUsage || !strings.Contains(stderr, want) || !strings.Contains(stderr, "--help' for how to use it") || stdout != "" {
+			t.Errorf("%q: exit code %d, want 2 and %q\n%s%s", line, code, want, stdout, stderr)
+		}
+	}
+}
+
+// TestPasswordsAreNotPrinted: not when the URL is broken, and not when nobody answers.
+func TestPasswordsAreNotPrinted(t *testing.T) {
+	t.Parallel()
+	const secret = "s3cr3t"
+	for _, address := range []string{
+		"postgres://app:" + secret + "@127.0.0.1:1/db?connect_timeout=1",
+		"postgres://app:" + secret + "/x@127.0.0.1/db",
+		"postgres://app:" + secret + "#x@127.0.0.1/db",
+		"postgres://app:" + secret + "%zz@127.0.0.1/db",
+		"postgres://app:" + secret + "@127.0.0.1:port/db",
+		"postgres://app@127.0.0.1:1/db?password=" + secret,
+		"host=127.0.0.1 port=1 user=app password=" + secret,
+		"host=127.0.0.1 port=x user=app password=" + secret,
+		"host=127.0.0.1 user=app sslmode=" + secret,
+		"password=" + secret + " nonsense",
+		secret,
+	} {
+		for _, environment := range []map[string]string{{"DATABASE_URL": address}, {"POSTHASTE_DATABASE_URL": address, "DATABASE_URL": secret}} {
+			for _, line := range []string{"migrate up", "migrate down --target 1", "migrate status", "grant relay app"} {
+				code, stdout, stderr := call(t, environment, strings.Fields(line)...)
+				if code == exitDone || strings.Contains(stdout+stderr, secret) {
+					t.Errorf("%s with %s: exit code %d\n%s%s", line, address, code, stdout, stderr)
+				}
+			}
+		}
+		if code, stdout, stderr := call(t, nil, "migrate", "status", "--database-url", address); code == exitDone || strings.Contains(stdout+stderr, secret) {
+			t.Errorf("--database-url %s: exit code %d\n%s%s", address, code, stdout, stderr)
+		}
+	}
+}
+
+// TestNobodyAnswersExitsWith1.
+func TestNobodyAnswersExitsWith1(t *testing.T) {
+	t.Parallel()
+	code, _, stderr := call(t, map[string]string{"DATABASE_URL": "postgres://app@127.0.0.1:1/db"}, "migrate", "up")
+	if code != exitFailed || !strings.Contains(stderr, "127.0.0.1") || strings.Contains(stderr, "--help") {
+		t.Errorf("exit code %d: %s", code, stderr)
+	}
+}
+
+// TestSQLNeedsNoDatabase: all migrations, or one, up or down, for a schema or for none.
+func TestSQLNeedsNoDatabase(t *testing.T) {
+	t.Parallel()
+	for line, want := range map[string]struct{ has, hasNot, begins string }{
+		"migrate sql":                               {"CREATE TABLE outbox_events (", "DROP TABLE", "-- 00001_events\n"},
+		"migrate sql --down":                        {"DROP TABLE outbox_events;", "CREATE TABLE", "-- 00005_access, down\n"},
+		"migrate sql --version 2":                   {"CREATE TABLE outbox_dedupe (", "CREATE TABLE outbox_events", "-- 00002_emit\n"},
+		"migrate sql --version 2 --down":            {"DROP TABLE outbox_dedupe;", "DROP TABLE outbox_events", "-- 00002_emit, down\n"},
+		"migrate sql --version 3 --schema my\"shop": {"CREATE TABLE outbox_lanes", "CREATE TABLE outbox_dedupe", "SET search_path = \"my\"\"shop\";\n"},
+	} {
+		code, stdout, stderr := call(t, nil, strings.Fields(line)...)
+		if code != exitDone || !strings.HasPrefix(stdout, want.begins) || !strings.Contains(stdout, want.has) || strings.Contains(stdout, want.hasNot) || stderr != "" {
+			t.Errorf("%s: exit code %d %s\n%.300s", line, code, stderr, stdout)
+		}
+	}
+}

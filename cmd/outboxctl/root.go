@@ -1,0 +1,96 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+)
+
+// The exit codes, which scripts rely on.
+const (
+	exitDone   = 0
+	exitFailed = 1
+	exitUsage  = 2
+)
+
+// failure marks an error of the work itself. Every other error that a command line ends with is about
+// how it was written.
+type failure struct{ err error }
+
+func (f failure) Error() string { return f.err.Error() }
+func (f failure) Unwrap() error { return f.err }
+
+// rootCommand holds what all commands share.
+type rootCommand struct {
+	databaseURL string
+	schema      string
+	getenv      func(string) string
+}
+
+// execute runs one command line and returns the exit code.
+func execute(ctx context.Context, args []string, stdout, stderr io.Writer, getenv func(string) string) int {
+	root := (&rootCommand{getenv: getenv}).command() //nolint:contextcheck // cobra hands the context to whichever command runs
+	root.SetArgs(args)
+	root.SetOut(stdout)
+	root.SetErr(stderr)
+	called, err := root.ExecuteContextC(ctx)
+	if err == nil {
+		return exitDone
+	}
+	_, _ = fmt.Fprintln(stderr, "outboxctl:", err) // nobody is left to tell
+	if errors.As(err, &failure{}) {
+		return exitFailed
+	}
+	_, _ = fmt.Fprintf(stderr, "Run '%s --help' for how to use it.\n", called.CommandPath())
+	return exitUsage
+}
+
+func (c *rootCommand) command() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "outboxctl",
+		Short: "Install and look after a transactional outbox in PostgreSQL",
+		Long: `outboxctl installs and migrates the tables of an outbox and grants its parts their rights.
+
+The database is --database-url, or POSTHASTE_DATABASE_URL, or DATABASE_URL: a postgres:// URL or a list
+like "host=... dbname=...". Prefer the environment: other users of the machine can read command lines.
+
+Exit codes: 0 done, 1 failed, 2 not understood.`,
+		Args:          cobra.NoArgs,
+		RunE:          func(*cobra.Command, []string) error { return errors.New("a command is missing") },
+		SilenceErrors: true,
+		SilenceUsage:  true,
+	}
+	cmd.PersistentFlags().StringVar(&c.databaseURL, "database-url", "", "the database, if not in the environment")
+	cmd.PersistentFlags().StringVar(&c.schema, "schema", "public", "the schema of the outbox")
+	cmd.CompletionOptions.HiddenDefaultCmd = true
+	cmd.AddCommand(newMigrate(c), (&grantCommand{root: c}).command())
+	return cmd
+}
+
+// run wraps the work of a command, so that its errors count as failures.
+func run(work func(ctx context.Context, out io.Writer) error) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, _ []string) error {
+		err := work(cmd.Context(), cmd.OutOrStdout())
+		var usage usageError
+		if err == nil || errors.As(err, &usage) {
+			return err
+		}
+		return failure{err}
+	}
+}
+
+// say prints a result.
+func say(out io.Writer, format string, args ...any) error {
+	if _, err := fmt.Fprintf(out, format, args...); err != nil {
+		return fmt.Errorf("print: %w", err)
+	}
+	return nil
+}
+
+// usageError marks an error that is found while working and is still about how the command was written.
+type usageError struct{ problem string }
+
+func (u usageError) Error() string { return u.problem }

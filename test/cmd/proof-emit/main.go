@@ -1,0 +1,67 @@
+// Command proof-emit shows that the emit side keeps its promises when things go wrong. It runs the tests
+// of test/emit against both PostgreSQL servers, lists the faults between the application's transaction
+// and PostgreSQL with the tests that show them, and ends with one line of name=value figures.
+//
+// It fails when a test fails, when a promise is missed, and when too little was tested: a test that is
+// gone, a server that is missing, a corpus that shrank. PAIRS and ROUNDS, or the flags, ask for more.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"strconv"
+	"syscall"
+
+	"github.com/posthaste-dev/posthaste/test/pgtest"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ok, err := prove(ctx, os.Args[1:])
+	stop()
+	switch {
+	case err != nil:
+		fmt.Fprintln(os.Stderr, "proof-emit:", err)
+		os.Exit(2)
+	case !ok:
+		os.Exit(1)
+	}
+}
+
+func prove(ctx context.Context, args []string) (ok bool, err error) {
+	flags := flag.NewFlagSet("proof-emit", flag.ContinueOnError)
+	pairs := flags.Int("pairs", 0, "pairs of transactions that race for a dedupe key, at least 200")
+	rounds := flags.Int("rounds", 0, "rounds of calls with their keys in opposite orders, at least 200")
+	race := flags.Bool("race", false, "with the race detector")
+	if err := flags.Parse(args); err != nil {
+		return false, fmt.Errorf("flags: %w", err)
+	}
+	var environment, options []string
+	if *pairs > 0 {
+		environment = append(environment, "PAIRS="+strconv.Itoa(*pairs))
+	}
+	if *rounds > 0 {
+		environment = append(environment, "ROUNDS="+strconv.Itoa(*rounds))
+	}
+	if *race {
+		options = append(options, "-race")
+	}
+	found := newResults()
+	if err := found.run(ctx, environment, append(options, module+"emit")...); err != nil {
+		return false, err
+	}
+	// Fault A8 is a matter of the compiler, shown where the drivers are.
+	if err := found.run(ctx, environment, append(options, "-run", "^"+compileTest+"$", module+"drivers")...); err != nil {
+		return false, err
+	}
+	var servers []string
+	for _, server := range pgtest.Servers() {
+		servers = append(servers, server.Name)
+	}
+	report := judge(found, servers)
+	report.print(os.Stdout)
+	return report.ok(), nil
+}

@@ -1,0 +1,202 @@
+package emit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/posthaste-dev/posthaste/outbox"
+)
+
+// dedupeCheck collects what an emitter does wrong with dedupe keys.
+type dedupeCheck struct {
+	place    place
+	emit     emitter
+	steps    int
+	problems []string
+}
+
+func checkDedupe(ctx context.Context, p place, emit emitter) []string {
+	c := &dedupeCheck{place: p, emit: emit}
+	c.sameContent(ctx)
+	c.otherContent(ctx)
+	c.scope(ctx)
+	c.batches(ctx)
+	return c.problems
+}
+
+func (c *dedupeCheck) failf(format string, args ...any) {
+	c.problems = append(c.problems, fmt.Sprintf(format, args...))
+}
+
+// step emits in a transaction of its own with a business row, and commits whatever emit said: a refusal
+// must leave the transaction usable.
+func (c *dedupeCheck) step(ctx context.Context, what string, all ...given) ([]outbox.Receipt, error) {
+	c.steps++
+	order := fmt.Sprintf("step %d: %s", c.steps, what)
+	tx, err := c.place.pool.Begin(ctx)
+	if err != nil {
+		c.failf("%s: %v", what, err)
+		return nil, err
+	}
+	defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }()
+	if err := c.place.order(ctx, tx, order); err != nil {
+		c.failf("%s: %v", what, err)
+	}
+	receipts, emitted := c.emit(ctx, tx, c.place.Schema, all)
+	if err := tx.Commit(ctx); err != nil {
+		c.failf("%s: the transaction was not usable any more: %v", what, err)
+	}
+	if n := c.count(ctx, "SELECT count(*) FROM {schema}.orders WHERE id = $1", order); n != 1 {
+		c.failf("%s: the business row is missing", what)
+	}
+	return receipts, emitted
+}
+
+func (c *dedupeCheck) count(ctx context.Context, query string, args ...any) int {
+	n := -1
+	if err := c.place.pool.QueryRow(ctx, c.place.SQL(query), args...).Scan(&n); err != nil {
+		c.failf("%s: %v", query, err)
+	}
+	return n
+}
+
+// created emits one event that must be new.
+func (c *dedupeCheck) created(ctx context.Context, what string, event given) outbox.ID {
+	receipts, err := c.step(ctx, what, event)
+	if err != nil || len(receipts) != 1 || !receipts[0].Created {
+		c.failf("%s: want a new event, got %v, %v", what, receipts, err)
+		return outbox.ID{}
+	}
+	if n := c.count(ctx, "SELECT count(*) FROM {schema}.outbox_events WHERE id = $1::text::uuid", receipts[0].ID.String()); n != 1 {
+		c.failf("%s: the receipt says created, and there are %d events with its id", what, n)
+	}
+	return receipts[0].ID
+}
+
+// enqueued emits one event that must stand for the first one.
+func (c *dedupeCheck) enqueued(ctx context.Context, what string, first outbox.ID, event given) {
+	before := c.count(ctx, "SELECT count(*) FROM {schema}.outbox_events")
+	receipts, err := c.step(ctx, what, event)
+	if err != nil || len(receipts) != 1 || receipts[0].Created || receipts[0].ID != first {
+		c.failf("%s: want the first event's id %s, not created; got %v, %v", what, first, receipts, err)
+	}
+	if after := c.count(ctx, "SELECT count(*) FROM {schema}.outbox_events"); after != before {
+		c.failf("%s: %d events were inserted", what, after-before)
+	}
+}
+
+// mismatched emits events that must be refused because a key holds other content.
+func (c *dedupeCheck) mismatched(ctx context.Context, what string, first outbox.ID, all ...given) {
+	before := c.count(ctx, "SELECT count(*) FROM {schema}.outbox_events")
+	receipts, err := c.step(ctx, what, all...)
+	var mismatch *outbox.DedupeMismatchError
+	switch {
+	case !errors.Is(err, outbox.ErrDedupeMismatch) || !errors.Is(err, outbox.ErrRefused) || !errors.As(err, &mismatch):
+		c.failf("%s: want ErrDedupeMismatch, got %v, %v", what, receipts, err)
+	case mismatch.FirstID != first:
+		c.failf("%s: the error names event %s, the key is of %s", what, mismatch.FirstID, first)
+	case outbox.Retryable(err):
+		c.failf("%s: a mismatch would be the same on every retry", what)
+	}
+	if after := c.count(ctx, "SELECT count(*) FROM {schema}.outbox_events"); after != before {
+		c.failf("%s: %d events were inserted", what, after-before)
+	}
+}
+
+// sameContent: whatever differs on every try does not make another event.
+func (c *dedupeCheck) sameContent(ctx context.Context) {
+	event := orderCreated(`{"total":1}`).withKey("same")
+	first := c.created(ctx, "first emit", event)
+	c.enqueued(ctx, "second emit", first, event)
+	later := event
+	later.at = occurred.AddDate(0, 0, 1)
+	later.actor = &outbox.Actor{Type: "user", ID: "7"}
+	later.headers = map[string]string{"h": "v"}
+	c.enqueued(ctx, "retry with another time, actor and header", first, later)
+	named := orderCreated(`{"total":2}`).withKey("same-id")
+	named.id = outbox.NewID()
+	c.created(ctx, "first emit with an id of the application's", named)
+	c.enqueued(ctx, "retry with the same id", named.id, named)
+	lenient := orderCreated(`{"total":3}`).withKey("first-wins")
+	lenient.contract.FirstWins = true
+	first = c.created(ctx, "first emit where the first wins", lenient)
+	lenient.payload = orderCreated(`{"total":4}`).payload
+	c.enqueued(ctx, "other content where the first wins", first, lenient)
+}
+
+// otherContent: another payload or aggregate under a used key is an error, never "already enqueued".
+func (c *dedupeCheck) otherContent(ctx context.Context) {
+	event := orderCreated(`{"total":1}`).withKey("other")
+	first := c.created(ctx, "first emit", event)
+	c.mismatched(ctx, "another payload", first, orderCreated(`{"total":2}`).withKey("other"))
+	c.mismatched(ctx, "another spelling of the payload", first, orderCreated(`{"total": 1}`).withKey("other"))
+	moved := event
+	moved.aggregateID = "order-2"
+	c.mismatched(ctx, "another aggregate id", first, moved)
+	moved = event
+	moved.contract.Aggregate = "basket"
+	c.mismatched(ctx, "another aggregate type", first, moved)
+	c.enqueued(ctx, "the same content again", first, event)
+}
+
+// scope: a key belongs to its namespace, event type and tenant.
+func (c *dedupeCheck) scope(ctx context.Context) {
+	const key = "acme/scope"
+	event := orderCreated(`{"total":1}`).withKey(key)
+	first := c.created(ctx, "a key without tenant", event)
+	ofTenant := c.created(ctx, "the same key of a tenant", event.of("acme"))
+	otherType := event
+	otherType.contract.Type = "order_paid"
+	c.created(ctx, "the same key of another event type", otherType)
+	otherModule := event
+	otherModule.contract.Namespace = "billing"
+	c.created(ctx, "the same key of another namespace", otherModule)
+	c.enqueued(ctx, "the key without tenant again", first, event)
+	c.enqueued(ctx, "the key of the tenant again", ofTenant, event.of("acme"))
+}
+
+// batches: all events of a call or none; and no key may stay behind that stands for no event, because
+// its retry would be told "already enqueued" and be lost.
+func (c *dedupeCheck) batches(ctx context.Context) {
+	used := orderCreated(`{"total":1}`).withKey("used")
+	first := c.created(ctx, "first emit", used)
+	fresh := orderCreated(`{"total":5}`).withKey("fresh")
+	changed := orderCreated(`{"total":9}`).withKey("used")
+	c.mismatched(ctx, "a batch with one used key", first, fresh, changed, orderCreated(`{}`))
+	if n := c.count(ctx, `SELECT count(*) FROM {schema}.outbox_dedupe d
+		WHERE NOT EXISTS (SELECT FROM {schema}.outbox_events e WHERE e.id = d.event_id)`); n != 0 {
+		c.failf("%d dedupe keys stand for no event", n)
+	}
+	c.created(ctx, "the batch's good event again", fresh)
+	receipts, err := c.step(ctx, "a batch with a repeated key", used, orderCreated(`{"total":6}`).withKey("newer"), used, orderCreated(`{}`))
+	want := []bool{false, true, false, true}
+	if err != nil || len(receipts) != len(want) {
+		c.failf("a batch with a repeated key: %v, %v", receipts, err)
+		return
+	}
+	for i, receipt := range receipts {
+		if receipt.Created != want[i] {
+			c.failf("a batch with a repeated key: event %d created=%v", i, receipt.Created)
+		}
+	}
+}
+
+// blocked waits until the session waits for another transaction. It answers false when done says that it
+// never did.
+func (p place) blocked(ctx context.Context, tx pgx.Tx, done <-chan struct{}) (bool, error) {
+	for {
+		select {
+		case <-done:
+			return false, nil
+		default:
+		}
+		var waits bool
+		err := p.pool.QueryRow(ctx, "SELECT coalesce(wait_event_type = 'Lock', false) FROM pg_stat_get_activity($1)", int(tx.Conn().PgConn().PID())).Scan(&waits)
+		if err != nil || waits {
+			return waits, err
+		}
+	}
+}

@@ -1,0 +1,269 @@
+package emit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/posthaste-dev/posthaste/outbox"
+)
+
+// waiter is an emit that has to wait for another transaction.
+type waiter struct {
+	tx       pgx.Tx
+	done     chan struct{}
+	receipts []outbox.Receipt
+	err      error
+}
+
+// waitingEmit starts an emit and returns when it waits for the transaction of somebody else.
+func (p place) waitingEmit(t testing.TB, options pgx.TxOptions, order string, event given) *waiter {
+	t.Helper()
+	w := &waiter{tx: p.beginWith(t, options), done: make(chan struct{})}
+	p.mustOrder(t, w.tx, order)
+	go func() {
+		defer close(w.done)
+		w.receipts, w.err = library(t.Context(), w.tx, p.Schema, []given{event})
+	}()
+	if waits, err := p.blocked(t.Context(), w.tx, w.done); err != nil || !waits {
+		t.Fatalf("the second emit does not wait for the first: %v, %v", err, w.err)
+	}
+	return w
+}
+
+func (p place) beginWith(t testing.TB, options pgx.TxOptions) pgx.Tx {
+	t.Helper()
+	tx, err := p.pool.BeginTx(t.Context(), options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = tx.Rollback(context.Background()) })
+	return tx
+}
+
+func TestFaultA4SameKeyOtherPayload(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, p place) {
+		check := &dedupeCheck{place: p, emit: library}
+		check.otherContent(t.Context())
+		for _, problem := range check.problems {
+			t.Error(problem)
+		}
+
+		// The same while the first is still open: the second waits, and is refused only if the first commits.
+		for _, commits := range []bool{true, false} {
+			key := fmt.Sprintf("first commits: %v", commits)
+			first := p.begin(t)
+			p.mustEmit(t, first, orderCreated(`{"total":1}`).withKey(key))
+			second := p.waitingEmit(t, pgx.TxOptions{}, key, orderCreated(`{"total":2}`).withKey(key))
+			if commits {
+				mustCommit(t, first)
+			} else if err := first.Rollback(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			<-second.done
+			if errors.Is(second.err, outbox.ErrDedupeMismatch) != commits {
+				t.Errorf("%s: %v, %v", key, second.receipts, second.err)
+			}
+			mustCommit(t, second.tx)
+			if n := p.Count(t, "SELECT count(*) FROM {schema}.orders WHERE id = $1", key); n != 1 {
+				t.Errorf("%s: the business row of the second is missing", key)
+			}
+			if n := p.Count(t, "SELECT count(*) FROM {schema}.outbox_events WHERE dedupe_key = $1", key); n != 1 {
+				t.Errorf("%s: %d events", key, n)
+			}
+		}
+	})
+}
+
+func TestFaultA5FirstOfTwoRollsBack(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, p place) {
+		event := orderCreated(`{}`).withKey("k")
+		first := p.begin(t)
+		p.mustOrder(t, first, "first")
+		p.mustEmit(t, first, event)
+		second := p.waitingEmit(t, pgx.TxOptions{}, "second", event)
+		if err := first.Rollback(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		<-second.done
+		if second.err != nil || !second.receipts[0].Created {
+			t.Fatalf("the second must insert: %v, %v", second.receipts, second.err)
+		}
+		mustCommit(t, second.tx)
+		p.wantRows(t, 1, 1, 1)
+	})
+}
+
+// Above READ COMMITTED the loser of a race cannot be told the winner's id, because its snapshot does not
+// have it. It must be told to run again, and then finds the event.
+func TestFaultA6HigherIsolation(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, p place) {
+		for _, level := range []pgx.TxIsoLevel{pgx.RepeatableRead, pgx.Serializable} {
+			options := pgx.TxOptions{IsoLevel: level}
+			event := orderCreated(`{}`).withKey("waits " + string(level))
+			first := p.begin(t)
+			p.mustEmit(t, first, event)
+			second := p.waitingEmit(t, options, event.key, event)
+			mustCommit(t, first)
+			<-second.done
+			p.wantRetry(t, second.tx, event, second.receipts, second.err)
+
+			// The same without waiting: the snapshot is older than the first one's commit.
+			event.key = "older snapshot " + string(level)
+			late := p.beginWith(t, options)
+			p.mustOrder(t, late, event.key)
+			first = p.begin(t)
+			p.mustEmit(t, first, event)
+			mustCommit(t, first)
+			receipts, err := library(t.Context(), late, p.Schema, []given{event})
+			p.wantRetry(t, late, event, receipts, err)
+
+			// And when the first one rolls back there is nothing to retry.
+			event.key = "rolled back " + string(level)
+			first = p.begin(t)
+			p.mustEmit(t, first, event)
+			second = p.waitingEmit(t, options, event.key, event)
+			if err := first.Rollback(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			<-second.done
+			if second.err != nil || !second.receipts[0].Created {
+				t.Errorf("%s: %v, %v", event.key, second.receipts, second.err)
+			}
+			mustCommit(t, second.tx)
+		}
+	})
+}
+
+func (p place) wantRetry(t *testing.T, tx pgx.Tx, event given, receipts []outbox.Receipt, err error) {
+	t.Helper()
+	if !outbox.Retryable(err) || errors.Is(err, outbox.ErrRefused) || receipts != nil {
+		t.Errorf("%s: want a retryable error, got %v, %v", event.key, receipts, err)
+	}
+	if err := tx.Commit(t.Context()); err == nil {
+		t.Errorf("%s: a transaction that PostgreSQL gave up was committed", event.key)
+	}
+	if n := p.Count(t, "SELECT count(*) FROM {schema}.orders WHERE id = $1", event.key); n != 0 {
+		t.Errorf("%s: the business row of a lost transaction is there", event.key)
+	}
+	again := p.begin(t)
+	if receipts := p.mustEmit(t, again, event); receipts[0].Created {
+		t.Errorf("%s: the retry made a second event", event.key)
+	}
+	mustCommit(t, again)
+}
+
+// keysPerCall is enough for two calls in opposite orders to meet in the middle.
+const keysPerCall = 60
+
+// checkOrders lets two calls with the same keys in opposite orders meet, again and again, until there is a
+// deadlock.
+func checkOrders(ctx context.Context, p place, emit emitter, rounds int) (deadlocks int, problems []string) {
+	round := 0
+	for ; round < rounds && deadlocks == 0; round++ {
+		var forwards []given
+		for i := range keysPerCall {
+			forwards = append(forwards, orderCreated(`{}`).withKey(fmt.Sprintf("round %d key %02d", round, i)))
+		}
+		backwards := slices.Clone(forwards)
+		slices.Reverse(backwards)
+		var errs [2]error
+		var ready, group sync.WaitGroup
+		ready.Add(2)
+		for i, all := range [][]given{forwards, backwards} {
+			group.Go(func() { errs[i] = p.emitTogether(ctx, emit, all, &ready) })
+		}
+		group.Wait()
+		for _, err := range errs {
+			if outbox.Retryable(err) {
+				deadlocks++
+			} else if err != nil {
+				problems = append(problems, fmt.Sprintf("round %d: %v", round, err))
+			}
+		}
+	}
+	var events int
+	if err := p.pool.QueryRow(ctx, p.SQL("SELECT count(*) FROM {schema}.outbox_events")).Scan(&events); err != nil {
+		problems = append(problems, err.Error())
+	}
+	// A deadlock takes one of the two, never half of one.
+	if events != round*keysPerCall {
+		problems = append(problems, fmt.Sprintf("%d events after %d rounds, want %d", events, round, round*keysPerCall))
+	}
+	return deadlocks, problems
+}
+
+func (p place) emitTogether(ctx context.Context, emit emitter, all []given, ready *sync.WaitGroup) error {
+	tx, err := p.pool.Begin(ctx)
+	ready.Done()
+	if err != nil {
+		return err
+	}
+	defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }()
+	ready.Wait()
+	if _, err := emit(ctx, tx, p.Schema, all); err != nil {
+		return err
+	}
+	return tx.Commit(ctx)
+}
+
+func TestFaultA7NoDeadlockWithinOneCall(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, p place) {
+		rounds := atLeast(t, "ROUNDS", 200)
+		deadlocks, problems := checkOrders(t.Context(), p, library, rounds)
+		if deadlocks > 0 || len(problems) > 0 {
+			t.Errorf("%d deadlocks in %d rounds; %s", deadlocks, rounds, strings.Join(problems, "; "))
+		}
+		figure(t, "rounds", rounds)
+		figure(t, "deadlocks", deadlocks)
+	})
+}
+
+// Two calls in one transaction can still deadlock, which the documentation says. It is then an error that
+// asks for a retry, and neither transaction is half applied.
+func TestFaultA7DeadlockAcrossCalls(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, p place) {
+		one, two := orderCreated(`{}`).withKey("1"), orderCreated(`{}`).withKey("2")
+		first, second := p.begin(t), p.begin(t)
+		for tx, patience := range map[pgx.Tx]string{first: "1min", second: "10ms"} { // so that the second is the one to find it
+			if _, err := tx.Exec(t.Context(), "SET LOCAL deadlock_timeout = '"+patience+"'"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		p.mustOrder(t, first, "first")
+		p.mustEmit(t, first, one)
+		p.mustOrder(t, second, "second")
+		p.mustEmit(t, second, two)
+		var firstErr error
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			_, firstErr = library(t.Context(), first, p.Schema, []given{two})
+		}()
+		if waits, err := p.blocked(t.Context(), first, done); err != nil || !waits {
+			t.Fatalf("the first does not wait for the second: %v", err)
+		}
+		_, err := library(t.Context(), second, p.Schema, []given{one})
+		if !outbox.Retryable(err) {
+			t.Fatalf("want a deadlock, got %v", err)
+		}
+		_ = second.Rollback(t.Context())
+		<-done
+		if firstErr != nil {
+			t.Fatal(firstErr)
+		}
+		mustCommit(t, first)
+		p.wantRows(t, 1, 2, 2)
+	})
+}

@@ -1,0 +1,188 @@
+package emit
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/posthaste-dev/posthaste/outbox"
+	"github.com/posthaste-dev/posthaste/test/pgtest"
+)
+
+// refusable is refused before anything is sent, unwritable by PostgreSQL: its id is taken.
+func refusable() given {
+	event := orderCreated(`{}`)
+	event.aggregateID = ""
+	return event
+}
+
+func unwritable(id outbox.ID) given {
+	event := orderCreated(`{}`)
+	event.id = id
+	return event
+}
+
+// transactor is a way for the application to run a transaction, as far as A9 is concerned: write a
+// business row, emit, and never look at what emit said.
+type transactor struct {
+	name string
+	run  func(t *testing.T, p place, event given, after func()) error
+	// keeps: a refusal that nobody looked at does not keep the transaction from committing.
+	keeps bool
+}
+
+var transactors = []transactor{
+	{name: "own transaction", keeps: true, run: func(t *testing.T, p place, event given, after func()) error {
+		tx := p.begin(t)
+		defer func() { _ = tx.Rollback(t.Context()) }()
+		p.mustOrder(t, tx, "1")
+		_, _ = library(t.Context(), tx, p.Schema, []given{event})
+		after()
+		return tx.Commit(t.Context())
+	}},
+	{name: "InTx", run: func(t *testing.T, p place, event given, after func()) error {
+		return outbox.InTx(t.Context(), p.pool, func(ctx context.Context, tx pgx.Tx) error {
+			p.mustOrder(t, tx, "1")
+			_, _ = library(ctx, tx, p.Schema, []given{event})
+			after()
+			return nil
+		})
+	}},
+	{name: "InTxSQL", run: func(t *testing.T, p place, event given, after func()) error {
+		db := pgtest.OpenSQL(t, "pgx", p.URL)
+		return outbox.InTxSQL(t.Context(), db, func(ctx context.Context, tx *sql.Tx) error {
+			if _, err := tx.ExecContext(ctx, p.SQL("INSERT INTO {schema}.orders (id) VALUES ('1')")); err != nil {
+				t.Fatal(err)
+			}
+			_, _ = outbox.EmitSQL(ctx, outbox.InSchemaSQL(tx, p.Schema), event.event())
+			after()
+			return nil
+		})
+	}},
+}
+
+func TestFaultA9ErrorIgnored(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, p place) {
+		for _, way := range transactors {
+			for what, ignore := range map[string]func(*testing.T, place, transactor){
+				"refused": ignoredRefusal, "mismatch": ignoredMismatch, "failed in PostgreSQL": ignoredFailure, "panic": ignoredPanic,
+			} {
+				t.Run(way.name+"/"+what, func(t *testing.T) {
+					p.clear(t)
+					ignore(t, p, way)
+				})
+			}
+		}
+	})
+}
+
+func nothing() {}
+
+// wantKept: the application's own transaction commits its business row, those that watch over it do not.
+func (p place) wantKept(t *testing.T, way transactor, err, refusal error, events int) {
+	t.Helper()
+	if way.keeps {
+		if err != nil {
+			t.Errorf("after a refusal the transaction must be usable: %v", err)
+		}
+		p.wantRows(t, 1, events, events)
+		return
+	}
+	if !errors.Is(err, refusal) {
+		t.Errorf("want the refusal that was dropped, got %v", err)
+	}
+	p.wantRows(t, 0, events, events)
+}
+
+func ignoredRefusal(t *testing.T, p place, way transactor) {
+	p.wantKept(t, way, way.run(t, p, refusable(), nothing), outbox.ErrRefused, 0)
+}
+
+func ignoredMismatch(t *testing.T, p place, way transactor) {
+	p.committed(t, orderCreated(`{"total":1}`).withKey("k"))
+	p.wantKept(t, way, way.run(t, p, orderCreated(`{"total":2}`).withKey("k"), nothing), outbox.ErrDedupeMismatch, 1)
+}
+
+func ignoredFailure(t *testing.T, p place, way transactor) {
+	taken := p.committed(t, orderCreated(`{}`))
+	if err := way.run(t, p, unwritable(taken), nothing); err == nil {
+		t.Error("a transaction whose INSERT failed was committed")
+	}
+	p.wantRows(t, 0, 1, 0)
+}
+
+func ignoredPanic(t *testing.T, p place, way transactor) {
+	defer func() {
+		if recover() != errPanic { //nolint:errorlint // it is the very value
+			t.Error("the panic did not come through")
+		}
+		p.wantRows(t, 0, 0, 0)
+	}()
+	_ = way.run(t, p, orderCreated(`{}`), func() { panic(errPanic) })
+}
+
+var errPanic = errors.New("panic in the application")
+
+// committed emits in a transaction of its own.
+func (p place) committed(t testing.TB, event given) outbox.ID {
+	t.Helper()
+	tx := p.begin(t)
+	receipts := p.mustEmit(t, tx, event)
+	mustCommit(t, tx)
+	return receipts[0].ID
+}
+
+// InTx commits when all is well, and hands on an error of its function.
+func TestFaultA9NothingIgnored(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, p place) {
+		if err := outbox.InTx(t.Context(), p.pool, func(ctx context.Context, tx pgx.Tx) error {
+			p.mustOrder(t, tx, "good")
+			_, err := library(ctx, tx, p.Schema, []given{orderCreated(`{}`)})
+			return err
+		}); err != nil {
+			t.Error(err)
+		}
+		own := errors.New("the application's own")
+		err := outbox.InTx(t.Context(), p.pool, func(ctx context.Context, tx pgx.Tx) error {
+			p.mustOrder(t, tx, "bad")
+			_, _ = library(ctx, tx, p.Schema, []given{orderCreated(`{}`)})
+			return own
+		})
+		if !errors.Is(err, own) {
+			t.Errorf("got %v", err)
+		}
+		p.wantRows(t, 1, 1, 0)
+	})
+}
+
+func TestFaultA10SavepointRolledBack(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, p place) {
+		tx := p.begin(t)
+		p.mustOrder(t, tx, "1")
+		p.mustEmit(t, tx, orderCreated(`{"n":1}`))
+		savepoint, err := tx.Begin(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		p.mustOrder(t, savepoint, "2")
+		p.mustEmit(t, savepoint, orderCreated(`{"n":2}`).withKey("k"), orderCreated(`{"n":3}`))
+		if err := savepoint.Rollback(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		// The key went with the savepoint: other content under it is no mismatch.
+		if receipts := p.mustEmit(t, tx, orderCreated(`{"n":4}`).withKey("k")); !receipts[0].Created {
+			t.Error("the savepoint left its dedupe key behind")
+		}
+		mustCommit(t, tx)
+		p.wantRows(t, 1, 2, 1)
+		if n := p.Count(t, `SELECT count(*) FROM {schema}.outbox_events WHERE payload_json -> 'data' ->> 'n' IN ('1', '4')`); n != 2 {
+			t.Errorf("%d of the two events that were kept", n)
+		}
+	})
+}

@@ -1,0 +1,78 @@
+package emit
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/posthaste-dev/posthaste/outbox"
+)
+
+// roundsPerCut is how often a connection is cut at each place.
+const roundsPerCut = 4
+
+func TestFaultA2UnknownOutcome(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, p place) {
+		if err := p.attempt(t, whole, "whole", orderCreated(`{}`)); err != nil || !p.resolve(t, "whole") {
+			t.Fatalf("the proxy gets in the way: %v", err)
+		}
+		for _, at := range []cut{beforeSent, afterSent, afterAnswer} {
+			for round := range roundsPerCut {
+				order := fmt.Sprintf("%s %d", at, round)
+				event := orderCreated(`{}`)
+				event.aggregateID = order
+				err := p.attempt(t, at, order, event)
+				if !lostConnection(err) || outbox.Retryable(err) {
+					t.Fatalf("%s: want a lost connection, got %v", order, err)
+				}
+				committed := p.resolve(t, order)
+				if at == beforeSent && committed || at == afterAnswer && !committed {
+					t.Errorf("%s: committed=%v", order, committed)
+				}
+				events := p.Count(t, "SELECT count(*) FROM {schema}.outbox_events WHERE aggregate_id = $1", order)
+				if (events == 1) != committed {
+					t.Errorf("%s: committed=%v and %d events", order, committed, events)
+				}
+			}
+		}
+	})
+}
+
+// The application does not know, so it runs the whole transaction again.
+func TestFaultA3RetryOfTheWholeTransaction(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, p place) {
+		for _, at := range []cut{beforeSent, afterSent, afterAnswer} {
+			for round := range roundsPerCut {
+				p.retry(t, at, fmt.Sprintf("%s %d", at, round))
+			}
+		}
+	})
+}
+
+// retry has three arms: with a key and the application's own id, with a key, and without: that one is
+// documented to emit twice.
+func (p place) retry(t *testing.T, at cut, order string) {
+	t.Helper()
+	for arm, event := range map[string]given{
+		"without key": orderCreated(`{}`), "with key": orderCreated(`{}`).withKey(order), "with key and id": orderCreated(`{}`).withKey(order + " own id"),
+	} {
+		event.aggregateID = order + " " + arm
+		if arm == "with key and id" {
+			event.id = outbox.NewID()
+		}
+		if err := p.attempt(t, at, event.aggregateID, event); !lostConnection(err) {
+			t.Fatalf("%s: want a lost connection, got %v", event.aggregateID, err)
+		}
+		want := 1
+		if event.key == "" && p.resolve(t, event.aggregateID) {
+			want = 2
+		}
+		if err := p.attempt(t, whole, event.aggregateID, event); err != nil {
+			t.Fatalf("%s: retry: %v", event.aggregateID, err)
+		}
+		if got := p.Count(t, "SELECT count(*) FROM {schema}.outbox_events WHERE aggregate_id = $1", event.aggregateID); got != want {
+			t.Errorf("%s: %d events, want %d", event.aggregateID, got, want)
+		}
+	}
+}

@@ -1,0 +1,218 @@
+package emit
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/posthaste-dev/posthaste/outbox"
+	"github.com/posthaste-dev/posthaste/test/pgtest"
+)
+
+// planted is a bug, and the check that must find it.
+type planted struct {
+	name  string
+	emit  emitter                     // a faulty copy of the library; defaults to the library
+	plant func(t *testing.T, p place) // a fault in the database's part
+	check func(p place, emit emitter) []string
+	finds string // part of one of the problems that the check must report
+}
+
+func corpusOf(ctx context.Context, prefixes ...string) func(p place, emit emitter) []string {
+	var chosen []input
+	for _, in := range corpus() {
+		for _, prefix := range prefixes {
+			if strings.HasPrefix(in.name, prefix) {
+				chosen = append(chosen, in)
+			}
+		}
+	}
+	return func(p place, emit emitter) []string { return checkCorpus(ctx, p, emit, chosen).Problems }
+}
+
+func plantedBugs(ctx context.Context) []planted {
+	dedupe := func(p place, emit emitter) []string { return checkDedupe(ctx, p, emit) }
+	pairs := func(p place, emit emitter) []string { return checkPairs(ctx, p, emit, 24).Problems }
+	orders := func(p place, emit emitter) []string {
+		deadlocks, problems := checkOrders(ctx, p, emit, 2000)
+		if deadlocks > 0 {
+			problems = append(problems, "deadlock")
+		}
+		return problems
+	}
+	return []planted{
+		{
+			name: "payload through jsonb", check: corpusOf(ctx, "json/"), finds: "json/same key twice: event 0: payload_json came back as",
+			emit: rewritten(func(sql string) string { return strings.ReplaceAll(sql, "::json", "::jsonb::json") }),
+		},
+		{name: "DO NOTHING and SELECT", check: pairs, finds: "cannot scan NULL", emit: doNothing},
+		{
+			name: "DO NOTHING in the function", check: dedupe, finds: "second emit: want the first event's id",
+			plant: inFunction("outbox_emit_deduped", "DO UPDATE SET repeated = true", "DO NOTHING"),
+		},
+		{
+			name: "dedupe without tenant", check: dedupe, finds: "the same key of a tenant: want a new event",
+			plant: inFunction("outbox_emit_deduped", "coalesce(g.tenant, '') AS key_tenant", "''::text AS key_tenant"),
+		},
+		{
+			name: "created told by the event's id", check: dedupe, finds: "retry with the same id: want the first event's id",
+			plant: inFunction("outbox_emit_deduped", "NOT k.repeated", "k.event_id = g.id"),
+		},
+		{name: "hash over the envelope", check: dedupe, finds: "retry with another time, actor and header", emit: hashOfEnvelope},
+		{name: "mismatch reported as already enqueued", check: dedupe, finds: "another payload: want ErrDedupeMismatch", emit: swallowMismatch},
+		{name: "batch mismatch that leaves half of the batch", check: dedupe, finds: "a batch with one used key: 2 events were inserted", emit: notAllOrNone},
+		{
+			name: "batch mismatch that leaves keys behind", check: dedupe, finds: "dedupe keys stand for no event", emit: notAllOrNone,
+			plant: inFunction("outbox_emit_deduped", "j.verdict = '+' ORDER", "j.verdict = '+' AND NOT EXISTS (SELECT FROM judged x WHERE x.verdict = '!') ORDER"),
+		},
+		{
+			name: "keys not sorted", check: orders, finds: "deadlock",
+			plant: inFunction("outbox_emit_deduped", "ORDER BY g.namespace, g.event_type, g.key_tenant, g.dedupe_key", ""),
+		},
+		{name: "headers not checked", check: corpusOf(ctx, "broker/"), finds: "broker/header CC: was accepted", emit: headersUnchecked},
+		{name: "aggregate ids not checked", check: corpusOf(ctx, "utf8/"), finds: "the database was asked", emit: aggregateUnchecked},
+		{name: "refusal that repeats the value", check: corpusOf(ctx, "utf8/"), finds: "the refusal repeats the value", emit: talkative},
+		{name: "panic", check: corpusOf(ctx, "time/"), finds: "time/year 0: panicked", emit: panicking},
+	}
+}
+
+func TestPlantedBugsAreFound(t *testing.T) {
+	t.Parallel()
+	for _, bug := range plantedBugs(t.Context()) {
+		t.Run(bug.name, func(t *testing.T) {
+			t.Parallel()
+			// One server: what is tested here are the checks.
+			p := newPlace(t, pgtest.New(t, pgtest.Servers()[0]))
+			emit := bug.emit
+			if emit == nil {
+				emit = library
+			}
+			if bug.plant != nil {
+				bug.plant(t, p)
+			}
+			problems := strings.Join(bug.check(p, emit), "\n")
+			if !strings.Contains(problems, bug.finds) {
+				t.Fatalf("the bug was not found; want %q in:\n%.2000s", bug.finds, problems)
+			}
+			figure(t, "planted_found", 1)
+		})
+	}
+}
+
+// inFunction changes a function of the schema.
+func inFunction(name, from, to string) func(t *testing.T, p place) {
+	return func(t *testing.T, p place) {
+		t.Helper()
+		var definition string
+		err := p.pool.QueryRow(t.Context(), "SELECT pg_get_functiondef(oid) FROM pg_proc WHERE proname = $1 AND pronamespace = $2::text::regnamespace",
+			name, p.Schema).Scan(&definition)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.Count(definition, from) != 1 {
+			t.Fatalf("%s does not have %q once", name, from)
+		}
+		if _, err := p.pool.Exec(t.Context(), strings.Replace(definition, from, to, 1)); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// changed is the library with another statement.
+func changed(change func(stmt *outbox.Stmt, all []given)) emitter {
+	return func(ctx context.Context, tx pgx.Tx, schema string, all []given) ([]outbox.Receipt, error) {
+		stmt, err := outbox.Statement(schema, events(all)...)
+		if err != nil {
+			return nil, err
+		}
+		change(stmt, all)
+		var answer string
+		if err := tx.QueryRow(ctx, stmt.SQL, stmt.Args...).Scan(&answer); err != nil {
+			return nil, err
+		}
+		return stmt.Receipts(answer)
+	}
+}
+
+func rewritten(rewrite func(sql string) string) emitter {
+	return changed(func(stmt *outbox.Stmt, _ []given) { stmt.SQL = rewrite(stmt.SQL) })
+}
+
+var notAllOrNone = rewritten(func(sql string) string {
+	return strings.ReplaceAll(sql, "outbox_emit_all_or_none", "outbox_emit_deduped")
+})
+
+// doNothing is the form that every tutorial has. The loser of a race waits for the winner and then looks
+// with a snapshot from before: it finds nothing.
+func doNothing(ctx context.Context, tx pgx.Tx, schema string, all []given) ([]outbox.Receipt, error) {
+	g, mine := all[0], outbox.NewID()
+	var found string
+	err := tx.QueryRow(ctx, strings.ReplaceAll(`WITH keyed AS (
+		INSERT INTO {schema}.outbox_dedupe (event_id, namespace, event_type, tenant_id, dedupe_key, content_hash)
+		VALUES ($1::text::uuid, 'default', $2::text, '', $3::text, '') ON CONFLICT DO NOTHING RETURNING event_id
+	), inserted AS (
+		INSERT INTO {schema}.outbox_events (id, event_type, aggregate_type, aggregate_id, dedupe_key, payload_json)
+		SELECT event_id, $2::text, $4::text, $5::text, $3::text, $6::text::json FROM keyed
+	)
+	SELECT coalesce((SELECT event_id FROM keyed), (SELECT event_id FROM {schema}.outbox_dedupe WHERE dedupe_key = $3::text))::text`,
+		"{schema}", `"`+schema+`"`), mine.String(), g.contract.Type, g.key, g.contract.Aggregate, g.aggregateID, g.envelope(mine.String())).Scan(&found)
+	if err != nil {
+		return nil, err
+	}
+	id, err := outbox.ParseID(found)
+	return []outbox.Receipt{{ID: id, Created: id == mine}}, err
+}
+
+func swallowMismatch(ctx context.Context, tx pgx.Tx, schema string, all []given) ([]outbox.Receipt, error) {
+	receipts, err := library(ctx, tx, schema, all)
+	if err != nil {
+		return make([]outbox.Receipt, len(all)), nil //nolint:nilerr // the bug
+	}
+	return receipts, nil
+}
+
+// hashOfEnvelope makes the content depend on what differs on every try.
+var hashOfEnvelope = changed(func(stmt *outbox.Stmt, all []given) {
+	for i, g := range all {
+		if g.key != "" && len(all) == 1 {
+			stmt.Args[7] = fmt.Sprintf(`{"\\x%x"}`, g.envelope(fmt.Sprint(i)))
+		}
+	}
+})
+
+// unchecked hides a field from the library's checks and puts it into the statement behind them.
+func unchecked(hide func(g *given), argument int, value func(g given) any) emitter {
+	return func(ctx context.Context, tx pgx.Tx, schema string, all []given) ([]outbox.Receipt, error) {
+		if len(all) != 1 || all[0].key != "" {
+			return library(ctx, tx, schema, all)
+		}
+		hidden := all[0]
+		hide(&hidden)
+		emit := changed(func(stmt *outbox.Stmt, _ []given) { stmt.Args[argument] = value(all[0]) })
+		return emit(ctx, tx, schema, []given{hidden})
+	}
+}
+
+var headersUnchecked = unchecked(func(g *given) { g.headers = nil }, 7, func(g given) any { return jsonOrNull(g.headers != nil, g.headers) })
+
+var aggregateUnchecked = unchecked(func(g *given) { g.aggregateID = "x" }, 4, func(g given) any { return g.aggregateID })
+
+func talkative(ctx context.Context, tx pgx.Tx, schema string, all []given) ([]outbox.Receipt, error) {
+	receipts, err := library(ctx, tx, schema, all)
+	if err != nil {
+		data, _ := all[0].payload.(json.RawMessage)
+		return nil, fmt.Errorf("%w: %s", err, data)
+	}
+	return receipts, nil
+}
+
+func panicking(ctx context.Context, tx pgx.Tx, schema string, all []given) ([]outbox.Receipt, error) {
+	if all[0].at.Year() < 1 {
+		panic("year")
+	}
+	return library(ctx, tx, schema, all)
+}

@@ -1,0 +1,215 @@
+package schema
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	_ "github.com/lib/pq" // the other driver that migrates
+
+	"github.com/posthaste-dev/posthaste/schema"
+	"github.com/posthaste-dev/posthaste/test/pgtest"
+)
+
+// TestMigratorsTakeTurns: eight at once apply every migration once, and none of them fails.
+func TestMigratorsTakeTurns(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, server pgtest.Server) {
+		const migrators = 8
+		name := emptySchema(t, server, "together")
+		var all sync.WaitGroup
+		var mu sync.Mutex
+		times := map[int64]int{}
+		for range migrators {
+			std := pgtest.OpenSQL(t, "pgx", server.URL)
+			all.Go(func() {
+				err := schema.Outbox.Up(t.Context(), std, schema.Options{Schema: name, Applied: func(migration schema.Migration, _ time.Duration) {
+					mu.Lock()
+					defer mu.Unlock()
+					times[migration.Version]++
+				}})
+				if err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		all.Wait()
+		for version := int64(1); version <= newest(t); version++ {
+			if times[version] != 1 {
+				t.Errorf("version %d was applied %d times", version, times[version])
+			}
+		}
+		readCatalog(t, server, name).mustEqual(t, reference(t, server, 0))
+		figure(t, "migrators_"+server.Name, migrators)
+	})
+}
+
+// holdUp makes the migration to this version wait at a point where it has done part of its work, and
+// returns the connection that holds it up.
+func holdUp(t testing.TB, server pgtest.Server, name string, version int64) pgx.Tx {
+	t.Helper()
+	tx, err := openPool(t, server.URL).Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = tx.Rollback(context.WithoutCancel(t.Context())) })
+	// Every migration ends with a change of outbox_meta; the first one meets a table of that name that is
+	// not committed yet.
+	hold := "SELECT FROM " + quote(name) + ".outbox_meta FOR UPDATE"
+	if version == 1 {
+		hold = "CREATE TABLE " + quote(name) + ".outbox_events ()"
+	}
+	if _, err := tx.Exec(t.Context(), hold); err != nil {
+		t.Fatal(err)
+	}
+	return tx
+}
+
+// blockedBy waits until some backend waits for this one, and returns that backend's process id.
+func blockedBy(t testing.TB, pool *pgxpool.Pool, holder pgx.Tx) int {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	for ctx.Err() == nil {
+		var pid int
+		err := pool.QueryRow(ctx, "SELECT coalesce(max(pid), 0) FROM pg_stat_activity WHERE $1 = ANY (pg_blocking_pids(pid))", holder.Conn().PgConn().PID()).Scan(&pid)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if pid != 0 {
+			return pid
+		}
+	}
+	t.Fatal("nobody came to wait")
+	return 0
+}
+
+// TestKilledMigratorLeavesNoHalf kills the migrator's connection in the middle of each migration.
+func TestKilledMigratorLeavesNoHalf(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, server pgtest.Server) {
+		pool, kills := openPool(t, server.URL), 0
+		for version := int64(1); version <= newest(t); version++ {
+			name := emptySchema(t, server, "killed")
+			mustExec(t, pgtest.OpenSQL(t, "pgx", server.URL), "CREATE SCHEMA "+quote(name))
+			if version > 1 {
+				migrateUp(t, server, schema.Options{Schema: name, Target: version - 1})
+			}
+			before := readCatalog(t, server, name)
+			holder := holdUp(t, server, name, version)
+			std := pgtest.OpenSQL(t, "pgx", server.URL)
+			failed := make(chan error, 1)
+			go func() {
+				failed <- schema.Outbox.Up(t.Context(), std, schema.Options{Schema: name, LockTimeout: time.Minute})
+			}()
+			pid := blockedBy(t, pool, holder)
+			if _, err := pool.Exec(t.Context(), "SELECT pg_terminate_backend($1)", pid); err != nil {
+				t.Fatal(err)
+			}
+			if err := <-failed; err == nil {
+				t.Errorf("version %d: the killed migrator reported no error", version)
+			}
+			if err := holder.Rollback(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if after := readCatalog(t, server, name); !slices.Equal(before, after) {
+				t.Errorf("version %d: half of it is there", version)
+			}
+			migrateUp(t, server, schema.Options{Schema: name})
+			readCatalog(t, server, name).mustEqual(t, reference(t, server, 0))
+			kills++
+		}
+		figure(t, "migrations_killed_"+server.Name, kills)
+	})
+}
+
+// TestLiveTrafficIsNotHeldUp: while a transaction uses a table, a migration that needs it alone gives up
+// in time, says what to do, and has changed nothing; the transaction does not notice.
+func TestLiveTrafficIsNotHeldUp(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, server pgtest.Server) {
+		const timeout = 200 * time.Millisecond
+		name := emptySchema(t, server, "traffic")
+		migrateUp(t, server, schema.Options{Schema: name, Target: 2})
+		tx, err := openPool(t, server.URL).Begin(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = tx.Rollback(context.WithoutCancel(t.Context())) }()
+		emit := "SELECT " + quote(name) + ".outbox_emit('order_created', 'order', '1', '{}', dedupe_key => 'k')"
+		if _, err := tx.Exec(t.Context(), emit); err != nil {
+			t.Fatal(err)
+		}
+		before, begun := readCatalog(t, server, name), time.Now()
+		err = schema.Outbox.Down(t.Context(), pgtest.OpenSQL(t, "pgx", server.URL), schema.Options{Schema: name, Target: 1, LockTimeout: timeout})
+		took := time.Since(begun)
+		if sqlState(err) != "55P03" || !strings.Contains(err.Error(), "nothing was changed") || !strings.Contains(err.Error(), "00002_emit") {
+			t.Errorf("got %v", err)
+		}
+		if took < timeout || took > timeout+20*time.Second {
+			t.Errorf("it gave up after %s, want soon after %s", took, timeout)
+		}
+		if after := readCatalog(t, server, name); !slices.Equal(before, after) {
+			t.Error("the catalog changed")
+		}
+		if got := applied(t, server, name); len(got) != 2 {
+			t.Errorf("applied %v", got)
+		}
+		if _, err := tx.Exec(t.Context(), emit); err != nil {
+			t.Errorf("the transaction noticed: %v", err)
+		}
+		if err := tx.Commit(t.Context()); err != nil {
+			t.Errorf("the transaction noticed: %v", err)
+		}
+	})
+}
+
+// TestWaitsForTheOtherMigrator: the advisory lock has no timeout of ours or of the role's.
+func TestWaitsForTheOtherMigrator(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, server pgtest.Server) {
+		name := emptySchema(t, server, "patient")
+		pool := openPool(t, server.URL)
+		holder, err := pool.Begin(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = holder.Rollback(context.WithoutCancel(t.Context())) }()
+		lock := "posthaste migrate " + quote(name) + "." + quote(schema.Outbox.VersionTable())
+		if _, err := holder.Exec(t.Context(), "SELECT pg_advisory_xact_lock(hashtextextended($1, 0))", lock); err != nil {
+			t.Fatal(err)
+		}
+		std := pgtest.OpenSQL(t, "pgx", withParameter(t, server.URL, "statement_timeout", "50"))
+		ended := make(chan error, 1)
+		go func() {
+			ended <- schema.Outbox.Up(t.Context(), std, schema.Options{Schema: name, LockTimeout: time.Millisecond * 50})
+		}()
+		pid, waited := blockedBy(t, pool, holder), false
+		for !waited {
+			if err := pool.QueryRow(t.Context(), "SELECT coalesce(max(clock_timestamp() - query_start), '1 hour') > '300 ms' FROM pg_stat_activity WHERE pid = $1", pid).Scan(&waited); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := holder.Commit(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestShortestLockTimeout(t *testing.T) {
+	t.Parallel()
+	for _, timeout := range []time.Duration{-time.Second, time.Microsecond} {
+		err := schema.Outbox.Up(t.Context(), nil, schema.Options{LockTimeout: timeout})
+		if err == nil || !strings.Contains(err.Error(), "too short") {
+			t.Errorf("%s: %v", timeout, err)
+		}
+	}
+}

@@ -1,0 +1,136 @@
+package schema
+
+import (
+	"bytes"
+	"errors"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/posthaste-dev/posthaste/test/pgtest"
+)
+
+// A tool is the built outboxctl, pointed at one server.
+type tool struct {
+	binary, url string
+}
+
+// build compiles outboxctl as a user would.
+func build(t testing.TB) string {
+	t.Helper()
+	binary := filepath.Join(t.TempDir(), "outboxctl")
+	if said, err := exec.CommandContext(t.Context(), "go", "build", "-o", binary, "github.com/posthaste-dev/posthaste/cmd/outboxctl").CombinedOutput(); err != nil {
+		t.Fatalf("build: %v\n%s", err, said)
+	}
+	return binary
+}
+
+// run calls it with the database in the environment and returns exit code, output and errors.
+func (o tool) run(t testing.TB, args ...string) (code int, stdout, stderr string) {
+	t.Helper()
+	command := exec.CommandContext(t.Context(), o.binary, args...)
+	command.Env = []string{"POSTHASTE_DATABASE_URL=" + o.url, "DATABASE_URL=postgres://nobody@127.0.0.1:1/wrong"}
+	var out, said bytes.Buffer
+	command.Stdout, command.Stderr = &out, &said
+	var exit *exec.ExitError
+	if err := command.Run(); err != nil && !errors.As(err, &exit) {
+		t.Fatal(err)
+	}
+	return command.ProcessState.ExitCode(), out.String(), said.String()
+}
+
+// must calls it and wants it to succeed and to print what the expression says.
+func (o tool) must(t testing.TB, want string, args ...string) string {
+	t.Helper()
+	code, stdout, stderr := o.run(t, args...)
+	if code != 0 || stderr != "" || !regexp.MustCompile(`(?s)\A`+want+`\z`).MatchString(stdout) {
+		t.Fatalf("%q: exit code %d, want 0 and %s\n%s%s", args, code, want, stdout, stderr)
+	}
+	return stdout
+}
+
+// mustFail calls it and wants an exit code and an error.
+func (o tool) mustFail(t testing.TB, wantCode int, want string, args ...string) {
+	t.Helper()
+	if code, stdout, stderr := o.run(t, args...); code != wantCode || !strings.Contains(stderr, want) {
+		t.Errorf("%q: exit code %d, want %d and %q\n%s%s", args, code, wantCode, want, stdout, stderr)
+	}
+}
+
+// TestOutboxctl walks through an installation with the real binary: look, install, grant, go back.
+func TestOutboxctl(t *testing.T) {
+	t.Parallel()
+	binary := build(t)
+	onEach(t, func(t *testing.T, server pgtest.Server) {
+		ctl, name := tool{binary, server.URL}, emptySchema(t, server, "Ctl 1")
+		role := newRole(t, server, "app")
+		ctl.mustFail(t, 1, "run 'outboxctl migrate up'", "grant", "relay", role, "--schema", name)
+		ctl.must(t, `schema `+name+` is at version 0 of 5\n(  missing  0000\d_\w+\n){5}`, "migrate", "status", "--schema", name)
+
+		script := ctl.must(t, `\\set ON_ERROR_STOP on\n.*COMMIT;\n\n`, "migrate", "up", "--dry-run", "--schema", name)
+		if left := readCatalog(t, server, name); len(left) > 0 {
+			t.Error("the dry run changed something")
+		}
+		ctl.must(t, `applied 00001_events in \d+m?s\napplied 00002_emit in \S+\nschema `+name+` is at version 2: 2 migrations in \S+\n`, "migrate", "up", "--target", "2", "--schema", name)
+		ctl.must(t, `(applied \S+ in \S+\n){3}schema `+name+` is at version 5: 3 migrations in \S+\n`, "migrate", "up", "--schema", name)
+		ctl.must(t, `schema `+name+` is at version 5: 0 migrations in \S+\n`, "migrate", "up", "--schema", name)
+		ctl.must(t, `schema `+name+` is at version 5 of 5\n(  applied  0000\d_\w+\n){5}`, "migrate", "status", "--schema", name)
+		readCatalog(t, server, name).mustEqual(t, reference(t, server, 0))
+
+		ctl.must(t, `role `+role+` is now producer in schema `+name+`\n`, "grant", "producer", role, "--schema", name)
+		if _, err := openPool(t, asRole(t, server.URL, role)).Exec(t.Context(), "SELECT "+quote(name)+".outbox_emit('order_created', 'order', '1', '{}')"); err != nil {
+			t.Errorf("the producer cannot emit: %v", err)
+		}
+		ctl.mustFail(t, 1, "create the role first: CREATE ROLE \"nobody of that name\" LOGIN", "grant", "relay", "nobody of that name", "--schema", name)
+
+		ctl.mustFail(t, 2, "--yes-delete-everything", "migrate", "down", "--target", "0", "--schema", name)
+		ctl.must(t, `took back 00005_access in \S+\nschema `+name+` is at version 4: 1 migrations in \S+\n`, "migrate", "down", "--target", "4", "--schema", name)
+		ctl.must(t, `(took back \S+ in \S+\n){4}schema `+name+` is at version 0: 4 migrations in \S+\n`, "migrate", "down", "--target", "0", "--yes-delete-everything", "--schema", name)
+
+		if err := psql(t, server.URL, "DROP SCHEMA "+quote(name)+" CASCADE;"+script); err != nil {
+			t.Error(err)
+		}
+		readCatalog(t, server, name).mustEqual(t, reference(t, server, 0))
+	})
+}
+
+// TestOutboxctlBehindPgBouncer: in transaction mode, without a setting of the user's.
+func TestOutboxctlBehindPgBouncer(t *testing.T) {
+	t.Parallel()
+	server := pgtest.Servers()[0]
+	ctl, name := tool{build(t), pgtest.PgBouncerURL()}, emptySchema(t, server, "ctl")
+	role := newRole(t, server, "app")
+	for range 5 { // so that the pooler hands out more than one connection
+		ctl.must(t, `(applied \S+ in \S+\n){5}schema .*\n`, "migrate", "up", "--schema", name)
+		ctl.must(t, `role .*\n`, "grant", "operator", role, "--schema", name)
+		ctl.must(t, `(took back \S+ in \S+\n){4}schema .*\n`, "migrate", "down", "--target", "1", "--schema", name)
+		ctl.must(t, `took back \S+ in \S+\nschema .*\n`, "migrate", "down", "--target", "0", "--yes-delete-everything", "--schema", name)
+	}
+}
+
+// TestOutboxctlExplainsFailures: rights and locks, with exit code 1.
+func TestOutboxctlExplainsFailures(t *testing.T) {
+	t.Parallel()
+	binary := build(t)
+	onEach(t, func(t *testing.T, server pgtest.Server) {
+		stranger := newRole(t, server, "stranger")
+		name := emptySchema(t, server, "ctl")
+		weak := tool{binary, asRole(t, server.URL, stranger)}
+		weak.mustFail(t, 1, "have somebody create the schema", "migrate", "up", "--schema", name)
+		migrate := tool{binary, server.URL}
+		migrate.must(t, `.*`, "migrate", "up", "--target", "2", "--schema", name)
+		weak.mustFail(t, 1, "permission denied", "migrate", "status", "--schema", name)
+		weak.mustFail(t, 1, "permission denied", "grant", "relay", stranger, "--schema", name)
+		tx, err := openPool(t, server.URL).Begin(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = tx.Rollback(t.Context()) }()
+		if _, err := tx.Exec(t.Context(), "LOCK TABLE "+quote(name)+".outbox_dedupe IN ROW EXCLUSIVE MODE"); err != nil {
+			t.Fatal(err)
+		}
+		migrate.mustFail(t, 1, "nothing was changed", "migrate", "down", "--target", "1", "--lock-timeout", "100ms", "--schema", name)
+	})
+}
