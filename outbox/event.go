@@ -7,8 +7,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode"
-	"unicode/utf8"
 )
 
 // An Event is something that happened to an aggregate, about to be written. Make one with
@@ -81,21 +79,6 @@ func (e *Event) problems() [][2]string {
 	add("headers", checkHeaders(e.Headers))
 	add("data", e.problem)
 	return found
-}
-
-// checkText says what is wrong with an identifier, or "". Control characters forge log lines and
-// message headers, and PostgreSQL has no NUL.
-func checkText(text string, limit int) string {
-	if len(text) > limit {
-		return fmt.Sprintf("%d bytes, the limit is %d", len(text), limit)
-	}
-	if !utf8.ValidString(text) {
-		return "not valid UTF-8"
-	}
-	if strings.ContainsFunc(text, unicode.IsControl) {
-		return "holds a control character"
-	}
-	return ""
 }
 
 // checkKeyOfTenant holds a dedupe key to its tenant. A tenant that is a UUID may stand in the key with
