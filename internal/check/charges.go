@@ -1,0 +1,32 @@
+package check
+
+// judgeCharges counts events that paid for what was not their fault.
+func (c *Checker) judgeCharges() {
+	for _, ch := range c.charges {
+		e := c.entries.at(ch.entry)
+		for i := range c.faults {
+			if f := &c.faults[i]; c.routeFailed(f, e, ch) {
+				c.chargedWronglyf(e, "was charged by relay %q at %d, while its route had the fault %s", ch.relay, ch.at, f.Kind)
+				break
+			}
+		}
+	}
+	if !c.publishing.seen {
+		return // without the relays' word there is nothing to compare attempt_count with
+	}
+	for e := range c.entries.all {
+		if e.is(hasRow) && e.attempts > e.failures {
+			c.chargedWronglyf(e, "has %d attempts, and failed by itself %d times", e.attempts, e.failures)
+		}
+	}
+}
+
+// routeFailed tells whether the route had failed all the time from the publish to the charge. A publish
+// that began before, or a charge that came after, may have had a reason of its own.
+func (c *Checker) routeFailed(f *Fault, e *entry, ch charge) bool {
+	return f.Kind.ofRoute() &&
+		(f.Topic == "" || f.Topic == c.groups.topic(e.group)) &&
+		(f.Relay == "" || f.Relay == ch.relay) &&
+		(f.ID == ID{} || f.ID == e.id) &&
+		f.From <= ch.started && (f.To == 0 || ch.at <= f.To)
+}

@@ -1,0 +1,45 @@
+package check
+
+// judgeDeaths compares rows, dead letters and what operators did.
+func (c *Checker) judgeDeaths() {
+	for e := range c.entries.all {
+		if !e.is(committed) {
+			continue
+		}
+		if e.state.dead() && !e.is(hasLetter) {
+			c.countf(DeadWithoutLetter, e.id, "is %s and has no dead letter", e.state)
+		}
+		d := c.desks[e.self]
+		if d == nil {
+			d = &desk{}
+		}
+		c.judgeLetters(e, d)
+		c.judgeOperated(e, d)
+	}
+}
+
+// judgeLetters asks whether every dead letter but the one of the present death was redriven. A redrive
+// that is followed by another death leaves two letters.
+func (c *Checker) judgeLetters(e *entry, d *desk) {
+	open := d.letters - d.redrives
+	if e.state.dead() || d.discards > 0 {
+		open--
+	}
+	if open > 0 && (e.is(hasRow) || c.dumped()) {
+		c.countf(LetterWithoutDead, e.id, "is %s, with %d dead letters and %d redrives", e.state, d.letters, d.redrives)
+	}
+}
+
+// judgeOperated asks whether operators' changes have their actions.
+func (c *Checker) judgeOperated(e *entry, d *desk) {
+	switch {
+	case e.state == Discarded && d.discards == 0:
+		c.countf(IllegalTransitions, e.id, "is discarded, and no operator did it")
+	case e.state == Dead && e.is(hasLetter) && d.blocking && d.skips == 0:
+		c.countf(IllegalTransitions, e.id, "died blocking, does not block any more, and no operator skipped it")
+	case e.state == DeadBlocking && e.is(hasLetter) && !d.blocking:
+		c.countf(IllegalTransitions, e.id, "blocks, and its dead letter says that it does not")
+	case d.seenRedrives > d.redrives || d.seenSkips > d.skips || d.seenDiscards > d.discards:
+		c.countf(IllegalTransitions, e.id, "was redriven, skipped or discarded more often than operators did it")
+	}
+}

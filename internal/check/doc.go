@@ -1,0 +1,73 @@
+// Package check judges a run of the outbox after it is over. It reads what was recorded (what producers
+// committed, what the broker received, which faults were injected, what the relays did, what the tables
+// held at the end) and counts what was kept and what was broken. It believes nobody: a row that says
+// "published" is lost if the broker never saw the event.
+//
+// Feed a [Checker] with [Record] values, from memory with Add or from files of JSON lines with Read, ask
+// it for Unresolved transactions and add what became of them, then call Verdict with a [Floor].
+//
+// # Order
+//
+// No clock orders deliveries: Delivery.Index, the position at which the broker took the message, does.
+// Two records of one id or one transaction must be fed in the order in which they were written; apart
+// from that, records may come in any order, so several files may be read one after the other. At is the
+// database's clock (or the simulation's) and is used for leases, fences and outages only. Next, where a
+// record has one, is the Index that the next delivery will have; 0 means that nobody knows.
+//
+// # What is counted
+//
+// An event is committed when a transaction that lists it ended ok; delivered when the broker has it at
+// least once. "Zero" marks the counters that a passing run may not have.
+//
+//   - committed, delivered_distinct: committed events, and those of them that were delivered.
+//   - ordered_aggregates: aggregate and topic pairs with at least two delivered versions.
+//   - lost (zero): committed, and neither delivered, nor dead with a dead letter, nor discarded with an
+//     operator's action, nor still open in the final table.
+//   - phantom (zero): an id that was delivered, took effect, or has a row or a dead letter, and that no
+//     committed transaction wrote.
+//   - corrupted (zero): a delivery or a dead letter whose payload, headers, type, key or topic is not what
+//     was emitted.
+//   - order_violations (zero): an event whose first delivery came before the first delivery of a lower
+//     version of the same aggregate and topic, or while that lower version is still to be delivered when
+//     the run ends. A lower version that died without blocking, was skipped or was discarded no longer
+//     counts for deliveries after that (Next), and not at all if nobody knows when. One that is lost is
+//     counted as lost only. Equal versions (one transaction) have no order; version 0 has none.
+//   - stuck (zero): committed, and its row still ready, retrying, waiting or parked at the end of a run
+//     that says it drained, delivered or not: it would be sent for ever.
+//   - held_explained: as stuck, but parked for a type that End.UnknownTypes lists, or waiting behind a
+//     lower seq of its aggregate that is such a parked event, or that is dead, blocking and on its topic.
+//   - pending: still open and not delivered, in a run that does not say it drained.
+//   - dead, discarded: not delivered, and dead with a letter, or discarded with an action.
+//   - illegal_transitions (zero): a change that [LegalChange] does not know; an operator's change without
+//     an action of that verb; a second applied settle to published; a discarded row without an action; a
+//     dead row whose letter says blocking and that nobody skipped; published_at without the state or the
+//     reverse; a row that is gone although nothing was allowed to delete it.
+//   - dead_without_letter, letter_without_dead (zero): a dead row without a dead letter; a dead letter
+//     whose row is not dead and that no operator redrove or discarded.
+//   - redelivered: deliveries that a request asked for. requests_unserved (zero): a request that counts as
+//     delivered and never was, or is open at the end of a run that drained.
+//   - duplicates: deliveries of an id beyond the first, and of a request beyond its first.
+//   - duplicates_unexplained (zero): the m-th duplicate of an id for which there are, up to that delivery,
+//     fewer than m causes. A cause is one publish of that id whose outcome was unknown, or that was
+//     acknowledged and whose settle failed, is unknown or stale, or that was never settled by a relay that
+//     was killed or lost the lane; or one fault of a kind that can duplicate, in force between the first
+//     delivery and this one, whose scope is that id (or its topic, a relay or everything, if no relay
+//     recorded what it published). A delivery for a request that does not exist is unexplained too.
+//   - double_effects (zero): effects of an id beyond the first. effects_missing (zero): delivered without
+//     an effect, when End.Effects says that consumers have finished.
+//   - charged_wrongly (zero): an event with a charge of a class that is not the event's fault, or of any
+//     class for a publish that lay, from start to charge, inside a fault of its route; or whose
+//     attempt_count exceeds the failed publishes that could be charged.
+//   - owners_overlapping (zero): a lease of a lane that began while another token held it; a publish
+//     begun while the same lease had another one of the same aggregate and topic in flight, unless
+//     End.Pipelined lists the topic.
+//   - stale_settles_applied (zero): a lease under which a settle was applied after another token had
+//     taken the lane, or without ever having held it.
+//   - unresolved (zero): transactions of which nobody knows whether they committed.
+//   - malformed (zero): records that cannot be read or contradict others. torn: last lines cut by a kill.
+//
+// # What is not promised
+//
+// Content is compared by 64-bit fingerprints of the sums, which is enough against faults and not against
+// an adversary. What was not recorded cannot be judged; [Floor] exists so that such a run does not pass.
+package check

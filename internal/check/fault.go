@@ -1,0 +1,65 @@
+package check
+
+// FaultKind names what was done to the run. Other kinds than these may be used: they are counted, and
+// explain nothing.
+type FaultKind string
+
+// Faults after which an event may arrive twice.
+const (
+	Kill         FaultKind = "kill"          // a relay died without warning
+	Pause        FaultKind = "pause"         // a relay stood still for longer than its lease
+	LeaseLost    FaultKind = "lease_lost"    // a lane was taken away
+	AckLost      FaultKind = "ack_lost"      // the broker took the message, the relay was told otherwise
+	LateAccept   FaultKind = "late_accept"   // the broker took the message after the relay had given up
+	BrokerCopied FaultKind = "broker_copied" // the broker itself made a copy
+	SettleFailed FaultKind = "settle_failed" // the database refused or lost a settle
+	DatabaseDown FaultKind = "database_down" // restart, failover, cut or terminated connections
+)
+
+// Faults of a route: they are nobody's fault but the broker's, so no event may be charged for them.
+const (
+	BrokerDown   FaultKind = "broker_down"
+	TopicMissing FaultKind = "topic_missing"
+	AuthRevoked  FaultKind = "auth_revoked"
+	Quota        FaultKind = "quota"
+)
+
+// Failpoint is a crash point at which a process ended itself; Fault.Point names it.
+const Failpoint FaultKind = "failpoint"
+
+// duplicates tells whether an event may arrive twice because of such a fault. A broker that goes down may
+// have taken a message that it never acknowledged.
+func (k FaultKind) duplicates() bool {
+	switch k {
+	case Kill, Pause, LeaseLost, AckLost, LateAccept, BrokerCopied, SettleFailed, DatabaseDown, BrokerDown, Failpoint:
+		return true
+	default:
+		return false
+	}
+}
+
+// stops tells whether a relay under such a fault may leave a publish without a settle.
+func (k FaultKind) stops() bool { return k == Kill || k == Pause || k == Failpoint }
+
+// ofRoute tells whether the fault is the route's.
+func (k FaultKind) ofRoute() bool {
+	return k == BrokerDown || k == TopicMissing || k == AuthRevoked || k == Quota
+}
+
+// Fault is one fault that was injected. Relay, Topic and ID are its scope; all empty means everything.
+type Fault struct {
+	Kind FaultKind `json:"kind"`
+	// Relay must name one life of a process: one that starts again has another name.
+	Relay string `json:"relay,omitempty"`
+	Topic string `json:"topic,omitempty"`
+	ID    ID     `json:"id,omitzero"`
+	Point string `json:"point,omitempty"`
+	// From and To say when, by the database's clock: From after the fault had set in, To before it was
+	// lifted. To 0: it was never lifted.
+	From int64 `json:"from,omitempty"`
+	To   int64 `json:"to,omitempty"`
+	// First and Last say the same in arrivals: First is the Index that the next delivery had before the
+	// fault set in, Last the one after it was lifted. 0: not known.
+	First uint64 `json:"first,omitempty"`
+	Last  uint64 `json:"last,omitempty"`
+}

@@ -1,0 +1,176 @@
+package check
+
+import "math"
+
+// publish names one publish that has not been settled: who, under which lease, of what.
+type publish struct {
+	lease   leaseKey
+	entry   uint32
+	request int64
+}
+
+// progress is how far such a publish has come.
+type progress struct {
+	started  int64  // At
+	next     uint64 // when it began: a relay that stood still may have sent it at any time after that
+	inFlight bool
+	acked    bool
+	unsure   bool // a settle failed, was stale or was not answered
+}
+
+// flight names what at most one publish may be in flight for.
+type flight struct {
+	lease leaseKey
+	group uint32
+}
+
+// cause is a reason for one duplicate of an event.
+type cause struct {
+	entry uint32
+	next  uint64
+}
+
+// publishing is what relays said about publishes. Only those that are not settled take memory.
+type publishing struct {
+	seen     bool // some relay recorded its publishes
+	open     map[publish]*progress
+	inFlight map[flight]int
+	overlaps []overlap
+	causes   []cause
+}
+
+// overlap is a publish that began beside another; whether that was allowed is known at the end.
+type overlap struct {
+	entry uint32
+	relay string
+}
+
+// charge is an attempt that was counted for a class that may be charged.
+type charge struct {
+	entry   uint32
+	started int64
+	at      int64
+	relay   string
+}
+
+func newPublishing() publishing {
+	return publishing{open: map[publish]*progress{}, inFlight: map[flight]int{}}
+}
+
+// eventStep folds what a relay did with one event.
+func (c *Checker) eventStep(e *entry, s *Step) {
+	if !s.valid() {
+		c.malformedf("relay %q did something unknown with %s", s.Relay, e.id)
+		return
+	}
+	what := publish{lease: s.lease(), entry: e.self, request: s.Request}
+	switch s.Do {
+	case Publish:
+		c.publishStarted(e, what, s)
+	case Ack, Refuse:
+		c.publishEnded(e, what, s)
+	case Settle:
+		c.settled(e, what, s)
+	case Charge:
+		c.charged(e, what, s)
+	default: // about a lane
+	}
+}
+
+// publishStarted opens a publish. One that is still open from before was not settled as published.
+func (c *Checker) publishStarted(e *entry, what publish, s *Step) {
+	p := &c.publishing
+	p.seen = true
+	if before := p.open[what]; before != nil {
+		if before.inFlight {
+			c.landed(what, e, before)
+		}
+		if before.acked && before.unsure {
+			p.causes = append(p.causes, cause{e.self, before.next})
+		}
+	}
+	f := flight{what.lease, e.group}
+	if p.inFlight[f] > 0 {
+		p.overlaps = append(p.overlaps, overlap{e.self, s.Relay})
+	}
+	p.inFlight[f]++
+	p.open[what] = &progress{started: s.At, next: s.Next, inFlight: true}
+}
+
+// publishEnded folds the broker's answer, or its absence. A check before the publish may refuse the event
+// as well, so a Refuse without a Publish is fine; an Ack is not.
+func (c *Checker) publishEnded(e *entry, what publish, s *Step) {
+	p := &c.publishing
+	at := p.open[what]
+	if at == nil {
+		if s.Do == Ack {
+			c.malformedf("relay %q has an ack for %s, which it did not publish", s.Relay, e.id)
+			return
+		}
+		at = &progress{next: s.Next}
+		p.open[what] = at
+	}
+	if at.inFlight {
+		c.landed(what, e, at)
+	}
+	if s.Do == Ack {
+		at.acked = true
+		return
+	}
+	if s.Class == InDoubt {
+		p.causes = append(p.causes, cause{e.self, at.next})
+	}
+	if s.Class.chargeable() && s.Request == 0 && e.failures < math.MaxUint16 {
+		e.failures++
+	}
+}
+
+// landed takes a publish out of flight.
+func (c *Checker) landed(what publish, e *entry, at *progress) {
+	at.inFlight = false
+	f := flight{what.lease, e.group}
+	if c.publishing.inFlight[f]--; c.publishing.inFlight[f] <= 0 {
+		delete(c.publishing.inFlight, f)
+	}
+}
+
+// settled folds what became of writing it down.
+func (c *Checker) settled(e *entry, what publish, s *Step) {
+	at := c.publishing.open[what]
+	if s.Result != Applied {
+		if at != nil {
+			at.unsure = true
+		}
+		return
+	}
+	c.fence(e, s)
+	if at != nil && !at.inFlight {
+		delete(c.publishing.open, what)
+	}
+	if s.To == Published && s.Request == 0 {
+		if e.is(settledPublished) {
+			c.countf(IllegalTransitions, e.id, "was settled as published twice, the second time by relay %q", s.Relay)
+		}
+		e.set(settledPublished)
+	}
+}
+
+// charged folds an attempt that was counted. Whether its route had failed is known at the end.
+func (c *Checker) charged(e *entry, what publish, s *Step) {
+	if !s.Class.chargeable() {
+		c.chargedWronglyf(e, "was charged for a failure of class %s by relay %q", s.Class, s.Relay)
+		return
+	}
+	if at := c.publishing.open[what]; at != nil && at.started != 0 && s.At != 0 {
+		c.charges = append(c.charges, charge{entry: e.self, started: at.started, at: s.At, relay: s.Relay})
+	}
+}
+
+// chargedWronglyf counts the event once, however often it was charged.
+func (c *Checker) chargedWronglyf(e *entry, format string, args ...any) {
+	if e.is(chargedWrongly) {
+		return
+	}
+	e.set(chargedWrongly)
+	c.countf(ChargedWrongly, e.id, format, args...)
+}

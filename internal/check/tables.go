@@ -1,0 +1,133 @@
+package check
+
+import "fmt"
+
+// State is the state of a row of outbox_events, with the numbers of that column.
+type State uint8
+
+// The states of an event, and Absent for a row that is not there.
+const (
+	Ready State = iota
+	Retrying
+	Parked
+	Waiting
+	DeadBlocking
+	Dead
+	Published
+	Discarded
+	Absent
+)
+
+var stateNames = [...]string{"ready", "retrying", "parked", "waiting", "dead_blocking", "dead", "published", "discarded", "absent"}
+
+// String returns the state's name.
+func (s State) String() string {
+	if int(s) < len(stateNames) {
+		return stateNames[s]
+	}
+	return fmt.Sprintf("state %d", uint8(s))
+}
+
+// MarshalText writes the name.
+func (s State) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+
+// UnmarshalText reads the name.
+func (s *State) UnmarshalText(text []byte) error {
+	for i, name := range stateNames {
+		if name == string(text) {
+			*s = State(i)
+			return nil
+		}
+	}
+	return fmt.Errorf("check: there is no state of that name, only %v", stateNames)
+}
+
+// open tells whether a relay still has something to do with the event.
+func (s State) open() bool { return s <= Waiting }
+
+// dead tells whether it will not be tried again by itself.
+func (s State) dead() bool { return s == Dead || s == DeadBlocking }
+
+// Row is one row of outbox_events when the run was over.
+type Row struct {
+	ID        ID     `json:"id"`
+	Seq       int64  `json:"seq"`
+	State     State  `json:"state"`
+	Type      string `json:"type,omitempty"`
+	Attempts  int    `json:"attempts,omitempty"`
+	Published bool   `json:"published,omitempty"` // published_at is set
+}
+
+// Letter is one row of outbox_dlq.
+type Letter struct {
+	ID       ID     `json:"id"` // the event's
+	Reason   string `json:"reason"`
+	Blocking bool   `json:"blocking,omitempty"`
+	Payload  Sum    `json:"payload"`
+	Headers  Sum    `json:"headers,omitzero"`
+	// Next is the Index of the next delivery when it was written; 0 if nobody knows.
+	Next uint64 `json:"next,omitempty"`
+}
+
+// Verb is what an operator did.
+type Verb string
+
+// The operators' verbs.
+const (
+	Redrive   Verb = "redrive"
+	Skip      Verb = "skip"
+	Free      Verb = "release" // of a parked type or a blocked aggregate
+	Discard   Verb = "discard"
+	Redeliver Verb = "redeliver"
+	Reissue   Verb = "reissue"
+)
+
+// Action is one row of outbox_actions. An event that a reissue makes is a Tx of its own.
+type Action struct {
+	ID    ID     `json:"id"` // the event's
+	Verb  Verb   `json:"verb"`
+	Actor string `json:"actor"`
+	// Next is the Index of the next delivery when it was written; 0 if nobody knows.
+	Next uint64 `json:"next,omitempty"`
+}
+
+// RequestEnd is how a request ended.
+type RequestEnd string
+
+// The ends of a request.
+const (
+	RequestOpen      RequestEnd = ""
+	RequestDelivered RequestEnd = "delivered"
+	RequestCanceled  RequestEnd = "canceled"
+	RequestFailed    RequestEnd = "failed"
+)
+
+// Request is one row of outbox_requests.
+type Request struct {
+	Request int64      `json:"request"`
+	ID      ID         `json:"id"` // the event's
+	End     RequestEnd `json:"end,omitempty"`
+}
+
+// Change is one change of a row's state, as a trigger or a simulated store saw it.
+type Change struct {
+	ID   ID    `json:"id"`
+	From State `json:"from"`
+	To   State `json:"to"`
+}
+
+// End closes a history and says what can be expected of it.
+type End struct {
+	// Drained: faults were healed, and the relays had the time to finish.
+	Drained bool `json:"drained,omitempty"`
+	// Dumped: the rows, letters, actions and requests are complete.
+	Dumped bool `json:"dumped,omitempty"`
+	// Retention ran: published and discarded rows may be missing.
+	Retention bool `json:"retention,omitempty"`
+	// Effects: consumers have finished, and their effects are complete.
+	Effects bool `json:"effects,omitempty"`
+	// UnknownTypes are types that no live relay knew at the end.
+	UnknownTypes []string `json:"unknown_types,omitempty"`
+	// Pipelined are topics whose publisher keeps the order of several messages in flight.
+	Pipelined []string `json:"pipelined,omitempty"`
+}

@@ -1,0 +1,112 @@
+package check
+
+// LegalChange tells whether a row may go from one state to another, and which verb an operator must have
+// used for it; none means that relays may. A row begins as ready, and only retention ends it.
+func LegalChange(from, to State) (verb Verb, legal bool) {
+	switch from {
+	case Absent:
+		return "", to == Ready
+	case Ready, Waiting:
+		// Waiting rows go on where ready ones would have, and never back to ready: they are held rows.
+		return "", to == Published || to == Retrying || to == Parked || to.dead() || from == Ready && to == Waiting
+	case Retrying:
+		return "", to == Published || to == Retrying || to.dead()
+	case Parked:
+		return "", to == Retrying || to.dead()
+	case DeadBlocking, Dead:
+		return operated(from, to)
+	case Published, Discarded:
+		return "", to == Absent
+	default:
+		return "", false
+	}
+}
+
+// operated is the part of LegalChange that only a named operator may do.
+func operated(from, to State) (Verb, bool) {
+	switch {
+	case to == Retrying:
+		return Redrive, true
+	case to == Discarded:
+		return Discard, true
+	case from == DeadBlocking && to == Dead:
+		return Skip, true
+	default:
+		return "", false
+	}
+}
+
+// change folds one observed change. Whether an operator's change has its action is decided at the end,
+// because the actions come with the final tables.
+func (c *Checker) change(e *entry, ch *Change) {
+	verb, legal := LegalChange(ch.From, ch.To)
+	if !legal {
+		c.countf(IllegalTransitions, e.id, "went from %s to %s", ch.From, ch.To)
+		return
+	}
+	switch verb {
+	case Redrive:
+		c.desk(e).seenRedrives++
+	case Skip:
+		c.desk(e).seenSkips++
+	case Discard:
+		c.desk(e).seenDiscards++
+	default: // relays may
+	}
+}
+
+// desk is what dead letters and operators have to do with an event; few events have one.
+type desk struct {
+	letters      int
+	blocking     bool // the last letter's
+	redrives     int
+	skips        int
+	discards     int
+	seenRedrives int // as changes of the row
+	seenSkips    int
+	seenDiscards int
+	// passed says that later events may go first, passedFrom from which arrival on.
+	passed     bool
+	passedFrom uint64
+}
+
+// pass notes that from the given arrival on (0: nobody knows) later events need not wait for this one.
+func (d *desk) pass(next uint64) {
+	if !d.passed || next < d.passedFrom {
+		d.passed, d.passedFrom = true, next
+	}
+}
+
+// letter folds a dead letter.
+func (c *Checker) letter(e *entry, l *Letter) {
+	d := c.desk(e)
+	d.letters++
+	d.blocking = l.Blocking
+	if !l.Blocking {
+		d.pass(l.Next)
+	}
+	if c.sum(l.Payload) != e.payload || c.sum(l.Headers) != e.headers {
+		c.countf(Corrupted, e.id, "its dead letter has other bytes than were emitted")
+	}
+}
+
+// action folds what an operator did. Without a name it was not an operator.
+func (c *Checker) action(e *entry, a *Action) {
+	if a.Actor == "" {
+		c.malformedf("an action on %s has no actor", e.id)
+		return
+	}
+	switch a.Verb {
+	case Redrive:
+		c.desk(e).redrives++
+	case Skip:
+		c.desk(e).skips++
+		c.desk(e).pass(a.Next)
+	case Discard:
+		c.desk(e).discards++
+		c.desk(e).pass(a.Next)
+	case Free, Redeliver, Reissue:
+	default:
+		c.malformedf("an action on %s has an unknown verb", e.id)
+	}
+}
