@@ -41,11 +41,10 @@ func Statement(schema string, events ...Event) (*Stmt, error) {
 		return nil, err
 	}
 	stmt.SQL = statementText(schema, stmt.fileName())
-	switch {
-	case len(stmt.rows) == 1 && !stmt.dedupe:
-		stmt.Args = stmt.rows[0].values()
-	default:
-		stmt.Args = stmt.columns()
+	if len(stmt.rows) == 1 {
+		stmt.Args = stmt.values()
+	} else {
+		stmt.Args = stmt.literals()
 	}
 	return stmt, nil
 }
@@ -69,14 +68,6 @@ func statementText(schema, name string) string {
 
 func quoteIdent(name string) string { return `"` + strings.ReplaceAll(name, `"`, `""`) + `"` }
 
-// values are the arguments of the statement for one event without a dedupe key.
-func (r *row) values() []any {
-	return []any{
-		r.id.String(), r.contract.Namespace, r.contract.Type, r.contract.Aggregate, r.event.AggregateID,
-		orNil(r.event.TenantID), string(r.payload), r.headers,
-	}
-}
-
 func orNil(text string) any {
 	if text == "" {
 		return nil
@@ -84,8 +75,8 @@ func orNil(text string) any {
 	return text
 }
 
-// columns are the arguments of the other statements: an array literal a column.
-func (s *Stmt) columns() []any {
+// columns say what a row has for each parameter of the statements, as text or nil.
+func (s *Stmt) columns() []func(r *row) any {
 	columns := []func(r *row) any{
 		func(r *row) any { return r.id.String() },
 		func(r *row) any { return r.contract.Namespace },
@@ -101,10 +92,25 @@ func (s *Stmt) columns() []any {
 			func(r *row) any { return strconv.FormatBool(r.contract.FirstWins) },
 		)
 	}
-	columns = append(columns,
+	return append(columns,
 		func(r *row) any { return string(r.payload) },
 		func(r *row) any { return r.headers },
 	)
+}
+
+// values are the arguments of the statements for one event.
+func (s *Stmt) values() []any {
+	columns := s.columns()
+	args := make([]any, len(columns))
+	for i, column := range columns {
+		args[i] = column(&s.rows[0])
+	}
+	return args
+}
+
+// literals are the arguments of the statements for many: an array a column.
+func (s *Stmt) literals() []any {
+	columns := s.columns()
 	args := make([]any, len(columns))
 	for i, column := range columns {
 		args[i] = arrayLiteral(s.rows, column)

@@ -29,9 +29,9 @@ func TestStatementIsOneOfFour(t *testing.T) {
 	}{
 		{"one", []Event{thing("1", `{}`)}, "VALUES ($1", 8},
 		{"many", []Event{thing("1", `{}`), thing("2", `{}`)}, "unnest($1", 8},
-		{"one with a key", []Event{keyed("k", `{}`)}, "outbox_emit_deduped(", 11},
+		{"one with a key", []Event{keyed("k", `{}`)}, "ON CONFLICT ON CONSTRAINT", 11},
 		{"many with a key", []Event{keyed("k", `{}`), thing("1", `{}`)}, "outbox_emit_all_or_none(", 11},
-		{"two that are one", []Event{keyed("k", `{}`), keyed("k", `{}`)}, "outbox_emit_deduped(", 11},
+		{"two that are one", []Event{keyed("k", `{}`), keyed("k", `{}`)}, "ON CONFLICT ON CONSTRAINT", 11},
 	} {
 		stmt, err := Statement(`a"b`, test.events...)
 		if err != nil {

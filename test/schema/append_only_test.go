@@ -66,18 +66,13 @@ func TestDeliveryStateMayChange(t *testing.T) {
 		} {
 			db.Exec(t, "UPDATE {schema}.outbox_events SET "+set+" WHERE id = $1", id)
 		}
-		for set, constraint := range map[string]string{
-			// A time of publishing stays with published.
-			"state = 5":           "outbox_events_published",
-			"published_at = NULL": "outbox_events_published",
-
-			"state = 8, published_at = NULL":      "outbox_events_state",
-			"state = 1, published_at = NULL":      "outbox_events_retrying",
-			"last_error = repeat('x', 2048) || 1": "outbox_events_last_error",
+		for _, set := range []string{
+			"state = 5", "published_at = NULL", // a time of publishing stays with published
+			"state = 8, published_at = NULL", "state = 1, published_at = NULL", "last_error = repeat('x', 2048) || 1",
 		} {
 			_, err := db.Pool.Exec(t.Context(), db.SQL("UPDATE {schema}.outbox_events SET "+set+" WHERE id = $1"), id)
-			if sqlState(err) != "23514" || !strings.Contains(err.Error(), constraint) {
-				t.Errorf("%s: got %v, want %s", set, err, constraint)
+			if sqlState(err) != "23514" || !strings.Contains(err.Error(), "outbox_events_state") {
+				t.Errorf("%s: got %v, want outbox_events_state", set, err)
 			}
 		}
 	})

@@ -55,9 +55,8 @@ const (
 	rowTriggerSQL = `DROP TRIGGER outbox_events_append_only ON {schema}.outbox_events;
 		CREATE TRIGGER outbox_events_append_only BEFORE UPDATE OF payload_json ON {schema}.outbox_events
 		FOR EACH ROW EXECUTE FUNCTION {schema}.outbox_refuse_change('')`
-	// plainCheckSQL is the CHECK as one would write it at first: whatever the state.
-	plainCheckSQL = `ALTER TABLE {schema}.outbox_events DROP CONSTRAINT outbox_events_payload_is_envelope,
-		ADD CONSTRAINT outbox_events_payload_is_envelope CHECK ((payload_json ->> 'eventId' = id::text) IS TRUE)`
+	// plainCheckSQL is the check of the payload as one would write it at first: a CHECK.
+	plainCheckSQL = `ALTER TABLE {schema}.outbox_events ADD CONSTRAINT outbox_events_payload_is_envelope CHECK ((payload_json ->> 'eventId' = id::text) IS TRUE)`
 	// rowDeleteSQL is the guard of deletes BEFORE instead of AFTER.
 	rowDeleteSQL = `DROP TRIGGER outbox_events_keep_open ON {schema}.outbox_events;
 		CREATE TRIGGER outbox_events_keep_open BEFORE DELETE ON {schema}.outbox_events FOR EACH ROW WHEN (OLD.state NOT IN (6, 7))
