@@ -1,0 +1,1 @@
+INSERT INTO bench.bare (payload) VALUES ($1)

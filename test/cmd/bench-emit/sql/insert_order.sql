@@ -1,0 +1,1 @@
+INSERT INTO bench.orders (id, account_id, amount) VALUES ($1, $2, $3)

@@ -1,0 +1,1 @@
+UPDATE bench.account SET balance = balance + $2 WHERE id = $1
