@@ -64,7 +64,9 @@ func plantedBugs(ctx context.Context) []planted {
 		},
 		{
 			name: "created told by the event's id", check: dedupe, finds: "retry with the same id: want the first event's id",
-			emit: rewritten(func(sql string) string { return strings.ReplaceAll(sql, "NOT k.repeated", "k.event_id = $1::text::uuid") }),
+			emit: rewritten(func(sql string) string {
+				return strings.ReplaceAll(sql, "NOT k.repeated", "k.event_id = $1::text::uuid")
+			}),
 		},
 		{name: "hash over the envelope", check: dedupe, finds: "retry with another time, actor and header", emit: hashOfEnvelope},
 		{name: "mismatch reported as already enqueued", check: dedupe, finds: "another payload: want ErrDedupeMismatch", emit: swallowMismatch},
