@@ -8,13 +8,14 @@ import (
 func TestJSONKeepsTheBytes(t *testing.T) {
 	t.Parallel()
 	const document = `{ "b":1,"a":2,"a":1.50 }`
-	buffer := []byte(document)
-	for name, value := range map[string]any{"bytes": buffer, "text": document} {
+	for name, value := range map[string]any{"bytes": []byte(document), "text": document} {
 		var scanned JSON
 		if err := scanned.Scan(value); err != nil {
 			t.Fatal(err)
 		}
-		buffer[0] = '#' // a driver uses its buffer again
+		if buffer, ok := value.([]byte); ok {
+			buffer[0] = '#' // a driver uses its buffer again
+		}
 		if string(scanned) != document {
 			t.Errorf("%s: scanned %s", name, scanned)
 		}
