@@ -30,10 +30,27 @@ type Contract struct {
 	// FirstWins takes an event with a used dedupe key for already enqueued even when its content
 	// differs. Defaults to false: other content under a used key is refused.
 	FirstWins bool
+	// OnDead says whether later events of the aggregate on the same topic wait behind one that died.
+	// Defaults to [Block].
+	OnDead OnDead
+	// MaxAttempts is how often an event may fail by its own fault before it is dead. Outages of the
+	// broker do not count. Defaults to 0: the relay's own limit.
+	MaxAttempts int
 	// Validate checks the payload's data, after the Go type did. It must not keep the bytes. Errors must
 	// not quote the data. Defaults to none.
 	Validate func(data json.RawMessage) error
 }
+
+// OnDead says what a dead event means for the later ones of its aggregate on the same topic. It is
+// decided when the event dies: a later change of the contract leaves those that are dead as they are.
+type OnDead uint8
+
+const (
+	// Block lets the later ones wait, in order, until somebody redrives, skips or discards the dead one.
+	Block OnDead = iota
+	// Skip lets the later ones go on without it.
+	Skip
+)
 
 // withDefaults fills in what the contract leaves out.
 func (c Contract) withDefaults() Contract {
@@ -67,6 +84,12 @@ func (c Contract) problems() []string {
 	}
 	if c.MaxBytes < 0 || c.MaxBytes > MaxContractBytes {
 		problems = append(problems, fmt.Sprintf("MaxBytes: %d, must be between 1 and %d", c.MaxBytes, MaxContractBytes))
+	}
+	if c.OnDead > Skip {
+		problems = append(problems, fmt.Sprintf("OnDead: %d, must be Block or Skip", c.OnDead))
+	}
+	if c.MaxAttempts < 0 || c.MaxAttempts > math.MaxInt32 { // the attempts are counted in an integer column
+		problems = append(problems, fmt.Sprintf("MaxAttempts: %d, must be between 0 and %d", c.MaxAttempts, math.MaxInt32))
 	}
 	return problems
 }
@@ -125,12 +148,15 @@ func (c *ContractFor[P]) Decode(payload []byte) (P, Envelope, error) {
 }
 
 func (c *ContractFor[P]) check(data json.RawMessage) error {
-	if problem := checkData(data); problem != "" {
-		return errors.New(problem)
-	}
 	var payload P
 	if err := json.Unmarshal(data, &payload); err != nil {
+		if problem := checkData(data); problem != "" {
+			return errors.New(problem)
+		}
 		return errors.New(decodeProblem(err))
+	}
+	if problem := checkValid(data); problem != "" {
+		return errors.New(problem)
 	}
 	return c.validate(payload, data)
 }

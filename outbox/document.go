@@ -1,6 +1,7 @@
 package outbox
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"strconv"
@@ -21,6 +22,21 @@ func checkDocument(document []byte) string {
 	w := walk{document: document}
 	for w.at < len(document) && w.problem == "" {
 		w.step()
+	}
+	return w.problem
+}
+
+// checkValid is checkData for what json.Unmarshal has taken.
+func checkValid(data json.RawMessage) string {
+	if !utf8.Valid(data) {
+		return "not valid UTF-8"
+	}
+	w := walk{document: data}
+	for w.at < len(data) && w.problem == "" {
+		w.step()
+	}
+	if w.problem == "" && bytes.TrimLeft(data, " \t\r\n")[0] != '{' {
+		return "must be a JSON object"
 	}
 	return w.problem
 }

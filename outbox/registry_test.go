@@ -60,16 +60,33 @@ func TestRegistryReportsEverythingAtOnce(t *testing.T) {
 	t.Parallel()
 	_, err := NewRegistry(
 		licenseContract(), licenseContract(), nil,
-		Define[licenseStatus](Contract{Type: "no spaces", Version: -1, MaxBytes: MaxContractBytes + 1}),
+		Define[licenseStatus](Contract{Type: "no spaces", Version: -1, MaxBytes: MaxContractBytes + 1, OnDead: Skip + 1, MaxAttempts: -1}),
 	)
 	var refused *RegistryError
 	if !errors.As(err, &refused) {
 		t.Fatalf("got %v", err)
 	}
-	for _, want := range []string{"defined twice", "contract 2 is nil", "Type: must be", "Aggregate: missing", "Topic: missing", "Version: not", "MaxBytes: 9437185"} {
+	for _, want := range []string{"defined twice", "contract 2 is nil", "Type: must be", "Aggregate: missing", "Topic: missing", "Version: not", "MaxBytes: 9437185", "OnDead: 2", "MaxAttempts: -1"} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("%q is not in: %v", want, err)
 		}
+	}
+}
+
+func TestRegistryKeepsWhatADeadEventMeans(t *testing.T) {
+	t.Parallel()
+	registry, err := NewRegistry(
+		licenseContract(),
+		Define[licenseStatus](Contract{Type: "license_viewed", Aggregate: "license", Topic: "analytics", OnDead: Skip, MaxAttempts: 3}),
+	)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if contract, _ := registry.Contract("license_status_changed"); contract.OnDead != Block || contract.MaxAttempts != 0 {
+		t.Errorf("the defaults are %+v, want Block and 0", contract)
+	}
+	if contract, _ := registry.Contract("license_viewed"); contract.OnDead != Skip || contract.MaxAttempts != 3 {
+		t.Errorf("got %+v, want Skip and 3", contract)
 	}
 }
 

@@ -106,14 +106,15 @@ func (c *Checker) excused() map[uint32]bool {
 		switch {
 		case e.state == DeadBlocking:
 			lower(blocked, e.group, h.seq)
-		case e.state == Parked && c.end != nil && slices.Contains(c.end.UnknownTypes, h.unknown):
+		// An operator may have released it: then it is retried now and then instead.
+		case (e.state == Parked || e.state == Retrying) && c.end != nil && slices.Contains(c.end.UnknownTypes, h.unknown):
 			excused[e.self] = true
 			lower(parked, c.groups.list[e.group].aggregate, h.seq)
 		}
 	}
 	for _, h := range c.held {
 		e := c.entries.at(h.entry)
-		if e.state != Waiting {
+		if e.state != Waiting && e.state != Retrying { // a retry waits for its turn as well
 			continue
 		}
 		head, behindParked := parked[c.groups.list[e.group].aggregate]

@@ -32,6 +32,7 @@ CREATE TABLE outbox_lanes (
     -- Crashes of owners while the floor stood still, and the event noted before it was sent alone.
     crash_count  integer     NOT NULL DEFAULT 0,
     noted_event  uuid,
+    noted_by     uuid, -- the token of the owner that noted it
     noted_count  integer     NOT NULL DEFAULT 0,
     PRIMARY KEY (layout, lane),
     CONSTRAINT outbox_lanes_lease CHECK ((owner IS NULL) = (token IS NULL) AND (owner IS NULL) = (lease_until IS NULL))

@@ -23,7 +23,7 @@ COMMENT ON VIEW outbox_status IS 'Where every event stands, in words, with the h
 
 -- Gives a database role the least that one part of the system needs. Roles belong to the cluster and
 -- many hosts do not let an application create them, so none is created here: name your own. A role
--- may have several parts. Run it again after a migration that adds tables.
+-- may have several parts. Run it again after a migration that adds tables. It names what 00006 adds.
 --   SELECT outbox_grant('producer', 'app');
 -- +goose StatementBegin
 CREATE FUNCTION outbox_grant(part text, role name) RETURNS void LANGUAGE plpgsql AS $$
@@ -40,13 +40,14 @@ BEGIN
         'INSERT (namespace, event_type, tenant_id, dedupe_key, event_id, content_hash) ON outbox_dedupe',
         'SELECT (namespace, event_type, tenant_id, dedupe_key, event_id, content_hash, repeated) ON outbox_dedupe',
         'UPDATE (repeated) ON outbox_dedupe',
-        'EXECUTE ON FUNCTION outbox_emit, outbox_emit_deduped, outbox_emit_all_or_none, outbox_check_data, outbox_check_headers, outbox_check_actor, outbox_uuid7'];
+        'EXECUTE ON FUNCTION outbox_emit, outbox_emit_deduped, outbox_emit_all_or_none, outbox_check_data, outbox_check_headers, outbox_check_actor, outbox_uuid7, outbox_wake'];
     WHEN 'relay' THEN grants := ARRAY[
         'SELECT ON outbox_events, outbox_lanes, outbox_relays, outbox_requests, outbox_actions, outbox_meta',
         'SELECT ON SEQUENCE outbox_events_seq_seq',
         'UPDATE (state, published_at, attempt_count, last_error, next_attempt_at) ON outbox_events',
-        'UPDATE (owner, token, lease_until, acquired_at, floor, needs, crash_count, noted_event, noted_count) ON outbox_lanes',
+        'UPDATE (owner, token, lease_until, acquired_at, floor, needs, crash_count, noted_event, noted_by, noted_count) ON outbox_lanes',
         'INSERT, UPDATE, DELETE ON outbox_relays',
+        'SELECT, INSERT, UPDATE, DELETE ON outbox_routes',
         'INSERT (event_seq, event_id, created_at, attempts, blocking, namespace, tenant_id, dedupe_key, event_type, aggregate_type, aggregate_id, topic, error_reason, error_detail, payload_json, headers) ON outbox_dlq',
         'SELECT (id, event_id) ON outbox_dlq',
         'UPDATE (delivered_at, failed_at, next_attempt_at, attempts, last_error) ON outbox_requests'];
@@ -59,7 +60,7 @@ BEGIN
         -- Triggers keep what is still needed: see docs/schema.md.
         'DELETE ON outbox_events, outbox_dlq, outbox_actions, outbox_requests, outbox_dedupe, outbox_relays'];
     WHEN 'viewer' THEN grants := ARRAY[
-        'SELECT ON outbox_status, outbox_relays, outbox_actions, outbox_requests, outbox_meta',
+        'SELECT ON outbox_status, outbox_relays, outbox_routes, outbox_actions, outbox_requests, outbox_meta',
         'SELECT (layout, lane, owner, lease_until, acquired_at, floor, needs, crash_count, noted_event, noted_count) ON outbox_lanes',
         'SELECT (seq, id, created_at, published_at, next_attempt_at, attempt_count, state, namespace, event_type, aggregate_type, aggregate_id, tenant_id, last_error) ON outbox_events',
         'SELECT (id, event_seq, event_id, created_at, failed_at, attempts, blocking, namespace, tenant_id, event_type, aggregate_type, aggregate_id, topic, error_reason, error_detail) ON outbox_dlq'];

@@ -42,17 +42,26 @@ func TestEventsCanBecomePartitioned(t *testing.T) {
 		}
 
 		relay, lane := asPart(t, db, "relay"), laneOf(t, db, "1")
-		read := column(t, relay, db.SQL("SELECT id::text FROM ("+readSQL+") r WHERE id IS NOT NULL"),
+		read := column(t, relay, db.SQL("SELECT id::text FROM ("+relaySQL(t, "read")+") r WHERE id IS NOT NULL"),
 			[]int16{lane}, []int64{0}, []int64{0}, []int32{100}, []int64{}, []int64{})
 		if !slices.Equal(read, events) {
 			t.Fatalf("read %v, want %v in that order", read, events)
 		}
-		if n := countRows(t, relay, db.SQL(takeOverSQL), 64, relayOne, tokenOne, 30000); n != 64 {
+		if n := countRows(t, relay, db.SQL(relaySQL(t, "acquire")), []int16{lane}, 1, relayOne, tokenOne, 30_000_000); n != 1 {
 			t.Fatalf("took over %d lanes", n)
 		}
-		lanes, tokens := leases(tokenOne, lane)
-		if got := settle(t, db, relay, lanes, tokens, events[1:], events[:1]); got != (settled{true, 10, 1, 1}) {
-			t.Errorf("the settle answered %+v", got)
+		none := []string{}
+		for range 2 {
+			var applied bool
+			var held []int16
+			err := relay.QueryRow(t.Context(), db.SQL(relaySQL(t, "settle")), []int16{lane}, []string{tokenOne}, events[1:], none, []int32{}, []int64{}, none, none, none, none,
+				events[:1], []bool{true}, []int32{1}, []string{"orders"}, []string{"rejected"}, []string{""}, []int16{}, none).Scan(&applied, &held)
+			if err != nil || !applied {
+				t.Errorf("the settle answered %v, %v", applied, err)
+			}
+		}
+		if published, letters := db.Count(t, "SELECT count(*) FROM {schema}.outbox_events WHERE state = 6"), db.Count(t, "SELECT count(*) FROM {schema}.outbox_dlq"); published != 10 || letters != 1 {
+			t.Errorf("%d are published, %d dead letters", published, letters)
 		}
 		refused(t, db, "UPDATE {schema}.outbox_events SET payload_json = '{}'")
 		refused(t, db, "DELETE FROM {schema}.outbox_events")

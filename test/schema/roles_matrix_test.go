@@ -76,8 +76,8 @@ var operations = []operation{
 	{name: "read the sequence", sql: "SELECT last_value, is_called, pg_is_in_recovery() FROM {schema}.outbox_events_seq_seq", may: "relay"},
 	{name: "draw from the sequence", sql: "SELECT nextval('{schema}.outbox_events_seq_seq')"},
 	{name: "set the sequence", sql: "SELECT setval('{schema}.outbox_events_seq_seq', 1)"},
-	{name: "list open writers", sql: fenceWritersSQL, may: "everyone"},
-	{name: "commit barrier", sql: barrierSQL, may: "everyone"},
+	{name: "list open writers", sql: "SELECT virtualtransaction, transactionid, pg_snapshot_xmax(pg_current_snapshot()) FROM pg_locks WHERE granted", may: "everyone"},
+	{name: "commit barrier", sql: "SELECT set_config('synchronous_commit', 'on', true), pg_logical_emit_message(true, 'posthaste', '')", may: "everyone"},
 	{name: "ask a snapshot", sql: "SELECT pg_visible_in_snapshot('3', pg_current_snapshot()), pg_postmaster_start_time()", may: "everyone"},
 
 	// Dedupe keys.
@@ -94,7 +94,7 @@ var operations = []operation{
 	{name: "read tokens", sql: "SELECT token FROM {schema}.outbox_lanes", may: "relay"},
 	{name: "take over a lane", sql: "WITH free AS MATERIALIZED (SELECT lane FROM {schema}.outbox_lanes WHERE lease_until IS NULL FOR UPDATE SKIP LOCKED) UPDATE {schema}.outbox_lanes l SET owner = '{new}', token = '{new}', lease_until = now(), acquired_at = now() FROM free WHERE l.lane = free.lane", may: "relay"},
 	{name: "hold a lane in a settle", sql: "SELECT lane FROM {schema}.outbox_lanes ORDER BY lane FOR KEY SHARE", may: "relay"},
-	{name: "move a floor", sql: "UPDATE {schema}.outbox_lanes SET floor = 1, needs = '{}', crash_count = 0, noted_event = NULL, noted_count = 0", may: "relay"},
+	{name: "move a floor", sql: "UPDATE {schema}.outbox_lanes SET floor = 1, needs = '{}', crash_count = 0, noted_event = NULL, noted_by = NULL, noted_count = 0", may: "relay"},
 	{name: "renumber a lane", sql: "UPDATE {schema}.outbox_lanes SET lane = 99 WHERE lane = 1"},
 	{name: "add a lane", sql: "INSERT INTO {schema}.outbox_lanes (layout, lane) VALUES (9, 9)"},
 	{name: "delete lanes", sql: "DELETE FROM {schema}.outbox_lanes"},
@@ -102,6 +102,10 @@ var operations = []operation{
 	{name: "register a relay", sql: "INSERT INTO {schema}.outbox_relays (id, name, alive_until, known_types) VALUES ('{new}', 'r', now(), '{}')", may: "relay"},
 	{name: "prolong a relay", sql: "UPDATE {schema}.outbox_relays SET alive_until = now()", may: "relay"},
 	{name: "forget a relay", sql: "DELETE FROM {schema}.outbox_relays", may: "relay janitor"},
+
+	{name: "read routes", sql: "SELECT * FROM {schema}.outbox_routes", may: "relay viewer operator"},
+	{name: "pause a route", sql: "INSERT INTO {schema}.outbox_routes (relay, topic, paused, error) SELECT id, 'orders', true, 'down' FROM {schema}.outbox_relays ON CONFLICT (relay, topic) DO UPDATE SET paused = true, changed_at = now()", may: "relay"},
+	{name: "forget routes", sql: "DELETE FROM {schema}.outbox_routes", may: "relay"},
 
 	// Dead letters, actions, requests.
 	{name: "read which events are dead letters", sql: "SELECT id, event_id FROM {schema}.outbox_dlq", may: readers},
@@ -133,6 +137,7 @@ var operations = []operation{
 	{name: "make a table beside ours", sql: "CREATE TABLE {schema}.theirs ()"},
 	{name: "call outbox_lane", sql: "SELECT {schema}.outbox_lane('default', 'order', '1')", may: "everyone"},
 	{name: "call outbox_uuid7", sql: "SELECT {schema}.outbox_uuid7()", may: "producer"},
+	{name: "call outbox_wake", sql: "SELECT {schema}.outbox_wake()", may: "producer"},
 	{name: "call outbox_check_data", sql: "SELECT {schema}.outbox_check_data('{}')", may: "producer"},
 	{name: "call outbox_grant", sql: "SELECT {schema}.outbox_grant('relay', current_user)"},
 	{name: "call outbox_seal", sql: "SELECT {schema}.outbox_seal()"},

@@ -1,0 +1,141 @@
+package googlepubsub
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"cloud.google.com/go/pubsub/v2"
+	"github.com/googleapis/gax-go/v2"
+
+	"github.com/posthaste-dev/posthaste/relay"
+)
+
+var _ relay.Pipeliner = (*Publisher)(nil)
+
+// ErrClosed answers what is handed over after Close. It was not sent.
+var ErrClosed = errors.New("googlepubsub: the publisher is closed")
+
+// Publisher sends events to the topics of one client's project, or to topics that are named in full:
+// "projects/p/topics/t".
+type Publisher struct {
+	client *pubsub.Client
+	config Config
+
+	mu     sync.RWMutex
+	topics map[string]*topic
+	closed bool
+	// running counts hand-overs that are not answered and goroutines that wait for the library.
+	running sync.WaitGroup
+}
+
+// New makes a publisher. The client stays the caller's; close it after the publisher.
+func New(client *pubsub.Client, config Config) (*Publisher, error) {
+	if client == nil {
+		return nil, errors.New("googlepubsub: no client: make one with pubsub.NewClient")
+	}
+	config, err := config.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	return &Publisher{client: withoutRetries(client), config: config, topics: map[string]*topic{}}, nil
+}
+
+// withoutRetries copies a client so that publishing does not retry, and leaves the original as it is.
+//
+// The library would retry seven codes, UNAVAILABLE and RESOURCE_EXHAUSTED among them, until its timeout,
+// and then report the timeout and not the code. A missing broker or a spent quota would look like a message
+// that nobody knows about, and the relay, whose business retries are, would hear of it seconds late.
+func withoutRetries(client *pubsub.Client) *pubsub.Client {
+	same := *client
+	admin := *client.TopicAdminClient
+	options := *admin.CallOptions
+	options.Publish = append(slices.Clip(options.Publish), gax.WithRetry(never))
+	admin.CallOptions = &options
+	same.TopicAdminClient = &admin
+	return &same
+}
+
+type noRetry struct{}
+
+func (noRetry) Retry(error) (time.Duration, bool) { return 0, false }
+
+func never() gax.Retryer { return noRetry{} }
+
+// Publish sends one message and returns nil only after Pub/Sub acknowledged it. What is left of an earlier
+// message of the same key is waited for first.
+func (p *Publisher) Publish(ctx context.Context, message *relay.Message) error {
+	answer := make(chan error, 1)
+	done := func(err error) { answer <- err }
+	p.handOver(&handOver{ctx: ctx, message: message, knows: true, done: done, handed: make(chan struct{})}) //nolint:contextcheck // it carries the context
+	return <-answer
+}
+
+// Enqueue hands over a message behind those of the same key. It blocks while the topic's buffer is full.
+func (p *Publisher) Enqueue(ctx context.Context, message *relay.Message, done func(error)) {
+	p.handOver(&handOver{ctx: ctx, message: message, done: done, handed: make(chan struct{})}) //nolint:contextcheck // it carries the context
+}
+
+// Depth is how many messages of one key may be in flight.
+func (p *Publisher) Depth() int {
+	if p.config.Unordered {
+		return 1
+	}
+	return p.config.Depth
+}
+
+// Close sends what has been handed over, waits until all of it is answered, and ends the goroutines. It
+// takes as long as the requests that are under way, each of which [Config.Timeout] bounds.
+func (p *Publisher) Close() error {
+	p.mu.Lock()
+	p.closed = true
+	topics := p.topics
+	p.mu.Unlock()
+	var stopping sync.WaitGroup
+	for _, t := range topics {
+		stopping.Go(t.library.Stop)
+	}
+	stopping.Wait()
+	p.running.Wait()
+	return nil
+}
+
+func (p *Publisher) handOver(h *handOver) {
+	t, err := p.enter(h.message.Topic)
+	if err != nil {
+		go h.done(err) // never from inside Enqueue: the caller may hold what done needs
+		return
+	}
+	defer p.running.Done()
+	h.refusal = t.check(h.message)
+	t.take(h)
+}
+
+// enter finds or makes the topic and, unless it fails, adds to running.
+func (p *Publisher) enter(name string) (*topic, error) {
+	p.mu.RLock()
+	t, closed := p.topics[name], p.closed
+	if t != nil && !closed {
+		p.running.Add(1)
+	}
+	p.mu.RUnlock()
+	if t != nil && !closed {
+		return t, nil
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed {
+		return nil, ErrClosed
+	}
+	if p.topics[name] == nil {
+		if err := checkTopicName(name); err != nil {
+			return nil, &relay.RouteError{Err: fmt.Errorf("googlepubsub: %w", err)}
+		}
+		p.topics[name] = p.newTopic(name)
+	}
+	p.running.Add(1)
+	return p.topics[name], nil
+}

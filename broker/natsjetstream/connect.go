@@ -1,0 +1,94 @@
+package natsjetstream
+
+import (
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go"
+)
+
+// Connect connects as a publisher needs it: it reconnects for ever, with jitter, also while its
+// credentials are refused; it keeps no messages while disconnected; it notices a dead peer within a
+// minute; and it speaks verified TLS with every server that is not on this machine. The options come
+// after these and may add credentials, certificates and handlers.
+func Connect(servers string, options ...nats.Option) (*nats.Conn, error) {
+	settings := nats.GetDefaultOptions()
+	settings.Url = servers
+	defaults := []nats.Option{
+		nats.Name("posthaste"),
+		nats.MaxReconnects(-1),
+		nats.ReconnectWait(time.Second),
+		nats.ReconnectJitter(500*time.Millisecond, 2*time.Second),
+		nats.ReconnectBufSize(-1),
+		nats.IgnoreAuthErrorAbort(),
+		nats.PingInterval(20 * time.Second),
+		nats.MaxPingsOutstanding(2),
+		nats.Timeout(5 * time.Second),
+		// The client's own handler prints. What is wrong with a message, Publish returns.
+		nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}),
+	}
+	for _, option := range append(defaults, options...) {
+		if err := option(&settings); err != nil {
+			return nil, fmt.Errorf("natsjetstream: %w", err)
+		}
+	}
+	if err := secure(&settings); err != nil {
+		return nil, err
+	}
+	conn, err := settings.Connect()
+	if err != nil {
+		return nil, fmt.Errorf("natsjetstream: %w", err)
+	}
+	return conn, nil
+}
+
+// secure demands verified TLS of servers elsewhere. There is no way back to plain text: a server that
+// offers no TLS is refused.
+func secure(settings *nats.Options) error {
+	elsewhere := false
+	all := settings.Servers
+	if settings.Url != "" {
+		all = append(strings.Split(settings.Url, ","), all...)
+	}
+	for _, server := range all {
+		local, err := onThisMachine(strings.TrimSpace(server))
+		if err != nil {
+			return err
+		}
+		elsewhere = elsewhere || !local
+	}
+	if !elsewhere {
+		return nil
+	}
+	if settings.TLSConfig == nil {
+		settings.TLSConfig = &tls.Config{MinVersion: tls.VersionTLS12}
+	}
+	if settings.TLSConfig.InsecureSkipVerify {
+		return errors.New("natsjetstream: InsecureSkipVerify lets anybody between here and the server read and change events: " +
+			"give the server's authority with nats.RootCAs")
+	}
+	settings.Secure = true
+	return nil
+}
+
+func onThisMachine(server string) (bool, error) {
+	if !strings.Contains(server, "://") {
+		server = "nats://" + server
+	}
+	address, err := url.Parse(server)
+	if err != nil || address.Hostname() == "" {
+		return false, errors.New("natsjetstream: a server is a URL such as tls://nats.example.com:4222") // the URL may hold a password
+	}
+	host := address.Hostname()
+	ip := net.ParseIP(host)
+	local := host == "localhost" || ip != nil && ip.IsLoopback()
+	if !local && address.Scheme == "ws" {
+		return false, fmt.Errorf("natsjetstream: %s: a web socket to another machine must be wss://", host)
+	}
+	return local, nil
+}

@@ -1,0 +1,170 @@
+package core
+
+import (
+	"context"
+	"time"
+
+	"github.com/posthaste-dev/posthaste/outbox"
+)
+
+// Routes is what the relay knows about event types.
+type Routes interface {
+	// Route tells where events of a type go. False: the type is not known.
+	Route(eventType string) (Route, bool)
+	// Types lists the known types, sorted.
+	Types() []string
+}
+
+// Route is where events of a type go, and what becomes of them when they fail.
+type Route struct {
+	Topic string
+	// Block tells that later events of the aggregate on the topic wait behind a dead one.
+	Block bool
+	// MaxAttempts ends the retries; zero: the relay's default.
+	MaxAttempts int
+}
+
+// Config is what the core goes by. All of it must be set; package relay has the defaults.
+type Config struct {
+	Relay         outbox.ID
+	Name, Version string
+	Routes        Routes
+
+	Batch       int           // events of one read
+	MaxInFlight int           // events in memory and not settled
+	MaxBytes    int           // bytes in memory and not settled
+	Concurrency int           // publishes at a time
+	Depth       int           // publishes of one aggregate at a time: 1, unless the broker keeps pipelined order
+	MinPoll     time.Duration // the shortest pause after a read that found nothing
+	Poll        time.Duration // the longest
+	FencePeriod time.Duration
+	HeldPeriod  time.Duration // between looks at what operators made due
+	SweepPeriod time.Duration
+	Lease       time.Duration
+	Deadline    time.Duration // of one publish
+	Margin      time.Duration // kept free at the end of a lease
+	Drain       time.Duration // how long a stop waits for what is in flight
+	MinStay     time.Duration // of a lane, before it moves to a relay that knows more of its types
+	MaxAttempts int
+	BaseDelay   time.Duration
+	MaxDelay    time.Duration
+	// UnknownTypeMaxAge is how old an event of an unknown type may get; negative: dead at once.
+	UnknownTypeMaxAge time.Duration
+
+	// NoWatermark reads every lane from its floor, for the control run of a benchmark.
+	NoWatermark bool
+
+	// Random decides everything that is left to chance, tokens included.
+	Random func() uint64
+	// Observe is told every step; nil: nobody.
+	Observe func(Step)
+}
+
+// Op names a call of the store, for limits, faults and logs.
+type Op string
+
+// The calls.
+const (
+	OpHeartbeat  Op = "heartbeat"
+	OpAcquire    Op = "acquire"
+	OpRelease    Op = "release"
+	OpFence      Op = "fence"
+	OpRead       Op = "read"
+	OpBarrier    Op = "barrier"
+	OpHeldKeys   Op = "held_keys"
+	OpDueKeys    Op = "due_keys"
+	OpHeldRows   Op = "held_rows"
+	OpOldParked  Op = "old_parked"
+	OpSettle     Op = "settle"
+	OpNote       Op = "note"
+	OpSweep      Op = "sweep"
+	OpSaveRoutes Op = "save_routes"
+)
+
+// Call is a call of the store that the core wants made. Run makes it, on any goroutine, and returns what
+// the core must be told: the shell calls that on the core's own goroutine, with the time at which it does.
+type Call struct {
+	Op  Op
+	Run func(ctx context.Context, store Store) (tell func(now time.Duration))
+}
+
+// Publish is an event that the core wants published. Whoever publishes answers with [Core.Published],
+// exactly once.
+type Publish struct {
+	Event *Event
+	Topic string
+	// Redelivered tells that the broker may have been sent the event before.
+	Redelivered bool
+	// Attempt is 1 for the first try.
+	Attempt int
+	// DecidedAt is when the core decided on it. Who gets to it much later must not begin: the lane may be lost.
+	DecidedAt time.Duration
+
+	row *row
+}
+
+// Actions is what the core wants done now.
+type Actions struct {
+	Calls   []Call
+	Publish []*Publish // those of one aggregate in order
+	// Wake is when the core wants to act again even if nothing happens.
+	Wake time.Duration
+	// Stopped tells that a stop is complete: nothing is in flight and no lane is held.
+	Stopped bool
+}
+
+// Do says what a step is about.
+type Do string
+
+// The steps.
+const (
+	DidAcquire Do = "acquire" // took Lane with Token; the lease counts from Since
+	DidRenew   Do = "renew"   // prolonged it; the lease counts from Since
+	DidRelease Do = "release" // gave it back
+	DidLose    Do = "lose"    // found out, or must assume, that the lane is no longer its own
+	DidPublish Do = "publish" // hands the event to the broker
+	DidAck     Do = "ack"     // the broker acknowledged it
+	DidRefuse  Do = "refuse"  // the publish ended with an error of Class
+	DidSettle  Do = "settle"  // wrote State with Result
+	DidCharge  Do = "charge"  // decided to count an attempt against the event, because of Class
+	DidPause   Do = "pause"   // paused the route to Topic, because of Detail
+	DidResume  Do = "resume"  // the route to Topic is healthy again
+	DidFail    Do = "fail"    // a call of the store failed: Op, Detail
+	DidAlarm   Do = "alarm"   // something that people should look at: Detail
+)
+
+// Result is what became of a settle.
+type Result string
+
+// The results.
+const (
+	Applied   Result = "applied"
+	Stale     Result = "stale"     // the lane was lost; nothing changed
+	Uncertain Result = "uncertain" // the answer never came
+)
+
+// Step is something that the core did or learned.
+type Step struct {
+	Op          Op
+	Do          Do
+	Lane        int16
+	Token       outbox.ID
+	Since       time.Duration // when the lease's time began, by the clock that is given to the core
+	Event       outbox.ID
+	Type        string
+	Aggregate   Aggregate
+	Topic       string
+	Attempt     int
+	Redelivered bool
+	Class       Class
+	State       State
+	Result      Result
+	Detail      string
+}
+
+// Counts is what a relay has done.
+type Counts struct {
+	Published, Retried, Parked, Waited, Dead int64
+	StaleSettles                             int64
+	Lanes, InFlight                          int
+}

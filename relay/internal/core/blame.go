@@ -1,0 +1,244 @@
+package core
+
+import (
+	"time"
+
+	"github.com/posthaste-dev/posthaste/outbox"
+)
+
+// Reasons of dead letters that the core decides on.
+const (
+	reasonMaxAttempts  = "max_attempts"
+	reasonUnknownType  = "unknown_event_type"
+	reasonCrashSuspect = "crash_suspect"
+)
+
+// failed decides whose fault a failed publish was, and what follows. The row is in no line now.
+func (c *Core) failed(now time.Duration, l *line, r *row) {
+	outcome := r.outcome
+	switch outcome.Class {
+	case Acknowledged, NotSent:
+		c.again(l, r, now+c.config.MinPoll)
+	case Rejected:
+		c.answered(now, l.route)
+		c.charge(now, l, r)
+	case Terminal:
+		if outcome.Contract {
+			if health := c.typeOf(r.Type); health.broke(outcome.Detail) {
+				if !health.alarmed {
+					health.alarmed = true
+					c.alarm(r.Lane, "most events of type "+r.Type+" break their contract: the type is paused, they are parked")
+				}
+				c.park(now, r, l.key, outcome.Detail)
+				return
+			}
+		} else {
+			c.answered(now, l.route)
+		}
+		if wait := c.tooEarly(now, r.lane); wait > 0 {
+			c.retry(now, l, r, r.Attempts, wait)
+			return
+		}
+		c.observeCharge(r, r.Attempts+1)
+		c.die(l.key, r, r.Attempts+1, outcome.Reason, outcome.Detail)
+	case RouteFault:
+		if l.route.carriedAfter(r) {
+			// The topic works for others: this one must not hold them up, whatever it is about it.
+			r.refused++
+			c.retry(now, l, r, r.Attempts, c.jitter(grow(c.config.BaseDelay, r.refused, c.config.MaxDelay)))
+			return
+		}
+		c.failedRoute(now, l, r)
+	case Unknown:
+		if l.route.carriedAfter(r) && !l.route.failing(r) {
+			c.charge(now, l, r)
+			return
+		}
+		c.failedRoute(now, l, r)
+	}
+}
+
+// failedRoute counts a failure against the route. Nobody is charged.
+func (c *Core) failedRoute(now time.Duration, l *line, r *row) {
+	r.refused++
+	c.again(l, r, now+c.jitter(grow(c.config.BaseDelay/4, r.refused, longestPause)))
+	c.refuse(now, l.route, r)
+}
+
+// charge counts an attempt against the event, which is dead when it has had them all.
+func (c *Core) charge(now time.Duration, l *line, r *row) {
+	limit := c.config.MaxAttempts
+	if route, _ := c.config.Routes.Route(r.Type); route.MaxAttempts > 0 {
+		limit = route.MaxAttempts
+	}
+	attempts := r.Attempts + 1
+	if int(attempts) >= limit {
+		if wait := c.tooEarly(now, r.lane); wait > 0 {
+			c.retry(now, l, r, r.Attempts, wait)
+			return
+		}
+	}
+	c.observeCharge(r, attempts)
+	if int(attempts) >= limit {
+		c.die(l.key, r, attempts, reasonMaxAttempts, r.outcome.Detail)
+		return
+	}
+	c.retry(now, l, r, attempts, c.jitter(grow(c.config.BaseDelay, int(attempts), c.config.MaxDelay)))
+}
+
+func (c *Core) observeCharge(r *row, attempts int32) {
+	c.config.Observe(Step{Do: DidCharge, Lane: r.Lane, Token: r.lane.token, Event: r.ID, Type: r.Type, Class: r.outcome.Class, Attempt: int(attempts)})
+}
+
+// suspected ends an event that was the one in flight whenever a relay died.
+func (c *Core) suspected(now time.Duration, l *line, r *row) bool {
+	if !r.lane.isSuspect(r.ID) {
+		return false
+	}
+	if wait := c.tooEarly(now, r.lane); wait > 0 {
+		c.retry(now, l, r, r.Attempts, wait)
+		return true
+	}
+	r.lane.suspect, r.lane.noted = outbox.ID{}, r.ID // whoever redrives it wants it tried again
+	c.alarm(r.Lane, "event "+r.ID.String()+" is quarantined: relays died whenever it was published alone")
+	c.die(l.key, r, r.Attempts, reasonCrashSuspect, "relays died whenever this event was published alone")
+	return true
+}
+
+// tooEarly is how long a new owner waits before it declares anything dead: the owner before it may have an
+// event in flight still, and that could arrive after its death.
+func (c *Core) tooEarly(now time.Duration, l *lane) time.Duration {
+	if !l.crashed {
+		return 0
+	}
+	return max(0, l.acquiredAt+c.config.Deadline-now)
+}
+
+// retry holds a row until it is due again. What comes behind it waits in the database.
+func (c *Core) retry(now time.Duration, l *line, r *row, attempts int32, delay time.Duration) {
+	c.hold(r.lane, l.key, now+delay)
+	c.decide(fate{row: r, key: l.key, state: Retrying, attempts: attempts, delay: delay, detail: r.outcome.Detail})
+	c.waitBehind(l)
+}
+
+// die ends a row. Also where later events may go on they wait until that is written down: else a crash
+// could bring the dead one back behind them.
+func (c *Core) die(key lineKey, r *row, attempts int32, reason, detail string) {
+	route, known := c.config.Routes.Route(r.Type)
+	state := DeadBlocking
+	if known && !route.Block {
+		state = Dead
+	}
+	c.hold(r.lane, key, 0)
+	c.decide(fate{row: r, key: key, state: state, attempts: attempts, reason: reason, detail: detail, topic: route.Topic})
+	if l := c.lines[key]; l != nil {
+		c.waitBehind(l)
+	}
+}
+
+// park sets a row aside. One that an operator or a new owner has released stays released, and is looked at
+// again much later.
+func (c *Core) park(now time.Duration, r *row, key lineKey, detail string) {
+	if r.State == Retrying {
+		c.hold(r.lane, key, now+c.config.MaxDelay)
+		c.decide(fate{row: r, key: key, state: Retrying, attempts: r.Attempts, delay: c.config.MaxDelay, detail: detail})
+	} else {
+		c.hold(r.lane, key, 0)
+		c.decide(fate{row: r, key: key, state: Parked, detail: detail})
+	}
+	if l := c.lines[key]; l != nil {
+		c.waitBehind(l)
+	}
+}
+
+// notKnown parks a row of a type that this relay does not know. Its topic is not known either, so all
+// later events of the aggregate wait behind it.
+func (c *Core) notKnown(now time.Duration, r *row) {
+	key := lineKey{Aggregate: r.Aggregate}
+	detail := "the registry of this relay has no such event type"
+	if known := r.lane.holds[key]; known == nil {
+		c.hold(r.lane, key, never).first = r.Seq
+	} else {
+		known.first = min(known.first, r.Seq)
+	}
+	if c.config.UnknownTypeMaxAge < 0 {
+		c.die(key, r, r.Attempts, reasonUnknownType, detail)
+	} else {
+		if health := c.typeOf(r.Type); !health.alarmed {
+			health.alarmed = true
+			c.alarm(r.Lane, "event type "+r.Type+" is not known here: its events are parked")
+		}
+		c.park(now, r, key, detail)
+	}
+	c.hold(r.lane, key, never).addType(r.Type)
+}
+
+// wait sets a ready row behind what is held of its line.
+func (c *Core) wait(r *row, key lineKey) {
+	c.hold(r.lane, key, never)
+	c.decide(fate{row: r, key: key, state: Waiting})
+}
+
+// waitBehind empties a line that is held: ready rows are written down as waiting, held ones are that already.
+func (c *Core) waitBehind(l *line) {
+	c.dropQueued(l, func(r *row) {
+		if r.held {
+			c.forget(r)
+		} else {
+			c.decide(fate{row: r, key: l.key, state: Waiting})
+		}
+	})
+}
+
+// typeHealth watches how many events of a type break their contract: after a bad deploy it is most of
+// them, and then the fault is not theirs.
+type typeHealth struct {
+	recent  [20]bool // whether each of the last events broke it
+	next    int
+	broken  int
+	paused  bool
+	alarmed bool
+	detail  string
+}
+
+// enoughBroken is how many of the recent events must have broken their contract for the type to pause.
+const enoughBroken = 10
+
+func (c *Core) typeOf(eventType string) *typeHealth {
+	health := c.types[eventType]
+	if health == nil {
+		health = &typeHealth{}
+		c.types[eventType] = health
+	}
+	return health
+}
+
+// passed takes in that an event kept its contract. One is enough to end a pause.
+func (t *typeHealth) passed() (resumed bool) {
+	if t.paused {
+		*t = typeHealth{}
+		return true
+	}
+	t.record(false)
+	return false
+}
+
+// broke takes in one more broken contract and tells whether the type is paused.
+func (t *typeHealth) broke(detail string) bool {
+	if t.broken >= enoughBroken {
+		t.paused, t.detail = true, detail
+	}
+	t.record(true)
+	return t.paused
+}
+
+func (t *typeHealth) record(broke bool) {
+	if t.recent[t.next] {
+		t.broken--
+	}
+	if broke {
+		t.broken++
+	}
+	t.recent[t.next] = broke
+	t.next = (t.next + 1) % len(t.recent)
+}

@@ -1,0 +1,16 @@
+// Package core is the relay as a state machine: it decides everything and does nothing. It makes no
+// calls, has no goroutines and reads no clock; the shell around it makes the calls it asks for and tells it
+// what they answered. So a whole fleet of relays can be run from one seed, in simulated time.
+//
+// The path of an event through the core:
+//
+//	fence.go    what can still appear below which number
+//	reader.go   which rows to read, and what a read has shown
+//	line.go     the events of one aggregate on one topic, in order
+//	publish.go  which event is published next
+//	blame.go    whose fault a failure is, and what follows
+//	route.go    a topic that fails is paused, probed and ramped up
+//	hold.go     what waits: for its retry, behind a dead event, for a relay that knows its type
+//	settle.go   writing down what became of events
+//	lanes.go    which lanes this relay holds, takes and gives back
+package core

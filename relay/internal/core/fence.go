@@ -1,0 +1,133 @@
+package core
+
+import (
+	"context"
+	"math"
+	"time"
+)
+
+// fence is what is known about numbers that are drawn and not visible yet. It belongs to one
+// incarnation of the server and is forgotten with any error of the connection.
+type fence struct {
+	gate        gate
+	dueAt       time.Duration
+	incarnation string
+	known       bool
+	number      int                   // counts the fences
+	listings    int                   // since the last time that all was forgotten
+	last        int64                 // the sequence's value at the last fence
+	open        map[string]openWriter // by virtual transaction id, as listed at the last fence
+	safe        int64                 // nothing can still appear at or below it
+	// A read that begins now may afterwards begin at cursor, as long as all of except are open still.
+	hasCursor bool
+	cursor    int64
+	except    []OpenWriter
+}
+
+// openWriter has drawn numbers above low, and none at or below it.
+type openWriter struct {
+	xid uint64
+	low int64
+}
+
+// keepFence lists the open writers every period, while there are lanes to read.
+func (c *Core) keepFence(now time.Duration) {
+	if c.stopping || len(c.lanes) == 0 || c.shut(&c.fence.gate, now) {
+		return
+	}
+	if now < c.fence.dueAt {
+		c.wakeAt(c.fence.dueAt)
+		return
+	}
+	c.fence.dueAt = now + c.config.FencePeriod
+	begin(c, OpFence, &c.fence.gate,
+		func(ctx context.Context, store Store) (Fence, error) { return store.Fence(ctx) },
+		func(_ time.Duration, seen Fence, err error) {
+			switch {
+			case err != nil:
+				c.forgetFence()
+			case seen.Standby:
+				c.forgetFence()
+				c.alarm(0, "the database is in recovery: the relay needs the primary")
+			default:
+				c.fenced(seen)
+			}
+		})
+}
+
+// forgetFence drops what was known: the server may be another one now. Lanes are read from their floor.
+func (c *Core) forgetFence() {
+	c.fence.known, c.fence.hasCursor, c.fence.except = false, false, nil
+	c.fence.listings, c.fence.dueAt = 0, 0
+	c.fence.open = map[string]openWriter{}
+	c.fence.safe = 0
+	c.reader.except = nil
+	for _, l := range c.sorted {
+		l.w, l.c = l.floor, l.floor
+		l.generation++
+	}
+	for _, r := range c.ordered {
+		for i := range r.resume {
+			at := &r.resume[i]
+			at.from = min(at.from, at.lane.floor)
+			at.generation++
+		}
+	}
+}
+
+// fenced takes in a listing. A writer that was not listed before can only have numbers above the value of
+// the listing before: every number up to that was drawn by somebody who was listed then or had ended.
+func (c *Core) fenced(seen Fence) {
+	f := &c.fence
+	if f.incarnation != "" && f.incarnation != seen.Incarnation || f.known && seen.Last < f.last {
+		// Another server, or the sequence was set back: numbers may come again, and what a lane's row says
+		// may be older than what is known here.
+		for _, l := range append([]*lane(nil), c.sorted...) {
+			c.lose(l, "the server was restarted, or is another one")
+		}
+		c.forgetFence()
+	}
+	f.incarnation = seen.Incarnation
+	before, first := f.last, !f.known
+	open := make(map[string]openWriter, len(seen.Writers))
+	f.safe, f.hasCursor, f.cursor, f.except = seen.Last, !first, before, nil
+	for _, writer := range seen.Writers {
+		low := before
+		if first {
+			low = 0
+		}
+		if old, listed := f.open[writer.VXID]; listed {
+			low = old.low
+		}
+		open[writer.VXID] = openWriter{xid: writer.XID, low: low}
+		f.safe = min(f.safe, low)
+		switch {
+		case writer.XID == 0: // a read cannot ask whether it has ended
+			f.cursor = min(f.cursor, low)
+		case low < f.cursor:
+			f.except = append(f.except, OpenWriter{XID: writer.XID, Low: low})
+		}
+	}
+	f.open, f.known, f.last = open, true, seen.Last
+	f.number++
+	if f.listings++; f.listings < enoughListings {
+		f.dueAt = 0 // the next one at once: only two of them tell from where to read
+	}
+	if c.config.NoWatermark {
+		f.safe, f.hasCursor, f.except = 0, false, nil
+	}
+	for _, l := range c.sorted {
+		if l.floor > seen.Last { // restored or copied without its sequence: what is new would be below the floor
+			c.alarm(l.number, "the lane's floor is above the sequence: set the sequence to the highest number in use")
+			l.w, l.c, l.floor = 0, 0, 0
+			l.generation++
+		}
+	}
+}
+
+// enoughListings is how many it takes to know where the open writers begin. Before that a read would walk all
+// that is dead above the lane's floor.
+const enoughListings = 2
+
+// uncut is the bound of a lane that was read to its end.
+const uncut = int64(math.MaxInt64)

@@ -1,0 +1,414 @@
+package core
+
+import (
+	"context"
+	"slices"
+	"time"
+)
+
+// hold is a line of which something is held in the database: a retry, a dead event that blocks, a parked
+// one, and what waits behind them. While it stands, ready rows of the line are written down as waiting;
+// what is held is read by aggregate, in order, and published from there. It ends when a look at the
+// database, begun after the last change was acknowledged, finds nothing.
+type hold struct {
+	lane     *lane
+	key      lineKey
+	types    []string // for a line whose topic is not known: the types that are not
+	first    int64    // its first event: what comes before it need not wait; zero: not known yet
+	next     int64    // the first held row, as the last look found it; zero: not known
+	due      time.Duration
+	changes  int  // settles of the line that are not acknowledged
+	asking   bool // a look is running
+	stale    bool // something changed since it began
+	queued   bool // a timer is set, or the route has it
+	lookedAt time.Duration
+}
+
+// held is what is known about the looks at held rows.
+type held struct {
+	gate     gate
+	timers   timers[*hold]
+	dueGate  gate
+	lookAt   time.Duration // when to look for what operators have made due
+	lookedAt time.Duration
+	sweep    gate
+	sweepAt  time.Duration
+	swept    int64 // up to here older numbers were looked at, in this round
+	aged     gate
+	agedAt   time.Duration
+}
+
+// The sizes of a look.
+const (
+	asksOfALook = 64
+	rowsOfAnAsk = 32
+	dueOfALane  = 16
+	sweepWindow = 20_000 // numbers
+)
+
+// isHeld tells whether rows of a line must wait: behind the line's own held rows, or behind an event of the
+// aggregate whose topic nobody knows.
+func (c *Core) isHeld(l *lane, key lineKey) bool {
+	return l.holds[key] != nil || l.holds[lineKey{Aggregate: key.Aggregate}] != nil
+}
+
+// hold holds a line, to be looked at when it is due; never leaves that to what is known already.
+func (c *Core) hold(l *lane, key lineKey, due time.Duration) *hold {
+	h := l.holds[key]
+	if h == nil {
+		h = &hold{lane: l, key: key, due: due}
+		l.holds[key] = h
+	} else if due != never {
+		h.due = due
+	}
+	return h
+}
+
+func (h *hold) addType(eventType string) {
+	if !slices.Contains(h.types, eventType) {
+		h.types = append(h.types, eventType)
+	}
+}
+
+// reschedule sets the timer of a hold that nothing is going on with. One that is blocked is looked at now
+// and then all the same, when something was put behind it: an operator may have ended the block.
+func (c *Core) reschedule(now time.Duration, h *hold) {
+	if h.queued || h.asking || h.changes > 0 || h.lane.lost || c.lines[h.key] != nil {
+		return
+	}
+	at := h.due
+	if at == never {
+		at = max(now, h.lookedAt+c.config.HeldPeriod)
+	}
+	h.queued = true
+	c.held.timers.push(at, h)
+}
+
+// lookAtHeld reads what is held and due.
+func (c *Core) lookAtHeld(now time.Duration) {
+	c.lookForDue(now)
+	c.sweepFloors(now)
+	c.buryAged(now)
+	if c.stopping || c.held.timers.next() == never || c.shut(&c.held.gate, now) {
+		return
+	}
+	asked, asks := c.dueHolds(now)
+	if len(asks) == 0 {
+		c.wakeAt(c.held.timers.next())
+		return
+	}
+	begin(c, OpHeldRows, &c.held.gate,
+		func(ctx context.Context, store Store) ([]Event, error) { return store.HeldRows(ctx, asks, rowsOfAnAsk) },
+		func(now time.Duration, rows []Event, err error) {
+			found := map[*hold][]*Event{}
+			for i := range rows {
+				for _, h := range asked {
+					if h.key.Aggregate == rows[i].Aggregate && h.wants(c, rows[i].Type) {
+						found[h] = append(found[h], &rows[i])
+					}
+				}
+			}
+			for _, h := range asked {
+				h.asking = false
+				switch {
+				case h.lane.lost || h.lane.holds[h.key] != h:
+				case err != nil || h.lane.draining:
+					c.reschedule(now, h)
+				default:
+					c.look(now, h, found[h])
+				}
+			}
+		})
+}
+
+// dueHolds takes the holds whose time has come and that may be looked at.
+func (c *Core) dueHolds(now time.Duration) (asked []*hold, asks []HeldAsk) {
+	for c.held.timers.next() <= now && len(asks) < asksOfALook {
+		h := c.held.timers.pop()
+		h.queued = false
+		types := h.types
+		if h.key.topic != "" {
+			types = c.routeOf(h.key.topic).types
+		}
+		switch {
+		case h.lane.lost || h.lane.draining || h.lane.holds[h.key] != h || h.changes > 0 || h.asking || c.lines[h.key] != nil:
+			// whatever is going on with it sets the timer again
+		case h.next != 0 && !c.haveRead(h, h.next):
+			h.queued = true
+			c.held.timers.push(now+c.config.FencePeriod, h)
+		case h.key.topic != "" && c.routeOf(h.key.topic).paused:
+			h.queued = true
+			r := c.routeOf(h.key.topic)
+			r.holds = append(r.holds, h)
+		default:
+			h.asking, h.stale, h.lookedAt = true, false, now
+			asked = append(asked, h)
+			asks = append(asks, HeldAsk{Lane: h.lane.number, Aggregate: h.key.Aggregate, Types: types})
+		}
+	}
+	return asked, asks
+}
+
+// wants tells whether a held row of its aggregate belongs to the hold.
+func (h *hold) wants(c *Core, eventType string) bool {
+	if h.key.topic == "" {
+		return slices.Contains(h.types, eventType)
+	}
+	route, known := c.config.Routes.Route(eventType)
+	return known && route.Topic == h.key.topic
+}
+
+// look decides what to do about the held rows of a line, which come in order.
+func (c *Core) look(now time.Duration, h *hold, rows []*Event) {
+	switch {
+	case h.stale: // what was read may be older than what is known
+		h.due = min(h.due, now)
+		c.reschedule(now, h)
+	case len(rows) == 0:
+		delete(h.lane.holds, h.key)
+		if h.key.topic == "" {
+			c.lookBehind(now, h)
+		}
+	case !c.haveRead(h, rows[0].Seq):
+		h.next, h.due = rows[0].Seq, now+c.config.FencePeriod
+		c.reschedule(now, h)
+	case h.key.topic == "":
+		h.next, h.due = rows[0].Seq, never
+		c.lookAtUnknown(now, h, rows[0])
+	default:
+		h.next, h.due = rows[0].Seq, never
+		for _, event := range rows {
+			if !c.sendHeld(now, h, event) {
+				return
+			}
+		}
+	}
+}
+
+// lookAtUnknown decides about the first event of types that are not known here.
+func (c *Core) lookAtUnknown(now time.Duration, h *hold, event *Event) {
+	if h.first != event.Seq {
+		h.first = event.Seq
+		c.lookBehind(now, h)
+	}
+	if r := c.takeHeld(now, h, event); r != nil { // it was released, or its turn has come
+		c.notKnown(now, r)
+	}
+}
+
+// sendHeld puts a held row into its line, unless it or something before it must wait.
+func (c *Core) sendHeld(now time.Duration, h *hold, event *Event) (goOn bool) {
+	if unknown := h.lane.holds[lineKey{Aggregate: h.key.Aggregate}]; unknown != nil && event.Seq > unknown.first {
+		return false // when that one goes, it sets the timer
+	}
+	if !c.haveRead(h, event.Seq) {
+		return false // what is before it is sent now, and followed by another look
+	}
+	r := c.takeHeld(now, h, event)
+	if r == nil {
+		return false
+	}
+	if health := c.types[r.Type]; health != nil && health.paused && r.State == Waiting {
+		c.park(now, r, h.key, health.detail)
+		return false
+	}
+	l := c.lineOf(h.key)
+	if c.suspected(now, l, r) {
+		return false
+	}
+	c.enqueue(l, r)
+	return true
+}
+
+// takeHeld takes a held row into memory if it is due.
+func (c *Core) takeHeld(now time.Duration, h *hold, event *Event) *row {
+	wait := time.Duration(0)
+	switch old := h.lane.rows[event.Seq]; {
+	case event.State == Parked || event.State == DeadBlocking:
+		return nil
+	case event.State == Retrying && event.DueIn > 0:
+		wait = event.DueIn
+	case old != nil && !old.done:
+		wait = c.config.HeldPeriod
+	}
+	if wait > 0 {
+		if c.lines[h.key] == nil && h.changes == 0 {
+			h.due = now + wait
+			c.reschedule(now, h)
+		}
+		return nil
+	}
+	r := &row{Event: *event, lane: h.lane, held: true}
+	h.lane.remember(r)
+	c.unsettled++
+	c.bytes += r.Bytes()
+	return r
+}
+
+// haveRead tells whether all that is ready in the lane before a held row has been read: what is ready and
+// dropped from memory, or not yet read by a new owner, may belong before it.
+func (c *Core) haveRead(h *hold, seq int64) bool {
+	for _, rows := range [...][]*row{c.reader.fresh, c.reader.passing} {
+		for _, r := range rows { // read, and not decided on
+			if r.lane == h.lane && r.Seq < seq && r.Aggregate == h.key.Aggregate && !r.forgotten {
+				return false
+			}
+		}
+	}
+	if h.key.topic != "" {
+		if at := c.routeOf(h.key.topic).place(h.lane); at != nil {
+			return at.from >= seq-1
+		}
+	}
+	return max(h.lane.w, h.lane.c) >= seq-1
+}
+
+// lookBehind sets the timers of an aggregate's lines that waited behind an event of an unknown type.
+func (c *Core) lookBehind(now time.Duration, unknown *hold) {
+	for _, r := range c.ordered {
+		if h := unknown.lane.holds[lineKey{Aggregate: unknown.key.Aggregate, topic: r.topic}]; h != nil {
+			h.due = min(h.due, now)
+			c.reschedule(now, h)
+		}
+	}
+}
+
+// lookForDue asks now and then for retries that are due: an operator may have made them so.
+func (c *Core) lookForDue(now time.Duration) {
+	if c.stopping || len(c.lanes) == 0 || c.shut(&c.held.dueGate, now) {
+		return
+	}
+	if now < c.held.lookAt {
+		c.wakeAt(c.held.lookAt)
+		return
+	}
+	request := DueKeys{Limit: dueOfALane}
+	for _, l := range c.sorted {
+		if l.opened && !l.draining {
+			request.Lanes = append(request.Lanes, l.number)
+		}
+	}
+	if len(request.Lanes) == 0 {
+		return
+	}
+	for _, r := range c.ordered {
+		if r.paused {
+			request.Exclude = append(request.Exclude, r.types...)
+		}
+	}
+	slices.Sort(request.Exclude)
+	c.held.lookedAt, c.held.lookAt = now, now+c.config.HeldPeriod
+	begin(c, OpDueKeys, &c.held.dueGate,
+		func(ctx context.Context, store Store) ([]HeldKey, error) { return store.DueKeys(ctx, request) },
+		func(now time.Duration, keys []HeldKey, _ error) {
+			for _, key := range keys {
+				if l := c.lanes[key.Lane]; l != nil && l.opened && !l.draining {
+					c.meetHeld(now, l, key)
+				}
+			}
+		})
+}
+
+// meetHeld takes in that something of a line is held.
+func (c *Core) meetHeld(now time.Duration, l *lane, key HeldKey) {
+	due := never
+	if key.State == Retrying || key.State == Waiting {
+		due = now + max(0, key.DueIn)
+	}
+	route, known := c.config.Routes.Route(key.EventType)
+	h := c.hold(l, lineKey{Aggregate: key.Aggregate, topic: route.Topic}, never)
+	if !known {
+		h.addType(key.EventType)
+		// Operators end a block of unknown types as well.
+		due = min(due, max(now, h.lookedAt+c.config.HeldPeriod))
+	} else if unknown := l.holds[lineKey{Aggregate: key.Aggregate}]; unknown != nil {
+		unknown.due = min(unknown.due, max(now, unknown.lookedAt+c.config.HeldPeriod))
+		c.reschedule(now, unknown)
+	}
+	if due != never && (!h.queued || due < h.due) {
+		h.due = min(h.due, due)
+		h.queued = false
+		c.reschedule(now, h)
+	}
+}
+
+// sweepFloors looks at what must not be there: ready rows at or below a lane's floor. It looks at the newest
+// numbers each time and at a window of older ones, because where a snapshot is held every settled event is
+// walked over.
+func (c *Core) sweepFloors(now time.Duration) {
+	if c.stopping || len(c.lanes) == 0 || c.shut(&c.held.sweep, now) {
+		return
+	}
+	if now < c.held.sweepAt {
+		c.wakeAt(c.held.sweepAt)
+		return
+	}
+	c.held.sweepAt = now + c.jitter(c.config.SweepPeriod)
+	from := c.held.swept
+	c.held.swept += sweepWindow
+	var floors []Floor
+	for _, l := range c.sorted {
+		if !l.opened || l.draining {
+			continue
+		}
+		floors = append(floors, Floor{Lane: l.number, Above: max(0, l.floor-sweepWindow), Seq: l.floor})
+		if to := min(from+sweepWindow, l.floor-sweepWindow); to > from {
+			floors = append(floors, Floor{Lane: l.number, Above: from, Seq: to})
+		}
+	}
+	if len(floors) <= len(c.sorted) { // all of them looked at their newest numbers only: begin again
+		c.held.swept = 0
+	}
+	begin(c, OpSweep, &c.held.sweep,
+		func(ctx context.Context, store Store) ([]Floor, error) { return store.Sweep(ctx, floors, asksOfALook) },
+		func(_ time.Duration, found []Floor, _ error) {
+			for _, f := range found {
+				l := c.lanes[f.Lane]
+				if l == nil || l.rows[f.Seq] != nil || f.Seq > l.floor {
+					continue
+				}
+				c.alarm(f.Lane, "a ready event was found below the lane's floor; it is published now")
+				l.w, l.c = min(l.w, f.Seq-1), min(l.c, f.Seq-1)
+				l.generation++
+			}
+		})
+}
+
+// buryAged ends parked events of unknown types that are too old.
+func (c *Core) buryAged(now time.Duration) {
+	if c.stopping || c.config.UnknownTypeMaxAge < 0 || len(c.lanes) == 0 || c.shut(&c.held.aged, now) {
+		return
+	}
+	if now < c.held.agedAt {
+		c.wakeAt(c.held.agedAt)
+		return
+	}
+	c.held.agedAt = now + c.jitter(c.config.SweepPeriod)
+	var lanes []int16
+	for _, l := range c.sorted {
+		if l.opened && !l.draining {
+			lanes = append(lanes, l.number)
+		}
+	}
+	age := c.config.UnknownTypeMaxAge
+	begin(c, OpOldParked, &c.held.aged,
+		func(ctx context.Context, store Store) ([]Event, error) {
+			return store.OldParked(ctx, lanes, age, asksOfALook)
+		},
+		func(now time.Duration, rows []Event, _ error) {
+			for i := range rows {
+				l := c.lanes[rows[i].Lane]
+				_, known := c.config.Routes.Route(rows[i].Type)
+				if known || l == nil || !l.opened || l.draining || l.rows[rows[i].Seq] != nil || c.tooEarly(now, l) > 0 {
+					continue
+				}
+				r := &row{Event: rows[i], lane: l, held: true}
+				l.remember(r)
+				c.unsettled++
+				c.bytes += r.Bytes()
+				key := lineKey{Aggregate: r.Aggregate}
+				c.hold(l, key, 0).addType(r.Type)
+				c.die(key, r, r.Attempts, reasonUnknownType, "no relay came to know the type in time")
+			}
+		})
+}

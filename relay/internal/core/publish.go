@@ -1,0 +1,220 @@
+package core
+
+import (
+	"context"
+	"time"
+
+	"github.com/posthaste-dev/posthaste/outbox"
+)
+
+// publishNext starts publishes, aggregate by aggregate in turn, as many as may be in flight.
+func (c *Core) publishNext(now time.Duration) {
+	for c.delayed.next() <= now {
+		c.runnable.push(c.delayed.pop())
+	}
+	c.wakeAt(c.delayed.next())
+	for _, r := range c.ordered {
+		if r.waiting.len() > 0 {
+			c.release(now, r)
+		}
+	}
+	for c.runnable.len() > 0 && c.publishing < c.limit() {
+		l := c.runnable.pop()
+		l.queued = false
+		if l.inFlight < min(len(l.rows), c.config.Depth) {
+			c.tryPublish(now, l)
+		}
+	}
+}
+
+// limit is how many publishes may be in flight.
+func (c *Core) limit() int {
+	if !c.careful && !c.noting {
+		return c.config.Concurrency
+	}
+	if c.noting {
+		return 0
+	}
+	return 1
+}
+
+// tryPublish publishes the next event of a line, or sets the line aside until it may.
+func (c *Core) tryPublish(now time.Duration, l *line) {
+	r := l.rows[l.inFlight]
+	switch {
+	case now < l.notBefore:
+		l.queued = true
+		c.delayed.push(l.notBefore, l)
+	case l.route.probing && l.route.tried[r.ID] && !r.deferred:
+		r.deferred, l.queued = true, true
+		c.delayed.push(now+firstPause, l)
+	case !c.mayPublish(r.lane, now):
+		l.queued = true
+		c.stalled = append(c.stalled, l)
+	case l.route.inFlight >= c.slots(now, l.route):
+		l.queued = true
+		l.route.waiting.push(l)
+	case c.careful && r.lane.noted != r.ID:
+		c.noteFirst(l, r)
+	default:
+		c.startPublish(now, l, r)
+	}
+}
+
+func (c *Core) startPublish(now time.Duration, l *line, r *row) {
+	redelivered := r.sent || r.State != Ready
+	r.sent, r.startedAt = true, now
+	l.inFlight++
+	if l.route.inFlight == 0 {
+		l.route.answeredAt = now
+	}
+	l.route.inFlight++
+	c.publishing++
+	r.lane.inFlight++
+	publish := &Publish{
+		Event: &r.Event, Topic: l.key.topic, Redelivered: redelivered, Attempt: int(r.Attempts) + 1, DecidedAt: now, row: r,
+	}
+	c.config.Observe(publish.step(DidPublish, Outcome{}))
+	c.actions.Publish = append(c.actions.Publish, publish)
+	c.run(l)
+}
+
+// noteFirst writes down which event is sent next. When the relay dies of it, the next owner knows.
+func (c *Core) noteFirst(l *line, r *row) {
+	c.noting = true
+	l.queued = true
+	tenure := r.lane.tenure()
+	var old []*lane // with notes of events that were answered and not settled: these must not count
+	for _, other := range c.sorted {
+		if other != r.lane && other.noted != (outbox.ID{}) {
+			old = append(old, other)
+		}
+	}
+	begin(c, OpNote, &c.note,
+		func(ctx context.Context, store Store) (bool, error) {
+			for _, other := range old {
+				if _, err := store.Note(ctx, other.tenure(), outbox.ID{}); err != nil {
+					return false, err
+				}
+			}
+			return store.Note(ctx, tenure, r.ID)
+		},
+		func(now time.Duration, held bool, err error) {
+			c.noting = false
+			l.queued = false
+			if err == nil {
+				for _, other := range old {
+					other.noted = outbox.ID{}
+				}
+			}
+			switch {
+			case err == nil && !held:
+				c.lose(r.lane, "the lane is another relay's")
+			case r.line != l || l.inFlight > 0 || l.rows[0] != r: // dropped meanwhile
+				c.run(l)
+			case err != nil || !c.mayPublish(r.lane, now):
+				l.notBefore = max(l.notBefore, c.note.retryAt)
+				c.run(l)
+			default:
+				r.lane.noted = r.ID
+				l.queued = true
+				c.runnable.pushFront(l) // it is the only one that is noted
+			}
+		})
+}
+
+// Published tells what a publish came to.
+func (c *Core) Published(now time.Duration, publish *Publish, outcome Outcome) {
+	r := publish.row
+	l := r.line
+	r.answered, r.outcome = true, outcome
+	route := l.route
+	route.inFlight--
+	route.answeredAt = now
+	c.publishing--
+	r.lane.inFlight--
+	if outcome.Class == Acknowledged {
+		c.config.Observe(publish.step(DidAck, outcome))
+		c.carried(now, l.route, r.startedAt)
+	} else {
+		c.config.Observe(publish.step(DidRefuse, outcome))
+	}
+	c.advance(now, l)
+}
+
+// step describes the publish for whoever observes.
+func (p *Publish) step(did Do, outcome Outcome) Step {
+	return Step{
+		Do: did, Lane: p.Event.Lane, Token: p.row.lane.token, Event: p.Event.ID, Type: p.Event.Type, Aggregate: p.Event.Aggregate,
+		Topic: p.Topic, Attempt: p.Attempt, Redelivered: p.Redelivered, Class: outcome.Class, Detail: outcome.Detail,
+	}
+}
+
+// advance goes on with a line as far as it was answered, in order. What is behind a failure was failed by
+// the broker too, and is sent again from the failed one on: so all of it must be answered first.
+func (c *Core) advance(now time.Duration, l *line) {
+	for l.inFlight > 0 && l.rows[0].answered {
+		r := l.rows[0]
+		if !r.lane.lost && r.outcome.Class != Acknowledged {
+			for _, behind := range l.rows[1:l.inFlight] {
+				if !behind.answered {
+					return
+				}
+			}
+			c.rewind(now, l)
+			return
+		}
+		l.rows = l.rows[1:]
+		l.inFlight--
+		r.line = nil
+		if !r.lane.lost {
+			c.acknowledged(now, l, r)
+		}
+	}
+	c.run(l)
+	c.retire(l)
+}
+
+// rewind takes a line's head, which failed, out of the line and puts what was in flight behind it back into
+// the queue. An acknowledgement behind the failure is an acknowledgement all the same.
+func (c *Core) rewind(now time.Duration, l *line) {
+	head, behind, queued := l.rows[0], l.rows[1:l.inFlight], l.rows[l.inFlight:]
+	l.rows, l.inFlight = nil, 0
+	head.line = nil
+	for _, r := range behind {
+		r.answered = false
+		switch {
+		case r.lane.lost:
+			r.line = nil
+		case r.outcome.Class == Acknowledged:
+			r.line = nil
+			c.acknowledged(now, l, r)
+		default:
+			l.rows = append(l.rows, r)
+		}
+	}
+	l.rows = append(l.rows, queued...)
+	c.failed(now, l, head)
+	c.run(l)
+	c.retire(l)
+}
+
+// acknowledged settles an event that the broker has.
+func (c *Core) acknowledged(_ time.Duration, l *line, r *row) {
+	if c.typeOf(r.Type).passed() {
+		for _, l := range c.sorted {
+			l.opened = false // opened again, it releases what is parked
+		}
+	}
+	c.decide(fate{row: r, key: l.key, state: Published})
+}
+
+// again puts a row back to the head of its line, after a pause.
+func (c *Core) again(l *line, r *row, notBefore time.Duration) {
+	r.answered, r.line = false, l
+	l.rows = append([]*row{r}, l.rows...)
+	l.notBefore = notBefore
+	if r.lane.draining || c.stopping { // nobody waits for another try
+		c.dropQueued(l, c.forget)
+	}
+}

@@ -1,0 +1,340 @@
+package core
+
+import (
+	"context"
+	"slices"
+	"time"
+)
+
+// reader reads the ready rows of all lanes, in one statement.
+type reader struct {
+	gate        gate
+	barrier     gate
+	at          time.Duration // when to read next
+	startedAt   time.Duration
+	idle        time.Duration // the next pause after a read that found nothing
+	promoted    int           // the number of the fence whose cursor the lanes have
+	except      []OpenWriter  // while all of these are open, nothing can have appeared below a lane's c
+	number      int           // counts the reads of this and all routes' readers
+	running     []int         // the numbers of those without an answer, ascending
+	incarnation string        // of the server that showed them
+	fresh       []*row        // read, and perhaps not durable yet
+	passing     []*row        // those whose barrier is under way
+	settled     []settledRow  // acknowledged while older reads were running
+}
+
+// settledRow is kept until every read that began before its settle was acknowledged has been answered:
+// such a read may still show it as ready.
+type settledRow struct {
+	row   *row
+	reads int // the number of the newest read then
+}
+
+// wake makes the next read happen soon, but no more often than the shortest pause.
+func (r *reader) wake(now, pause time.Duration) {
+	r.idle = pause
+	r.at = min(r.at, max(now, r.startedAt+pause))
+}
+
+// laneRead is what a read was sent with, for one lane.
+type laneRead struct {
+	lane       *lane
+	generation int
+	limit      int
+	last       int64
+	count      int
+	unread     bool
+}
+
+// current tells whether the lane's bound is where it was when the read was sent, or further on. If it went
+// back since, something was dropped from memory that the read may not show, and what it shows may belong behind
+// that. By is the route whose own reader it is, nil for the main read.
+func (l *laneRead) current(by *route) bool {
+	if by == nil {
+		return l.lane.generation == l.generation
+	}
+	at := by.place(l.lane)
+	return at != nil && at.generation == l.generation
+}
+
+// cut is up to where the read is complete.
+func (l *laneRead) cut() int64 {
+	if l.count >= l.limit {
+		return l.last
+	}
+	return uncut
+}
+
+// room is how many more events may be in memory; zero while a read would bring too few to be worth it.
+func (c *Core) room() int {
+	room := c.config.MaxInFlight - c.unsettled
+	if room < min(c.config.Batch, c.config.MaxInFlight/2) || c.bytes >= c.config.MaxBytes {
+		return 0
+	}
+	return room
+}
+
+// readReady reads all lanes that this relay may publish from.
+func (c *Core) readReady(now time.Duration) {
+	r := &c.reader
+	if c.stopping || c.room() == 0 || c.shut(&r.gate, now) || c.fence.listings < enoughListings && c.fence.gate.failures == 0 {
+		return
+	}
+	if now < r.at {
+		c.wakeAt(r.at)
+		return
+	}
+	request, reads := c.boundReads(now, c.room())
+	if len(reads) == 0 {
+		return
+	}
+	request.Writers = r.except
+	for _, route := range c.ordered {
+		if len(route.resume) > 0 {
+			request.Exclude = append(request.Exclude, route.types...)
+		}
+	}
+	slices.Sort(request.Exclude)
+	sent := sentRead{reads: reads, safe: c.fence.safe, fence: c.fence.number, number: c.beginRead()}
+	if c.fence.hasCursor && c.fence.number > r.promoted {
+		sent.promotes, sent.cursor, sent.except = true, c.fence.cursor, c.fence.except
+	}
+	r.startedAt = now
+	begin(c, OpRead, &r.gate,
+		func(ctx context.Context, store Store) (ReadAnswer, error) { return store.Read(ctx, request) },
+		func(now time.Duration, answer ReadAnswer, err error) {
+			if err != nil {
+				c.endRead(sent.number)
+				c.forgetFence()
+				return
+			}
+			fresh := c.takeRows(sent.reads, answer, nil)
+			c.moveBounds(&sent, answer.Gone)
+			c.endRead(sent.number)
+			c.paceReads(now, fresh, slices.ContainsFunc(sent.reads, func(l laneRead) bool { return l.unread || l.cut() != uncut }))
+		})
+}
+
+// sentRead is what was true when a read was sent.
+type sentRead struct {
+	reads    []laneRead
+	safe     int64
+	fence    int
+	number   int
+	promotes bool
+	cursor   int64
+	except   []OpenWriter
+}
+
+// boundReads says from where and how far to read each lane. Rows that are in memory are ready still, so
+// they come again and must not use up the limit.
+func (c *Core) boundReads(now time.Duration, room int) (Read, []laneRead) {
+	var usable []*lane
+	for _, l := range c.sorted {
+		if l.opened && !l.draining && c.mayPublish(l, now) {
+			usable = append(usable, l)
+		}
+	}
+	if len(usable) == 0 {
+		return Read{}, nil
+	}
+	share := max(1, c.config.Batch/len(usable))
+	wanted := 0
+	for _, l := range usable {
+		l.more = max(l.more, share)
+		wanted += l.more
+	}
+	request := Read{Lanes: make([]LaneRead, 0, len(usable)), MaxBytes: c.config.MaxBytes - c.bytes}
+	reads := make([]laneRead, 0, len(usable))
+	for _, l := range usable {
+		more := l.more
+		if wanted > room {
+			more = max(1, more*room/wanted)
+		}
+		limit := more + l.unsettled
+		request.Lanes = append(request.Lanes, LaneRead{Lane: l.number, Token: l.token, W: l.w, C: l.c, Limit: limit})
+		reads = append(reads, laneRead{lane: l, generation: l.generation, limit: limit})
+	}
+	return request, reads
+}
+
+// beginRead numbers a read.
+func (c *Core) beginRead() int {
+	c.reader.number++
+	c.reader.running = append(c.reader.running, c.reader.number)
+	return c.reader.number
+}
+
+// endRead forgets settled rows that no running read can show any more.
+func (c *Core) endRead(number int) {
+	r := &c.reader
+	r.running = slices.DeleteFunc(r.running, func(n int) bool { return n == number })
+	kept := r.settled[:0]
+	for _, s := range r.settled {
+		if len(r.running) > 0 && r.running[0] <= s.reads {
+			kept = append(kept, s)
+		} else {
+			s.row.lane.forget(s.row)
+		}
+	}
+	clear(r.settled[len(kept):])
+	r.settled = kept
+}
+
+// takeRows takes in the rows that are not in memory yet, and notes how far each lane was read. By is the
+// route whose own reader read them, nil for the main read.
+func (c *Core) takeRows(reads []laneRead, answer ReadAnswer, by *route) (fresh int) {
+	resuming := by == nil && slices.ContainsFunc(c.ordered, func(r *route) bool { return len(r.resume) > 0 })
+	for i := range reads {
+		if slices.Contains(answer.Lost, reads[i].lane.number) {
+			c.lose(reads[i].lane, "a read found the lane taken")
+		}
+	}
+	if r := &c.reader; r.incarnation != answer.Incarnation {
+		c.forgetAll(r.fresh) // shown by another server, and perhaps not durable
+		r.fresh, r.incarnation = nil, answer.Incarnation
+	}
+	next := 0
+	for i := range answer.Events {
+		event := &answer.Events[i]
+		for next < len(reads) && reads[next].lane.number != event.Lane {
+			next++
+		}
+		if next == len(reads) {
+			break // an answer out of the order asked for: take nothing from it
+		}
+		read := &reads[next]
+		read.count++
+		read.last = event.Seq
+		if !read.current(by) || !c.takes(read.lane, event, resuming) {
+			continue
+		}
+		r := &row{Event: *event, lane: read.lane}
+		read.lane.remember(r)
+		c.unsettled++
+		c.bytes += r.Bytes()
+		c.reader.fresh = append(c.reader.fresh, r)
+		fresh++
+	}
+	if answer.Stopped {
+		reads[next].limit = reads[next].count // cut here
+		for i := next + 1; i < len(reads); i++ {
+			reads[i].unread = true
+		}
+	}
+	for i := range reads {
+		l := reads[i].lane
+		if reads[i].cut() == uncut {
+			l.more = 0
+		} else {
+			l.more = min(2*l.more, c.config.Batch)
+		}
+	}
+	return fresh
+}
+
+// takes tells whether the main read, or a route's own, takes a row. What the main read brings of a route that
+// has its own reader was asked for before that; the route's reader finds it, and what is before it.
+func (c *Core) takes(l *lane, event *Event, resuming bool) bool {
+	if l.lost || l.draining || l.rows[event.Seq] != nil {
+		return false
+	}
+	if !resuming {
+		return true
+	}
+	route := c.routeOfType(event.Type)
+	return route == nil || len(route.resume) == 0
+}
+
+// moveBounds moves each lane's w and c as far as the read allows. A cut read is complete only up to its
+// last row. When a writer had ended, the read went back to its low; what it did not reach stays below c.
+func (c *Core) moveBounds(sent *sentRead, gone []uint64) {
+	r := &c.reader
+	ended := func(w OpenWriter) bool { return slices.Contains(gone, w.XID) }
+	covered := map[*lane]bool{}
+	for i := range sent.reads {
+		read := &sent.reads[i]
+		l := read.lane
+		if !read.current(nil) || read.unread {
+			continue
+		}
+		covered[l] = true
+		cut := read.cut()
+		l.w = max(l.w, min(sent.safe, cut))
+		if len(gone) > 0 {
+			l.c = min(l.c, cut)
+		}
+		if sent.promotes {
+			l.c = min(sent.cursor, cut)
+		}
+		l.c = max(l.c, l.w)
+	}
+	if len(gone) > 0 {
+		r.except = slices.DeleteFunc(slices.Clone(r.except), ended)
+	}
+	if sent.promotes {
+		r.promoted = sent.fence
+		r.except = slices.DeleteFunc(slices.Clone(sent.except), ended)
+	}
+	if len(gone) > 0 || sent.promotes {
+		for _, l := range c.sorted {
+			if !covered[l] {
+				l.c = l.w
+			}
+		}
+	}
+}
+
+// paceReads decides when to read again: at once while there is more, soon after something was found, and
+// ever later while nothing is.
+func (c *Core) paceReads(now time.Duration, fresh int, more bool) {
+	r := &c.reader
+	switch {
+	case more && fresh > 0:
+		r.idle, r.at = c.config.MinPoll, now
+	case fresh > 0:
+		r.idle, r.at = c.config.MinPoll, now+c.config.MinPoll
+	default:
+		r.at = now + c.jitter(r.idle)
+		r.idle = min(2*r.idle, c.config.Poll)
+	}
+}
+
+// forgetAll drops rows from memory.
+func (c *Core) forgetAll(rows []*row) {
+	for _, r := range rows {
+		if !r.lane.lost {
+			c.forget(r)
+		}
+	}
+}
+
+// passBarrier makes sure that what was read is durable before any of it is published: an application may
+// commit without waiting for the disk, and then a crash takes back a row that others have seen.
+func (c *Core) passBarrier(now time.Duration) {
+	r := &c.reader
+	if len(r.fresh) == 0 || c.shut(&r.barrier, now) {
+		return
+	}
+	r.passing, r.fresh = r.fresh, nil
+	incarnation := r.incarnation
+	begin(c, OpBarrier, &r.barrier,
+		func(ctx context.Context, store Store) (nothing, error) {
+			return nothing{}, store.Barrier(ctx, incarnation)
+		},
+		func(now time.Duration, _ nothing, err error) {
+			rows := r.passing
+			r.passing = nil
+			if err != nil { // the rows may be gone with the server that showed them: they are read again
+				c.forgetAll(rows)
+				c.forgetAll(r.fresh)
+				r.fresh = nil
+				return
+			}
+			for _, row := range rows {
+				if !row.lane.lost && !row.forgotten {
+					c.admit(now, row)
+				}
+			}
+		})
+}

@@ -1,0 +1,384 @@
+package core
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+
+	"github.com/posthaste-dev/posthaste/outbox"
+)
+
+// route is a topic as the relay sees it: healthy, or paused because it fails. A paused route is probed by
+// one event at a time, each of another aggregate, because one event alone may be what fails. Once a
+// probe is answered the route takes more and more again.
+type route struct {
+	topic string
+	types []string
+
+	paused   bool // nothing is published until retryAt
+	probing  bool // few at a time, until allowance has grown
+	failures int  // in a row
+	pauses   int  // in a row
+	retryAt  time.Duration
+	detail   string
+	lastID   outbox.ID          // of the event that failed last
+	tried    map[outbox.ID]bool // probes that failed: others go first
+	round    int                // counts the pauses
+
+	inFlight   int
+	answeredAt time.Duration // the last answer, or when the first of those in flight was sent
+	allowance  int
+	waiting    queue[*line] // runnable, when the route takes more
+	holds      []*hold      // due, when the route takes some again
+
+	newestAcked  time.Duration // the latest start of a publish that was acknowledged
+	acknowledged bool
+
+	// While it is not empty, the types of this route are left out of the main read, which moves on; this is
+	// from where the route's own reader goes, lane by lane.
+	resume []resume
+	gate   gate
+	readAt time.Duration
+	idle   time.Duration
+	turn   int // which lane's head is the next probe
+	saved  bool
+}
+
+// resume is from where a route's reader reads a lane: everything of the route at or below it is settled,
+// held or in memory.
+type resume struct {
+	lane       *lane
+	from       int64
+	generation int // changes when from went back
+}
+
+// The limits of a route's breaker.
+const (
+	failuresToPause = 5
+	firstProbeAfter = 500 * time.Millisecond
+	probesALane     = 4
+	stallsAfter     = time.Second
+)
+
+// routeOf returns the route to a topic.
+func (c *Core) routeOf(topic string) *route {
+	r := c.routes[topic]
+	if r == nil {
+		r = &route{topic: topic, saved: true, idle: c.config.MinPoll}
+		for _, eventType := range c.config.Routes.Types() {
+			if known, _ := c.config.Routes.Route(eventType); known.Topic == topic {
+				r.types = append(r.types, eventType)
+			}
+		}
+		c.routes[topic] = r
+		c.ordered = append(c.ordered, r)
+	}
+	return r
+}
+
+// slots is how many publishes the route may have in flight. No route gets all there are while there are
+// others, and one that does not answer gets few: else a topic that hangs would take the others' places.
+func (c *Core) slots(now time.Duration, r *route) int {
+	most := c.config.Concurrency
+	if len(c.ordered) > 1 {
+		most = max(1, most/2)
+		if r.inFlight > 0 && now-r.answeredAt > stallsAfter {
+			most = max(1, most/8)
+		}
+	}
+	switch {
+	case r.paused:
+		return 0
+	case r.probing:
+		return min(r.allowance, most)
+	default:
+		return most
+	}
+}
+
+// carriedAfter tells whether an event that was sent after this one has been acknowledged.
+func (r *route) carriedAfter(failed *row) bool {
+	return r.acknowledged && r.newestAcked > failed.startedAt
+}
+
+// failing tells whether another event has failed since the last acknowledgement.
+func (r *route) failing(failed *row) bool {
+	return r.failures > 0 && r.lastID != failed.ID
+}
+
+// carried takes in an acknowledgement.
+func (c *Core) carried(now time.Duration, r *route, started time.Duration) {
+	r.acknowledged = true
+	r.newestAcked = max(r.newestAcked, started)
+	c.answered(now, r)
+}
+
+// answered takes in that the broker answered, be it a refusal of one event: the route itself works.
+func (c *Core) answered(now time.Duration, r *route) {
+	r.failures, r.tried = 0, nil
+	if !r.probing {
+		return
+	}
+	r.allowance++
+	r.readAt = min(r.readAt, now)
+	if r.allowance >= c.config.Concurrency {
+		r.probing, r.pauses = false, 0
+	}
+	if r.saved = r.saved && r.detail == ""; r.detail != "" {
+		r.detail = ""
+		c.config.Observe(Step{Do: DidResume, Topic: r.topic})
+	}
+}
+
+// release makes as many lines runnable as the route has places for.
+func (c *Core) release(now time.Duration, r *route) {
+	for free := c.slots(now, r) - r.inFlight; free > 0 && r.waiting.len() > 0; {
+		l := r.waiting.pop()
+		l.queued = false
+		if c.run(l) {
+			free--
+		}
+	}
+}
+
+// refuse counts a failure of the route and pauses it when there were enough.
+func (c *Core) refuse(now time.Duration, r *route, failed *row) {
+	r.failures++
+	r.lastID = failed.ID
+	if r.paused {
+		return
+	}
+	if r.probing {
+		if r.tried == nil {
+			r.tried = map[outbox.ID]bool{}
+		}
+		r.tried[failed.ID] = true
+	}
+	if r.probing || r.failures >= failuresToPause || failed.outcome.RetryAfter > 0 {
+		c.pause(now, r, failed.outcome)
+	}
+}
+
+// pause stops a route and drops what is in memory for it; its own reader will find it again.
+func (c *Core) pause(now time.Duration, r *route, why Outcome) {
+	r.paused, r.probing = true, false
+	r.pauses++
+	r.round++
+	r.retryAt = now + max(c.jitter(grow(firstProbeAfter, r.pauses, longestPause)), why.RetryAfter)
+	if r.detail == "" {
+		c.config.Observe(Step{Do: DidPause, Topic: r.topic, Class: why.Class, Detail: why.Detail})
+	}
+	r.detail = why.Detail
+	if r.detail == "" {
+		r.detail = "the broker does not answer"
+	}
+	r.saved = false
+	for _, l := range c.sorted {
+		if r.place(l) == nil {
+			r.resume = append(r.resume, resume{lane: l, from: l.w})
+		}
+	}
+	// What was read and is not decided on goes first, or the route's reader would take it for known.
+	for _, rows := range [...][]*row{c.reader.fresh, c.reader.passing} {
+		for _, row := range rows {
+			if c.routeOfType(row.Type) == r && !row.lane.lost {
+				c.forget(row)
+			}
+		}
+	}
+	for _, l := range c.linesOf(r) {
+		var held *hold
+		c.dropQueued(l, func(row *row) {
+			held = row.lane.holds[l.key]
+			c.forget(row)
+		})
+		if held != nil {
+			c.reschedule(now, held)
+		}
+	}
+	for r.waiting.len() > 0 {
+		l := r.waiting.pop()
+		l.queued = false
+		c.run(l) // what came back while it was paused
+	}
+}
+
+// linesOf lists the lines of a route, in the same order every time.
+func (c *Core) linesOf(r *route) []*line {
+	var lines []*line
+	for _, l := range c.lines {
+		if l.route == r {
+			lines = append(lines, l)
+		}
+	}
+	slices.SortFunc(lines, func(a, b *line) int {
+		return cmp.Or(cmp.Compare(a.key.Namespace, b.key.Namespace), cmp.Compare(a.key.Type, b.key.Type), cmp.Compare(a.key.ID, b.key.ID))
+	})
+	return lines
+}
+
+// place is where the route's reader is in the lane, nil if the main read reads the route.
+func (r *route) place(l *lane) *resume {
+	for i := range r.resume {
+		if r.resume[i].lane == l {
+			return &r.resume[i]
+		}
+	}
+	return nil
+}
+
+// wakeRoutes lets paused routes be probed when it is time.
+func (c *Core) wakeRoutes(now time.Duration) {
+	for _, r := range c.ordered {
+		if !r.paused {
+			continue
+		}
+		if now < r.retryAt {
+			c.wakeAt(r.retryAt)
+			continue
+		}
+		r.paused, r.probing, r.allowance, r.readAt, r.idle = false, true, 1, now, c.config.MinPoll
+		c.release(now, r)
+		holds := r.holds
+		r.holds = nil
+		for _, h := range holds {
+			h.queued = false
+			c.reschedule(now, h)
+		}
+	}
+}
+
+// readRoutes reads on for routes that were paused, until they have caught up with the main read.
+func (c *Core) readRoutes(now time.Duration) {
+	for _, r := range c.ordered {
+		if len(r.resume) == 0 || r.paused || c.stopping || c.room() == 0 || c.shut(&r.gate, now) {
+			continue
+		}
+		if now < r.readAt {
+			c.wakeAt(r.readAt)
+			continue
+		}
+		c.readRoute(now, r)
+	}
+}
+
+func (c *Core) readRoute(now time.Duration, r *route) {
+	// Everything but what is known to go elsewhere: an event of an unknown type holds up what is behind it in
+	// its aggregate, so it must be met in order.
+	request := Read{MaxBytes: c.config.MaxBytes - c.bytes}
+	for _, eventType := range c.config.Routes.Types() {
+		if !slices.Contains(r.types, eventType) {
+			request.Exclude = append(request.Exclude, eventType)
+		}
+	}
+	sent := sentRead{safe: c.fence.safe, number: c.reader.number + 1}
+	more := max(1, min(c.room(), c.config.Batch)/len(r.resume))
+	if r.probing {
+		more = max(1, min(more, probesALane+r.allowance/len(r.resume)))
+	}
+	round := r.round
+	r.turn++
+	for i := range r.resume { // each time another lane is first, so that its head is the next probe
+		at := &r.resume[(i+r.turn)%len(r.resume)]
+		if !at.lane.opened || at.lane.draining || !c.mayPublish(at.lane, now) {
+			continue
+		}
+		limit := more + at.lane.unsettled
+		request.Lanes = append(request.Lanes, LaneRead{Lane: at.lane.number, Token: at.lane.token, W: at.from, C: at.from, Limit: limit})
+		sent.reads = append(sent.reads, laneRead{lane: at.lane, generation: at.generation, limit: limit})
+	}
+	if len(sent.reads) == 0 {
+		return
+	}
+	c.beginRead()
+	begin(c, OpRead, &r.gate,
+		func(ctx context.Context, store Store) (ReadAnswer, error) { return store.Read(ctx, request) },
+		func(now time.Duration, answer ReadAnswer, err error) {
+			if err != nil {
+				c.endRead(sent.number)
+				c.forgetFence()
+				return
+			}
+			if r.round != round { // paused meanwhile: the reader began anew, further back
+				c.endRead(sent.number)
+				return
+			}
+			fresh := c.takeRows(sent.reads, answer, r)
+			c.endRead(sent.number)
+			c.caughtUp(now, r, &sent, fresh)
+		})
+}
+
+// caughtUp moves the places of a route's reader, and gives the route back to the main read once it has
+// shown every lane to its end. The main read then begins each lane at the lower of the two places.
+func (c *Core) caughtUp(now time.Duration, r *route, sent *sentRead, fresh int) {
+	complete := map[*lane]bool{}
+	for i := range sent.reads {
+		read := &sent.reads[i]
+		if !read.current(r) || read.unread {
+			continue
+		}
+		complete[read.lane] = read.cut() == uncut
+		at := r.place(read.lane)
+		at.from = max(at.from, min(sent.safe, read.cut()))
+	}
+	atEnd := true
+	for i := range r.resume {
+		atEnd = atEnd && complete[r.resume[i].lane]
+	}
+	if atEnd && r.probing && r.allowance > 1 && fresh == 0 && r.inFlight == 0 && r.waiting.len() == 0 { // it has carried all there was
+		r.probing, r.pauses = false, 0
+	}
+	if atEnd && !r.probing {
+		for _, at := range r.resume {
+			at.lane.w = min(at.lane.w, at.from)
+			at.lane.c = at.lane.w
+			at.lane.generation++
+		}
+		r.resume = nil
+		c.reader.at = min(c.reader.at, now)
+		return
+	}
+	if fresh > 0 {
+		r.idle, r.readAt = c.config.MinPoll, now+c.config.MinPoll
+		return
+	}
+	r.readAt = now + c.jitter(r.idle)
+	r.idle = min(2*r.idle, c.config.Poll)
+}
+
+// routeOfType is the route of a type, nil when the type is not known.
+func (c *Core) routeOfType(eventType string) *route {
+	known, ok := c.config.Routes.Route(eventType)
+	if !ok {
+		return nil
+	}
+	return c.routes[known.Topic]
+}
+
+// saveRoutes writes down how routes stand, when that has changed.
+func (c *Core) saveRoutes(now time.Duration) {
+	if c.stopping || c.shut(&c.saving, now) {
+		return
+	}
+	if !slices.ContainsFunc(c.ordered, func(r *route) bool { return !r.saved }) {
+		return
+	}
+	saved := slices.Clone(c.ordered)
+	statuses := make([]RouteStatus, 0, len(saved))
+	for _, r := range saved {
+		statuses = append(statuses, RouteStatus{Topic: r.topic, Paused: r.detail != "", Error: r.detail})
+		r.saved = true
+	}
+	relay := c.config.Relay
+	begin(c, OpSaveRoutes, &c.saving,
+		func(ctx context.Context, store Store) (nothing, error) {
+			return nothing{}, store.SaveRoutes(ctx, relay, statuses)
+		},
+		func(_ time.Duration, _ nothing, err error) {
+			for _, r := range saved {
+				r.saved = r.saved && err == nil
+			}
+		})
+}

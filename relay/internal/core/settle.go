@@ -1,0 +1,194 @@
+package core
+
+import (
+	"context"
+	"time"
+
+	"github.com/posthaste-dev/posthaste/outbox"
+)
+
+// fate is what became of an event, to be written down.
+type fate struct {
+	row      *row
+	key      lineKey
+	hold     *hold
+	state    State
+	attempts int32
+	delay    time.Duration
+	detail   string
+	reason   string
+	topic    string
+}
+
+// settling is what waits to be written down. One statement is under way at a time; what is decided
+// meanwhile goes into the next one, so that groups form by themselves.
+type settling struct {
+	gate    gate
+	pending []fate
+	sent    []fate // of the statement under way
+}
+
+// mostOfASettle bounds one statement.
+const mostOfASettle = 2000
+
+// decide queues what became of an event. If its line is held, the hold waits for the acknowledgement.
+func (c *Core) decide(f fate) {
+	if h := f.row.lane.holds[f.key]; h != nil {
+		f.hold = h
+		h.changes++
+		h.stale = true
+	}
+	f.row.decided = true
+	f.row.lane.undecided++
+	c.settling.pending = append(c.settling.pending, f)
+}
+
+// settleOutcomes writes down what is decided.
+func (c *Core) settleOutcomes(now time.Duration) {
+	s := &c.settling
+	if len(s.pending) == 0 || c.shut(&s.gate, now) {
+		return
+	}
+	n := min(len(s.pending), mostOfASettle)
+	s.sent = append(s.sent[:0], s.pending[:n]...)
+	s.pending = append(s.pending[:0], s.pending[n:]...)
+	request := c.settleRequest(s.sent)
+	begin(c, OpSettle, &s.gate,
+		func(ctx context.Context, store Store) (SettleAnswer, error) { return store.Settle(ctx, request) },
+		func(now time.Duration, answer SettleAnswer, err error) {
+			sent := s.sent
+			s.sent = nil
+			switch {
+			case err != nil: // it may have been applied; applied twice it is applied once
+				c.observeSettles(sent, Uncertain)
+				c.settleAgain(sent)
+			case !answer.Applied:
+				c.counts.StaleSettles++
+				c.observeSettles(sent, Stale)
+				c.loseStale(request.Lanes, answer.Held)
+				c.settleAgain(sent)
+			default:
+				c.observeSettles(sent, Applied)
+				for i := range sent {
+					if !sent[i].row.lane.lost {
+						c.settled(now, &sent[i])
+					}
+				}
+			}
+		})
+}
+
+// settleAgain puts what was not settled back, in front, except for lanes that are lost.
+func (c *Core) settleAgain(sent []fate) {
+	again := make([]fate, 0, len(sent)+len(c.settling.pending))
+	for _, f := range sent {
+		if !f.row.lane.lost {
+			again = append(again, f)
+		}
+	}
+	c.settling.pending = append(again, c.settling.pending...)
+}
+
+// loseStale gives up the lanes of a settle that are not held any more.
+func (c *Core) loseStale(lanes []Tenure, held []int16) {
+	still := map[int16]bool{}
+	for _, number := range held {
+		still[number] = true
+	}
+	for _, tenure := range lanes {
+		if l := c.lanes[tenure.Lane]; l != nil && l.token == tenure.Token && !still[tenure.Lane] {
+			c.lose(l, "a settle found the lane taken")
+		}
+	}
+}
+
+// settleRequest puts fates into one request.
+func (c *Core) settleRequest(fates []fate) *Settle {
+	request := &Settle{Published: make([]outbox.ID, 0, len(fates))}
+	seen := map[*lane]bool{}
+	for i := range fates {
+		f := &fates[i]
+		if l := f.row.lane; !seen[l] {
+			seen[l] = true
+			request.Lanes = append(request.Lanes, l.tenure())
+		}
+		if f.row.lane.isNoted(f.row.ID) {
+			request.ClearNotes = append(request.ClearNotes, f.row.lane.tenure())
+		}
+		switch f.state {
+		case Published:
+			request.Published = append(request.Published, f.row.ID)
+		case Retrying:
+			request.Retry = append(request.Retry, Retry{ID: f.row.ID, Attempts: f.attempts, Delay: f.delay, Error: f.detail})
+		case Waiting:
+			request.Wait = append(request.Wait, f.row.ID)
+		case Parked:
+			request.Park = append(request.Park, Park{ID: f.row.ID, Error: f.detail})
+		case DeadBlocking, Dead:
+			request.Dead = append(request.Dead, Death{
+				ID: f.row.ID, Blocking: f.state == DeadBlocking, Attempts: f.attempts, Topic: f.topic, Reason: f.reason, Detail: f.detail,
+			})
+		case Ready, Discarded: // nobody decides so
+		}
+	}
+	return request
+}
+
+// settled forgets an event whose fate is written down. While a read runs that began before, the row is
+// remembered: that read may still show it as ready.
+func (c *Core) settled(now time.Duration, f *fate) {
+	r := f.row
+	r.done = true
+	if r.lane.noted == r.ID {
+		r.lane.noted = outbox.ID{}
+	}
+	if r.lane.blamed == r.ID {
+		r.lane.blamed = outbox.ID{}
+	}
+	c.unsettled--
+	c.bytes -= r.Bytes()
+	r.lane.undecided--
+	if !r.held {
+		r.lane.unsettled--
+	}
+	r.Payload, r.Headers = nil, nil
+	if len(c.reader.running) == 0 {
+		r.lane.forget(r)
+	} else {
+		c.reader.settled = append(c.reader.settled, settledRow{row: r, reads: c.reader.number})
+	}
+	c.count(f)
+	if h := f.hold; h != nil && h.lane.holds[h.key] == h {
+		h.changes--
+		if f.state == Published {
+			h.due = min(h.due, now)
+		}
+		c.reschedule(now, h)
+	}
+}
+
+func (c *Core) count(f *fate) {
+	switch f.state {
+	case Published:
+		c.counts.Published++
+	case Retrying:
+		c.counts.Retried++
+	case Parked:
+		c.counts.Parked++
+	case Waiting:
+		c.counts.Waited++
+	case DeadBlocking, Dead:
+		c.counts.Dead++
+	case Ready, Discarded:
+	}
+}
+
+func (c *Core) observeSettles(fates []fate, result Result) {
+	for i := range fates {
+		f := &fates[i]
+		c.config.Observe(Step{
+			Do: DidSettle, Lane: f.row.Lane, Token: f.row.lane.token, Event: f.row.ID, Type: f.row.Type, Topic: f.key.topic,
+			State: f.state, Result: result, Attempt: int(f.attempts), Detail: f.reason,
+		})
+	}
+}

@@ -1,0 +1,312 @@
+package core
+
+import (
+	"context"
+	"time"
+
+	"github.com/posthaste-dev/posthaste/outbox"
+)
+
+// State is where an event stands: the column state of outbox_events.
+type State int16
+
+// The states, in the order of their numbers in the table.
+const (
+	Ready        State = iota // not looked at yet
+	Retrying                  // failed, due again at next_attempt_at
+	Parked                    // of a type that the relay does not know, or whose type is paused
+	Waiting                   // behind a held event of its aggregate and topic
+	DeadBlocking              // dead, and later events of the aggregate wait behind it
+	Dead                      // dead, and later events go on
+	Published
+	Discarded
+)
+
+// Aggregate names the thing that an event is about. Events of one aggregate are in one lane.
+type Aggregate struct {
+	Namespace, Type, ID string
+}
+
+// Event is a row of outbox_events, as a reader returns it.
+type Event struct {
+	Lane      int16
+	State     State
+	Attempts  int32 // failures that were the event's own fault
+	Seq       int64
+	ID        outbox.ID
+	Type      string
+	Aggregate Aggregate
+	Tenant    string // empty: none
+	DedupeKey string // empty: none
+	CreatedAt time.Time
+	// DueIn is how long a retrying row has to wait still, by the database's clock; zero or less is due.
+	DueIn time.Duration
+	// Payload and Headers are the bytes as they were written. Nil for held rows that are not to be
+	// published now (parked, dead).
+	Payload []byte
+	Headers []byte // nil: none
+}
+
+// Bytes is what the event costs in memory, roughly.
+func (e *Event) Bytes() int { return len(e.Payload) + len(e.Headers) + 256 }
+
+// Tenure is one acquisition of a lane: what a settle must show.
+type Tenure struct {
+	Lane  int16
+	Token outbox.ID
+}
+
+// Store is the database as the core sees it. Every call is one round trip or one transaction; an error
+// means that the outcome is not known, and everything but Acquire may then be sent again. An Acquire with
+// an unknown outcome is undone by Release with its token.
+type Store interface { //nolint:interfacebloat // the whole database, and every user of it needs all
+	// Heartbeat says that the relay is alive, renews its lanes and answers who else is there.
+	Heartbeat(ctx context.Context, beat Heartbeat) (HeartbeatAnswer, error)
+	// Acquire takes up to Max of the listed lanes that are free or expired.
+	Acquire(ctx context.Context, take Acquire) ([]Acquired, error)
+	// Release gives lanes back; those whose token does not match any more are left alone.
+	Release(ctx context.Context, give Release) error
+
+	// Fence lists who may still make events appear below the sequence's value. See [Fence].
+	Fence(ctx context.Context) (Fence, error)
+	// Read reads ready rows of lanes, in order, above each lane's bound.
+	Read(ctx context.Context, read Read) (ReadAnswer, error)
+	// Barrier returns when everything is durable that reads have seen on this incarnation of the server. It
+	// fails when the server is another one by now: then nobody knows. Empty: nobody asks.
+	Barrier(ctx context.Context, incarnation string) error
+
+	// Unpark sets parked rows of the given types to retrying, due now, in lanes that are still held.
+	Unpark(ctx context.Context, unpark Unpark) error
+	// HeldKeys lists what is held in the lanes: the first held row of each aggregate and event type.
+	HeldKeys(ctx context.Context, lanes []int16) ([]HeldKey, error)
+	// DueKeys lists held rows that are retrying and due, at most limit a lane, of types not excluded.
+	DueKeys(ctx context.Context, due DueKeys) ([]HeldKey, error)
+	// HeldRows reads held rows of aggregates, in order: what is asked for each, at most limit each.
+	HeldRows(ctx context.Context, ask []HeldAsk, limit int) ([]Event, error)
+	// OldParked lists parked rows older than the age, at most limit, without payloads.
+	OldParked(ctx context.Context, lanes []int16, age time.Duration, limit int) ([]Event, error)
+
+	// Settle writes what became of events, if the lanes are still held; else it changes nothing.
+	Settle(ctx context.Context, settle *Settle) (SettleAnswer, error)
+	// Note writes down which event of the lane is about to be sent alone; zero: none. An event that owners have
+	// died with stays noted until it is settled. False: the lane is lost.
+	Note(ctx context.Context, tenure Tenure, event outbox.ID) (bool, error)
+	// Sweep lists ready rows at or below each floor and above its Above, at most limit. There must be none.
+	Sweep(ctx context.Context, floors []Floor, limit int) ([]Floor, error)
+	// SaveRoutes writes down how all of this relay's routes stand.
+	SaveRoutes(ctx context.Context, relay outbox.ID, routes []RouteStatus) error
+}
+
+// Heartbeat renews a relay and its lanes.
+type Heartbeat struct {
+	Relay         outbox.ID
+	Name, Version string
+	KnownTypes    []string
+	Lease         time.Duration
+	Lanes         []Renewal
+}
+
+// Renewal prolongs one lane. The floor only ever rises; when it does, the lane's crash count begins anew.
+type Renewal struct {
+	Tenure
+	Floor int64
+	Needs []string // event types parked in the lane
+}
+
+// HeartbeatAnswer is who is there.
+type HeartbeatAnswer struct {
+	Renewed []int16 // the lanes of the heartbeat whose token still matched
+	Relays  []Peer  // alive, this one among them
+	Lanes   []LaneView
+}
+
+// Peer is a live relay.
+type Peer struct {
+	ID         outbox.ID
+	KnownTypes []string
+}
+
+// LaneView is a lane as everybody sees it.
+type LaneView struct {
+	Lane  int16
+	Owner outbox.ID // zero: nobody
+	Free  bool      // nobody's, or its lease has expired
+	Needs []string
+}
+
+// Acquire asks for lanes, under a token made for this acquisition.
+type Acquire struct {
+	Relay outbox.ID
+	Token outbox.ID
+	Lanes []int16
+	Max   int
+	Lease time.Duration
+}
+
+// Acquired is a lane that was taken.
+type Acquired struct {
+	Lane  int16
+	Floor int64
+	// Crashed tells that the last owner did not release the lane: its lease expired.
+	Crashed bool
+	// CrashCount is how often in a row owners crashed while the floor stood still, this time included.
+	CrashCount int
+	// NotedEvent is the event that was about to be sent alone, zero for none, and NotedCount in how many
+	// crashes it was that one, this time included. Only crashes of owners that noted it themselves count.
+	NotedEvent outbox.ID
+	NotedCount int
+}
+
+// Release gives lanes back, and everything that was acquired with one of Tokens.
+type Release struct {
+	Lanes  []Renewal
+	Tokens []outbox.ID
+}
+
+// Fence is what was found in the order: the sequence's value first, then the transactions that hold a
+// lock on the sequence, then a barrier that makes the value durable. Every number at or below Last belongs
+// to a transaction that has ended, or to one of Writers.
+type Fence struct {
+	Last        int64
+	Standby     bool   // the server is in recovery: Last runs ahead and must not be used
+	Incarnation string // changes when the server was restarted or is another one
+	Writers     []Writer
+}
+
+// Writer is an open transaction that has drawn a number, or is about to.
+type Writer struct {
+	VXID string // its virtual transaction id
+	XID  uint64 // 64 bit, epoch included; 0: it has none yet
+}
+
+// OpenWriter is a writer whose numbers are all above Low.
+type OpenWriter struct {
+	XID uint64
+	Low int64
+}
+
+// Read asks for ready rows. Lanes are read from max(W, min(C, low of the writers that are gone)): the
+// statement itself decides, in its own snapshot, which of Writers have ended, and which lanes are still
+// held: of others it reads nothing. So a relay that has lost a lane without knowing it cannot mistake what the
+// new owner did for the whole.
+type Read struct {
+	Lanes   []LaneRead
+	Writers []OpenWriter
+	// Exclude leaves out event types, Only leaves out all others. At most one of them is set.
+	Exclude, Only []string
+	// MaxBytes ends the answer early, after the event with which it is reached.
+	MaxBytes int
+}
+
+// LaneRead bounds the read of one lane. Without a token nobody asks who holds it.
+type LaneRead struct {
+	Lane  int16
+	Token outbox.ID
+	W, C  int64
+	Limit int
+}
+
+// ReadAnswer is what a read found: events by lane in the order asked for, and within a lane by number.
+type ReadAnswer struct {
+	Events      []Event
+	Gone        []uint64 // xids of Read.Writers that had ended
+	Incarnation string   // of the server that answered, as in a fence
+	Lost        []int16  // lanes whose token did not match: nothing of them was read
+	// Stopped tells that MaxBytes was reached: the last event's lane is cut there, and lanes behind it
+	// were not read.
+	Stopped bool
+}
+
+// Unpark releases parked rows of types that the new owner knows.
+type Unpark struct {
+	Lanes []Tenure
+	Types []string
+}
+
+// DueKeys asks for retries that are due.
+type DueKeys struct {
+	Lanes   []int16
+	Exclude []string // event types
+	Limit   int
+}
+
+// HeldKey is the first held row of an aggregate and event type.
+type HeldKey struct {
+	Lane      int16
+	Aggregate Aggregate
+	EventType string
+	State     State
+	DueIn     time.Duration
+}
+
+// HeldAsk asks for the held rows of one aggregate.
+type HeldAsk struct {
+	Lane      int16
+	Aggregate Aggregate
+	Types     []string // nil: all
+}
+
+// Settle is what became of events. All of it is applied, or nothing when one of the lanes is lost.
+// Applied twice it is applied once: every change asks for the state it starts from.
+type Settle struct {
+	Lanes     []Tenure
+	Published []outbox.ID // from ready, retrying, waiting
+	Retry     []Retry     // from ready, retrying, waiting
+	Wait      []outbox.ID // from ready
+	Park      []Park      // from ready, retrying, waiting
+	Dead      []Death     // from any state in which it is not published, dead or discarded
+	// ClearNotes are the lanes whose noted event is among these.
+	ClearNotes []Tenure
+}
+
+// Empty tells that there is nothing to settle.
+func (s *Settle) Empty() bool { return s.Size() == 0 }
+
+// Size is the number of events.
+func (s *Settle) Size() int {
+	return len(s.Published) + len(s.Retry) + len(s.Wait) + len(s.Park) + len(s.Dead)
+}
+
+// Retry sets an event to retrying. Attempts is the new count, so that a second settle adds nothing.
+type Retry struct {
+	ID       outbox.ID
+	Attempts int32
+	Delay    time.Duration
+	Error    string
+}
+
+// Park sets an event aside.
+type Park struct {
+	ID    outbox.ID
+	Error string
+}
+
+// Death ends an event, and writes its dead letter in the same transaction.
+type Death struct {
+	ID       outbox.ID
+	Blocking bool
+	Attempts int32
+	Topic    string
+	Reason   string // error_reason of outbox_dlq
+	Detail   string
+}
+
+// SettleAnswer tells whether the settle was applied, and if not, which of its lanes are still held.
+type SettleAnswer struct {
+	Applied bool
+	Held    []int16
+}
+
+// Floor is a number in a lane, or the numbers up to it.
+type Floor struct {
+	Lane  int16
+	Seq   int64
+	Above int64 // in a sweep: only numbers above this
+}
+
+// RouteStatus is how a route stands, for people.
+type RouteStatus struct {
+	Topic  string
+	Paused bool
+	Error  string // sanitised; empty when not paused
+}

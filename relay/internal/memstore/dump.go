@@ -1,0 +1,194 @@
+package memstore
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/posthaste-dev/posthaste/internal/check"
+	"github.com/posthaste-dev/posthaste/outbox"
+	"github.com/posthaste-dev/posthaste/relay/internal/core"
+)
+
+// Change is one change of an event's state, and what made it: "settle" or "unpark" with the token, or an
+// operator's verb with the actor. Inserts are not changes.
+type Change struct {
+	ID       outbox.ID
+	From, To core.State
+	By       string
+}
+
+// EventRow is what can be seen of a row of outbox_events besides what its producer wrote.
+type EventRow struct {
+	ID        outbox.ID
+	Lane      int16
+	Seq       int64
+	Type      string
+	Aggregate core.Aggregate
+	State     core.State
+	Attempts  int32
+	LastError string
+	Due       time.Duration // of a retrying row, by the store's clock
+}
+
+// LetterRow is a row of outbox_dlq.
+type LetterRow struct {
+	ID       int64
+	Event    outbox.ID
+	Seq      int64
+	Attempts int32
+	Blocking bool
+	Topic    string
+	Reason   string
+	Detail   string
+	Payload  []byte
+	Headers  []byte
+	Next     uint64 // the Index of the next delivery when it was written
+}
+
+// ActionRow is a row of outbox_actions.
+type ActionRow struct {
+	Action outbox.ID
+	Verb   check.Verb
+	Event  outbox.ID
+	Letter int64 // 0: none
+	Actor  string
+	Reason string
+	Next   uint64 // the Index of the next delivery when it was written
+}
+
+// LaneRow is a row of outbox_lanes.
+type LaneRow struct {
+	Lane         int16
+	Owner, Token outbox.ID
+	LeaseUntil   time.Duration
+	Floor        int64
+	Needs        []string
+	CrashCount   int
+	NotedEvent   outbox.ID
+	NotedCount   int
+}
+
+// RouteRow is how a route stands at a relay.
+type RouteRow struct {
+	core.RouteStatus
+	Relay outbox.ID
+}
+
+// Events returns the visible rows in the order of their numbers.
+func (s *Store) Events() []EventRow {
+	rows := make([]EventRow, 0, len(s.events))
+	for _, r := range s.events {
+		if !r.visible {
+			continue
+		}
+		e := EventRow{
+			ID: r.ID, Lane: r.Lane, Seq: r.Seq, Type: r.Type, Aggregate: r.Aggregate,
+			State: r.State, Attempts: r.Attempts, LastError: r.lastError,
+		}
+		if r.State == core.Retrying {
+			e.Due = r.due
+		}
+		rows = append(rows, e)
+	}
+	slices.SortFunc(rows, func(a, b EventRow) int { return cmp.Compare(a.Seq, b.Seq) })
+	return rows
+}
+
+// Event returns one visible row, as a reader would.
+func (s *Store) Event(id outbox.ID) (core.Event, bool) {
+	r := s.events[id]
+	if r == nil || !r.visible {
+		return core.Event{}, false
+	}
+	return r.Event, true
+}
+
+// Open counts the rows in the states in which a relay still has something to do.
+func (s *Store) Open() int {
+	n := 0
+	for i := range s.lanes {
+		n += len(s.lanes[i].ready)
+		for _, rows := range s.lanes[i].held {
+			for _, r := range rows {
+				if r.State != core.DeadBlocking {
+					n++
+				}
+			}
+		}
+	}
+	return n
+}
+
+// Lanes returns the lanes.
+func (s *Store) Lanes() []LaneRow {
+	rows := make([]LaneRow, len(s.lanes))
+	for i := range s.lanes {
+		l := &s.lanes[i]
+		rows[i] = LaneRow{
+			Lane: int16(i), Owner: l.owner, Token: l.token, LeaseUntil: l.leaseUntil, Floor: l.floor,
+			Needs: slices.Clone(l.needs), CrashCount: l.crashCount, NotedEvent: l.notedEvent, NotedCount: l.notedCount,
+		}
+	}
+	return rows
+}
+
+// Letters returns the dead letters, in the order in which they were written.
+func (s *Store) Letters() []LetterRow { return slices.Clone(s.letters) }
+
+// Actions returns what operators did, in the order in which they did it.
+func (s *Store) Actions() []ActionRow { return slices.Clone(s.actions) }
+
+// Routes returns how routes stand, by relay and topic.
+func (s *Store) Routes() []RouteRow { return slices.Clone(s.routes) }
+
+// Changes returns every change of a state since the last call, in order.
+func (s *Store) Changes() []Change {
+	changes := s.changes
+	s.changes = nil
+	return changes
+}
+
+// Dump returns the changes since the last call of Changes, the final rows, letters and actions, as the
+// judge of a run wants them.
+func (s *Store) Dump() check.History {
+	var history check.History
+	for _, c := range s.Changes() {
+		history = append(history, check.Record{Change: &check.Change{ID: c.ID, From: check.State(c.From), To: check.State(c.To)}})
+	}
+	for _, r := range s.Events() {
+		history = append(history, check.Record{Row: &check.Row{
+			ID: r.ID, Seq: r.Seq, State: check.State(r.State), Type: r.Type, Attempts: int(r.Attempts), Published: r.State == core.Published,
+		}})
+	}
+	for _, l := range s.letters {
+		history = append(history, check.Record{Letter: &check.Letter{
+			ID: l.Event, Reason: l.Reason, Blocking: l.Blocking, Payload: check.SumOf(l.Payload), Headers: check.SumOf(l.Headers), Next: l.Next,
+		}})
+	}
+	for _, a := range s.actions {
+		history = append(history, check.Record{Action: &check.Action{ID: a.Event, Verb: a.Verb, Actor: a.Actor, Next: a.Next}})
+	}
+	return history
+}
+
+// SaveRoutes replaces what is written down about the relay's routes. The relay must have sent a heartbeat.
+func (s *Store) SaveRoutes(_ context.Context, owner outbox.ID, routes []core.RouteStatus) error {
+	if err := s.write(); err != nil {
+		return err
+	}
+	if len(routes) > 0 && !slices.ContainsFunc(s.relays, func(r relay) bool { return r.id == owner }) {
+		return errors.New("memstore: the relay is not registered")
+	}
+	s.routes = slices.DeleteFunc(s.routes, func(r RouteRow) bool { return r.Relay == owner })
+	for _, route := range routes {
+		s.routes = append(s.routes, RouteRow{Relay: owner, RouteStatus: route})
+	}
+	slices.SortFunc(s.routes, func(a, b RouteRow) int {
+		return cmp.Or(slices.Compare(a.Relay[:], b.Relay[:]), cmp.Compare(a.Topic, b.Topic))
+	})
+	s.flush()
+	return nil
+}

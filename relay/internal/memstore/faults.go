@@ -1,0 +1,134 @@
+package memstore
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/posthaste-dev/posthaste/outbox"
+	"github.com/posthaste-dev/posthaste/relay/internal/core"
+)
+
+// ErrInjected is the error of a call that a plan let fail.
+var ErrInjected = errors.New("memstore: injected: the connection is lost")
+
+// Fault is what a plan does to one call.
+type Fault uint8
+
+// The faults. A delay is not among them: a simulation delays by delivering the answer later.
+const (
+	None    Fault = iota
+	NotDone       // the call fails before anything is done
+	Lost          // the call is done, and its answer is lost
+)
+
+// Operation is the name of a method of [core.Store].
+type Operation string
+
+// Plan decides what happens to the next call of an operation. Fed from a seeded source, it replays.
+type Plan func(operation Operation) Fault
+
+// Faulty is a store whose calls fail by plan.
+type Faulty struct {
+	Store core.Store
+	Plan  Plan
+}
+
+var _ core.Store = (*Faulty)(nil)
+
+// call does one call by plan. A lost answer is nobody's: not even a part of it comes back.
+func call[A any](f *Faulty, operation Operation, do func() (A, error)) (A, error) {
+	var none A
+	switch f.Plan(operation) {
+	case NotDone:
+		return none, ErrInjected
+	case Lost:
+		if _, err := do(); err != nil {
+			return none, err
+		}
+		return none, ErrInjected
+	case None:
+	}
+	return do()
+}
+
+// callNothing is call for operations that answer nothing.
+func callNothing(f *Faulty, operation Operation, do func() error) error {
+	_, err := call(f, operation, func() (struct{}, error) { return struct{}{}, do() })
+	return err
+}
+
+// Heartbeat by plan.
+func (f *Faulty) Heartbeat(ctx context.Context, beat core.Heartbeat) (core.HeartbeatAnswer, error) {
+	return call(f, "Heartbeat", func() (core.HeartbeatAnswer, error) { return f.Store.Heartbeat(ctx, beat) })
+}
+
+// Acquire by plan.
+func (f *Faulty) Acquire(ctx context.Context, take core.Acquire) ([]core.Acquired, error) {
+	return call(f, "Acquire", func() ([]core.Acquired, error) { return f.Store.Acquire(ctx, take) })
+}
+
+// Release by plan.
+func (f *Faulty) Release(ctx context.Context, give core.Release) error {
+	return callNothing(f, "Release", func() error { return f.Store.Release(ctx, give) })
+}
+
+// Fence by plan.
+func (f *Faulty) Fence(ctx context.Context) (core.Fence, error) {
+	return call(f, "Fence", func() (core.Fence, error) { return f.Store.Fence(ctx) })
+}
+
+// Read by plan.
+func (f *Faulty) Read(ctx context.Context, read core.Read) (core.ReadAnswer, error) {
+	return call(f, "Read", func() (core.ReadAnswer, error) { return f.Store.Read(ctx, read) })
+}
+
+// Barrier by plan.
+func (f *Faulty) Barrier(ctx context.Context, incarnation string) error {
+	return callNothing(f, "Barrier", func() error { return f.Store.Barrier(ctx, incarnation) })
+}
+
+// Unpark by plan.
+func (f *Faulty) Unpark(ctx context.Context, unpark core.Unpark) error {
+	return callNothing(f, "Unpark", func() error { return f.Store.Unpark(ctx, unpark) })
+}
+
+// HeldKeys by plan.
+func (f *Faulty) HeldKeys(ctx context.Context, lanes []int16) ([]core.HeldKey, error) {
+	return call(f, "HeldKeys", func() ([]core.HeldKey, error) { return f.Store.HeldKeys(ctx, lanes) })
+}
+
+// DueKeys by plan.
+func (f *Faulty) DueKeys(ctx context.Context, due core.DueKeys) ([]core.HeldKey, error) {
+	return call(f, "DueKeys", func() ([]core.HeldKey, error) { return f.Store.DueKeys(ctx, due) })
+}
+
+// HeldRows by plan.
+func (f *Faulty) HeldRows(ctx context.Context, ask []core.HeldAsk, limit int) ([]core.Event, error) {
+	return call(f, "HeldRows", func() ([]core.Event, error) { return f.Store.HeldRows(ctx, ask, limit) })
+}
+
+// OldParked by plan.
+func (f *Faulty) OldParked(ctx context.Context, lanes []int16, age time.Duration, limit int) ([]core.Event, error) {
+	return call(f, "OldParked", func() ([]core.Event, error) { return f.Store.OldParked(ctx, lanes, age, limit) })
+}
+
+// Settle by plan.
+func (f *Faulty) Settle(ctx context.Context, settle *core.Settle) (core.SettleAnswer, error) {
+	return call(f, "Settle", func() (core.SettleAnswer, error) { return f.Store.Settle(ctx, settle) })
+}
+
+// Note by plan.
+func (f *Faulty) Note(ctx context.Context, tenure core.Tenure, event outbox.ID) (bool, error) {
+	return call(f, "Note", func() (bool, error) { return f.Store.Note(ctx, tenure, event) })
+}
+
+// Sweep by plan.
+func (f *Faulty) Sweep(ctx context.Context, floors []core.Floor, limit int) ([]core.Floor, error) {
+	return call(f, "Sweep", func() ([]core.Floor, error) { return f.Store.Sweep(ctx, floors, limit) })
+}
+
+// SaveRoutes by plan.
+func (f *Faulty) SaveRoutes(ctx context.Context, relay outbox.ID, routes []core.RouteStatus) error {
+	return callNothing(f, "SaveRoutes", func() error { return f.Store.SaveRoutes(ctx, relay, routes) })
+}

@@ -1,0 +1,133 @@
+package memstore
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+
+	"github.com/posthaste-dev/posthaste/relay/internal/core"
+)
+
+func compareAggregates(a, b core.Aggregate) int {
+	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Type, b.Type), cmp.Compare(a.ID, b.ID))
+}
+
+// dueIn is how long a retrying row has to wait still.
+func (s *Store) dueIn(r *row) time.Duration {
+	if r.State != core.Retrying {
+		return 0
+	}
+	return r.due - s.now()
+}
+
+func (s *Store) heldKey(r *row) core.HeldKey {
+	return core.HeldKey{Lane: r.Lane, Aggregate: r.Aggregate, EventType: r.Type, State: r.State, DueIn: s.dueIn(r)}
+}
+
+// HeldKeys lists the first held row of each aggregate and event type, by lane and aggregate.
+func (s *Store) HeldKeys(_ context.Context, lanes []int16) ([]core.HeldKey, error) {
+	var keys []core.HeldKey
+	for _, number := range lanes {
+		lane := s.lane(number)
+		if lane == nil || len(lane.held) == 0 {
+			continue
+		}
+		first := len(keys)
+		for _, rows := range lane.held {
+			keys = s.firstOfTypes(keys, rows)
+		}
+		slices.SortFunc(keys[first:], func(a, b core.HeldKey) int {
+			return cmp.Or(compareAggregates(a.Aggregate, b.Aggregate), cmp.Compare(a.EventType, b.EventType))
+		})
+	}
+	return keys, nil
+}
+
+// firstOfTypes appends the first of the rows for each event type among them.
+func (s *Store) firstOfTypes(keys []core.HeldKey, rows []*row) []core.HeldKey {
+	first := len(keys)
+	for _, r := range rows {
+		if !slices.ContainsFunc(keys[first:], func(k core.HeldKey) bool { return k.EventType == r.Type }) {
+			keys = append(keys, s.heldKey(r))
+		}
+	}
+	return keys
+}
+
+// DueKeys lists retrying rows that are due, the longest due first.
+func (s *Store) DueKeys(_ context.Context, due core.DueKeys) ([]core.HeldKey, error) {
+	now := s.now()
+	var keys []core.HeldKey
+	for _, number := range due.Lanes {
+		lane := s.lane(number)
+		if lane == nil {
+			continue
+		}
+		taken := 0
+		for _, r := range lane.due {
+			if r.due > now || taken >= due.Limit {
+				break
+			}
+			if slices.Contains(due.Exclude, r.Type) {
+				continue
+			}
+			keys = append(keys, s.heldKey(r))
+			taken++
+		}
+	}
+	return keys, nil
+}
+
+// HeldRows reads held rows of aggregates. Only those that may be published now bring their payload.
+func (s *Store) HeldRows(_ context.Context, ask []core.HeldAsk, limit int) ([]core.Event, error) {
+	var events []core.Event
+	for _, a := range ask {
+		lane := s.lane(a.Lane)
+		if lane == nil {
+			continue
+		}
+		taken := 0
+		for _, r := range lane.held[a.Aggregate] {
+			if taken >= limit {
+				break
+			}
+			if a.Types != nil && !slices.Contains(a.Types, r.Type) {
+				continue
+			}
+			events = append(events, s.heldEvent(r))
+			taken++
+		}
+	}
+	return events, nil
+}
+
+func (s *Store) heldEvent(r *row) core.Event {
+	event := r.Event
+	event.DueIn = s.dueIn(r)
+	if r.State == core.Parked || r.State == core.DeadBlocking {
+		event.Payload, event.Headers = nil, nil
+	}
+	return event
+}
+
+// OldParked lists parked rows that were created longer ago than the age.
+func (s *Store) OldParked(_ context.Context, lanes []int16, age time.Duration, limit int) ([]core.Event, error) {
+	before := s.config.Epoch.Add(s.now() - age)
+	var events []core.Event
+	for _, number := range lanes {
+		lane := s.lane(number)
+		if lane == nil {
+			continue
+		}
+		for _, r := range lane.parked {
+			if len(events) >= limit {
+				return events, nil
+			}
+			if !r.CreatedAt.After(before) {
+				events = append(events, s.heldEvent(r))
+			}
+		}
+	}
+	return events, nil
+}

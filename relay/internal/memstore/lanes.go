@@ -1,0 +1,191 @@
+package memstore
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/posthaste-dev/posthaste/outbox"
+	"github.com/posthaste-dev/posthaste/relay/internal/core"
+)
+
+// lane is a row of outbox_lanes, with the index of its events.
+type lane struct {
+	index
+	owner, token outbox.ID // zero: nobody's
+	leaseUntil   time.Duration
+	floor        int64
+	needs        []string
+	crashCount   int
+	notedEvent   outbox.ID
+	notedToken   outbox.ID
+	notedCount   int
+}
+
+// relay is a row of outbox_relays.
+type relay struct {
+	id            outbox.ID
+	name, version string
+	aliveUntil    time.Duration
+	known         []string
+}
+
+func (l *lane) holds(token outbox.ID) bool {
+	return l != nil && token != (outbox.ID{}) && l.token == token
+}
+
+// free tells that the lane is nobody's, or its lease has expired.
+func (l *lane) free(now time.Duration) bool { return l.owner == (outbox.ID{}) || l.leaseUntil < now }
+
+// progress raises the floor; a lane that moves is not one that crashes its owners.
+func (l *lane) progress(floor int64) {
+	if floor > l.floor {
+		l.floor, l.crashCount = floor, 0
+	}
+}
+
+// holding returns the lane if this tenure still holds it, else nil.
+func (s *Store) holding(tenure core.Tenure) *lane {
+	if lane := s.lane(tenure.Lane); lane.holds(tenure.Token) {
+		return lane
+	}
+	return nil
+}
+
+// Heartbeat renews the relay and its lanes; a lane that has expired and that nobody took is renewed too.
+func (s *Store) Heartbeat(_ context.Context, beat core.Heartbeat) (core.HeartbeatAnswer, error) {
+	if err := s.write(); err != nil {
+		return core.HeartbeatAnswer{}, err
+	}
+	now := s.now()
+	s.enlist(relay{id: beat.Relay, name: beat.Name, version: beat.Version, aliveUntil: now + beat.Lease, known: slices.Clone(beat.KnownTypes)})
+	var answer core.HeartbeatAnswer
+	for _, renewal := range beat.Lanes {
+		lane := s.holding(renewal.Tenure)
+		if lane == nil {
+			continue
+		}
+		lane.leaseUntil = now + beat.Lease
+		lane.needs = slices.Clone(renewal.Needs)
+		lane.progress(renewal.Floor)
+		answer.Renewed = append(answer.Renewed, renewal.Lane)
+	}
+	for _, r := range s.relays {
+		if r.aliveUntil >= now {
+			answer.Relays = append(answer.Relays, core.Peer{ID: r.id, KnownTypes: slices.Clone(r.known)})
+		}
+	}
+	answer.Lanes = make([]core.LaneView, len(s.lanes))
+	for i := range s.lanes {
+		lane := &s.lanes[i]
+		answer.Lanes[i] = core.LaneView{Lane: int16(i), Owner: lane.owner, Free: lane.free(now), Needs: slices.Clone(lane.needs)}
+	}
+	s.flush()
+	return answer, nil
+}
+
+// enlist writes the relay's row, in the order of the ids.
+func (s *Store) enlist(r relay) {
+	at, found := slices.BinarySearchFunc(s.relays, r.id, func(r relay, id outbox.ID) int { return slices.Compare(r.id[:], id[:]) })
+	if found {
+		s.relays[at] = r
+	} else {
+		s.relays = slices.Insert(s.relays, at, r)
+	}
+}
+
+// Acquire takes lanes in the order in which they are listed. An owner that let its lease expire has crashed.
+func (s *Store) Acquire(_ context.Context, take core.Acquire) ([]core.Acquired, error) {
+	if err := s.write(); err != nil {
+		return nil, err
+	}
+	now := s.now()
+	var taken []core.Acquired
+	for _, number := range take.Lanes {
+		lane := s.lane(number)
+		if len(taken) >= take.Max {
+			break
+		}
+		if lane == nil || !lane.free(now) {
+			continue
+		}
+		crashed := lane.owner != outbox.ID{}
+		if crashed {
+			lane.crashCount++
+			if lane.notedEvent != (outbox.ID{}) && lane.notedToken == lane.token { // only an owner that noted it itself counts
+				lane.notedCount++
+			}
+		}
+		lane.owner, lane.token, lane.leaseUntil = take.Relay, take.Token, now+take.Lease
+		taken = append(taken, core.Acquired{
+			Lane: number, Floor: lane.floor, Crashed: crashed, CrashCount: lane.crashCount,
+			NotedEvent: lane.notedEvent, NotedCount: lane.notedCount,
+		})
+	}
+	if len(taken) > 0 {
+		s.flush()
+	}
+	return taken, nil
+}
+
+// Release gives lanes back. Crashes before it still count: only progress ends them.
+func (s *Store) Release(_ context.Context, give core.Release) error {
+	if err := s.write(); err != nil {
+		return err
+	}
+	for _, renewal := range give.Lanes {
+		if lane := s.holding(renewal.Tenure); lane != nil {
+			lane.needs = slices.Clone(renewal.Needs)
+			lane.progress(renewal.Floor)
+			lane.release()
+		}
+	}
+	for i := range s.lanes {
+		if lane := &s.lanes[i]; slices.ContainsFunc(give.Tokens, lane.holds) {
+			lane.release()
+		}
+	}
+	s.flush()
+	return nil
+}
+
+func (l *lane) release() {
+	l.owner, l.token, l.leaseUntil = outbox.ID{}, outbox.ID{}, 0
+}
+
+// Note writes down which event is about to be sent alone.
+func (s *Store) Note(_ context.Context, tenure core.Tenure, event outbox.ID) (bool, error) {
+	if err := s.write(); err != nil {
+		return false, err
+	}
+	lane := s.holding(tenure)
+	if lane == nil {
+		return false, nil
+	}
+	switch {
+	case lane.notedCount == 0:
+		lane.notedEvent, lane.notedToken = event, lane.token
+	case lane.notedEvent == event:
+		lane.notedToken = lane.token
+	default: // relays have died with another event: that one stays until it is settled
+		lane.notedToken = outbox.ID{}
+	}
+	s.flush()
+	return true, nil
+}
+
+// ExpireLane lets a lane's lease run out: what a model test does in place of letting time pass.
+func (s *Store) ExpireLane(number int16) {
+	if lane := s.lane(number); lane != nil && lane.owner != (outbox.ID{}) {
+		lane.leaseUntil = s.now() - time.Second
+	}
+}
+
+// ExpireRelay lets a relay count as dead.
+func (s *Store) ExpireRelay(id outbox.ID) {
+	for i := range s.relays {
+		if s.relays[i].id == id {
+			s.relays[i].aliveUntil = s.now() - time.Second
+		}
+	}
+}

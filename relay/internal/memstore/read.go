@@ -1,0 +1,139 @@
+package memstore
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"math"
+	"slices"
+
+	"github.com/posthaste-dev/posthaste/outbox"
+	"github.com/posthaste-dev/posthaste/relay/internal/core"
+)
+
+// seqLogVals is how far a standby's copy of the sequence runs ahead: PostgreSQL logs the sequence in
+// steps of this many numbers.
+const seqLogVals = 32
+
+// FenceHalf is a fence of which only the sequence has been read.
+type FenceHalf struct {
+	store       *Store
+	incarnation int
+	fence       core.Fence
+}
+
+// FenceBegin reads the value of the sequence: the first statement of a fence.
+func (s *Store) FenceBegin() FenceHalf {
+	half := FenceHalf{store: s, incarnation: s.incarnation}
+	half.fence = core.Fence{Last: s.last, Standby: s.standby, Incarnation: s.incarnationName()}
+	if s.standby {
+		half.fence.Last += seqLogVals
+	}
+	return half
+}
+
+// End lists the writers and makes the value durable. It fails if the server was restarted in between.
+func (h FenceHalf) End() (core.Fence, error) {
+	s, fence := h.store, h.fence
+	if s.incarnation != h.incarnation {
+		return core.Fence{}, errors.New("memstore: the connection is lost")
+	}
+	if fence.Standby {
+		return fence, nil
+	}
+	for _, tx := range s.open {
+		if tx.drawn {
+			fence.Writers = append(fence.Writers, tx.Writer())
+		}
+	}
+	slices.SortFunc(fence.Writers, func(a, b core.Writer) int { return cmp.Compare(a.VXID, b.VXID) })
+	s.flush()
+	return fence, nil
+}
+
+// Fence is both halves with nothing in between.
+func (s *Store) Fence(context.Context) (core.Fence, error) { return s.FenceBegin().End() }
+
+// gone tells whether a transaction has ended: pg_visible_in_snapshot.
+func (s *Store) gone(xid uint64) bool {
+	if xid >= s.nextXID {
+		return false
+	}
+	return !slices.ContainsFunc(s.open, func(tx *Tx) bool { return tx.xid == xid })
+}
+
+// lost tells that a read names a token that does not hold the lane any more.
+func (s *Store) lost(ask core.LaneRead) bool {
+	return ask.Token != (outbox.ID{}) && s.holding(core.Tenure{Lane: ask.Lane, Token: ask.Token}) == nil
+}
+
+// Read reads ready rows, in the order of the lanes asked for.
+func (s *Store) Read(_ context.Context, read core.Read) (core.ReadAnswer, error) {
+	answer := core.ReadAnswer{Incarnation: s.incarnationName()}
+	low := int64(math.MaxInt64)
+	for _, w := range read.Writers {
+		if s.gone(w.XID) {
+			answer.Gone = append(answer.Gone, w.XID)
+			low = min(low, w.Low)
+		}
+	}
+	for _, ask := range read.Lanes { // all of them, also those that MaxBytes keeps from being read
+		if s.lost(ask) {
+			answer.Lost = append(answer.Lost, ask.Lane)
+		}
+	}
+	bytes := 0
+	for _, ask := range read.Lanes {
+		lane := s.lane(ask.Lane)
+		if lane == nil || s.lost(ask) {
+			continue
+		}
+		for _, r := range lane.unread(ask, max(ask.W, min(ask.C, low)), &read) {
+			answer.Events = append(answer.Events, r.Event)
+			if bytes += r.Bytes(); bytes >= read.MaxBytes {
+				answer.Stopped = true
+				return answer, nil
+			}
+		}
+	}
+	return answer, nil
+}
+
+// unread are the ready rows above the bound that a read asks for.
+func (l *lane) unread(ask core.LaneRead, bound int64, read *core.Read) []*row {
+	rows := above(l.ready, bound)
+	if len(read.Exclude) == 0 && read.Only == nil {
+		return rows[:min(len(rows), max(ask.Limit, 0))]
+	}
+	var wanted []*row
+	for _, r := range rows {
+		if len(wanted) >= ask.Limit {
+			break
+		}
+		if !slices.Contains(read.Exclude, r.Type) && (read.Only == nil || slices.Contains(read.Only, r.Type)) {
+			wanted = append(wanted, r)
+		}
+	}
+	return wanted
+}
+
+// Sweep lists ready rows at or below the floors, lane by lane.
+func (s *Store) Sweep(_ context.Context, floors []core.Floor, limit int) ([]core.Floor, error) {
+	var found []core.Floor
+	for _, floor := range floors {
+		lane := s.lane(floor.Lane)
+		if lane == nil {
+			continue
+		}
+		for _, r := range lane.ready {
+			if r.Seq > floor.Seq || len(found) >= limit {
+				break
+			}
+			if r.Seq <= floor.Above {
+				continue
+			}
+			found = append(found, core.Floor{Lane: floor.Lane, Seq: r.Seq})
+		}
+	}
+	return found, nil
+}

@@ -1,0 +1,142 @@
+package memstore
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/posthaste-dev/posthaste/outbox"
+	"github.com/posthaste-dev/posthaste/relay/internal/core"
+)
+
+// Settle applies all of it if every tenure still holds its lane, and else nothing.
+func (s *Store) Settle(_ context.Context, settle *core.Settle) (core.SettleAnswer, error) {
+	if err := s.write(); err != nil {
+		return core.SettleAnswer{}, err
+	}
+	var answer core.SettleAnswer
+	for _, tenure := range settle.Lanes {
+		if s.holding(tenure) != nil {
+			answer.Held = append(answer.Held, tenure.Lane)
+		}
+	}
+	slices.Sort(answer.Held)
+	if len(answer.Held) < len(settle.Lanes) {
+		return answer, nil
+	}
+	changes := len(s.changes)
+	s.settleEvents(settle)
+	for _, tenure := range settle.ClearNotes {
+		if lane := s.holding(tenure); lane != nil {
+			lane.notedEvent, lane.notedCount, lane.crashCount = outbox.ID{}, 0, 0
+			s.flush()
+		}
+	}
+	if len(s.changes) > changes { // a commit that wrote nothing waits for no disk
+		s.flush()
+	}
+	return core.SettleAnswer{Applied: true}, nil
+}
+
+func (s *Store) settleEvents(settle *core.Settle) {
+	by := settler(settle)
+	for _, id := range settle.Published {
+		if r := s.find(id, core.Ready, core.Retrying, core.Waiting); r != nil {
+			s.move(r, core.Published, by)
+		}
+	}
+	for _, retry := range settle.Retry {
+		if r := s.find(retry.ID, core.Ready, core.Retrying, core.Waiting); r != nil {
+			r.Attempts, r.lastError = retry.Attempts, retry.Error
+			s.retry(r, retry.Delay, by)
+		}
+	}
+	for _, id := range settle.Wait {
+		if r := s.find(id, core.Ready); r != nil {
+			s.move(r, core.Waiting, by)
+		}
+	}
+	for _, park := range settle.Park {
+		if r := s.find(park.ID, core.Ready, core.Retrying, core.Waiting); r != nil {
+			r.lastError = park.Error
+			s.move(r, core.Parked, by)
+		}
+	}
+	first := len(s.letters)
+	for i := range settle.Dead {
+		death := &settle.Dead[i]
+		if r := s.find(death.ID, core.Ready, core.Retrying, core.Parked, core.Waiting); r != nil {
+			s.die(r, death, by)
+		}
+	}
+	slices.SortFunc(s.letters[first:], func(a, b LetterRow) int { return cmp.Compare(a.Seq, b.Seq) })
+	for i := range s.letters[first:] {
+		s.letters[first+i].ID = int64(first+i) + 1
+	}
+}
+
+// settler names the tenures of a settle in the log of changes.
+func settler(settle *core.Settle) string {
+	if len(settle.Lanes) == 0 {
+		return "settle"
+	}
+	return "settle " + settle.Lanes[0].Token.String()
+}
+
+// find returns the visible row if it is in one of these states.
+func (s *Store) find(id outbox.ID, states ...core.State) *row {
+	r := s.events[id]
+	if r == nil || !r.visible || !slices.Contains(states, r.State) {
+		return nil
+	}
+	return r
+}
+
+func (s *Store) move(r *row, to core.State, by string) {
+	s.changes = append(s.changes, Change{ID: r.ID, From: r.State, To: to, By: by})
+	s.unplace(r)
+	r.State = to
+	s.place(r)
+}
+
+func (s *Store) retry(r *row, delay time.Duration, by string) {
+	s.changes = append(s.changes, Change{ID: r.ID, From: r.State, To: core.Retrying, By: by})
+	s.unplace(r)
+	r.State, r.due = core.Retrying, s.now()+delay
+	s.place(r)
+}
+
+func (s *Store) die(r *row, death *core.Death, by string) {
+	r.Attempts, r.lastError = death.Attempts, cmp.Or(death.Detail, death.Reason)
+	to := core.Dead
+	if death.Blocking {
+		to = core.DeadBlocking
+	}
+	s.move(r, to, by)
+	s.letters = append(s.letters, LetterRow{
+		Event: r.ID, Seq: r.Seq, Attempts: death.Attempts, Blocking: death.Blocking,
+		Topic: death.Topic, Reason: death.Reason, Detail: death.Detail, Payload: r.Payload, Headers: r.Headers, Next: s.config.Next(),
+	})
+}
+
+// Unpark sets parked rows of the types to retrying, in those of the lanes that are still held.
+func (s *Store) Unpark(_ context.Context, unpark core.Unpark) error {
+	if err := s.write(); err != nil {
+		return err
+	}
+	for _, tenure := range unpark.Lanes {
+		lane := s.holding(tenure)
+		if lane == nil {
+			continue
+		}
+		for _, r := range slices.Clone(lane.parked) {
+			if slices.Contains(unpark.Types, r.Type) {
+				s.retry(r, 0, fmt.Sprintf("unpark %s", tenure.Token))
+				s.flush()
+			}
+		}
+	}
+	return nil
+}

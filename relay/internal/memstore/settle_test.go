@@ -1,0 +1,314 @@
+package memstore_test
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/posthaste-dev/posthaste/internal/check"
+	"github.com/posthaste-dev/posthaste/outbox"
+	"github.com/posthaste-dev/posthaste/relay/internal/core"
+	"github.com/posthaste-dev/posthaste/relay/internal/memstore"
+)
+
+// TestAStaleSettleChangesNothing: not even in those of its lanes that are still held, which it names.
+func TestAStaleSettleChangesNothing(t *testing.T) {
+	t.Parallel()
+	d := newDB(t)
+	ids := d.emit("a", "b")
+	old, one, two := d.id(), d.id(), d.id()
+	oldToken, _ := d.acquire(old, 0)
+	keptToken, _ := d.acquire(one, 1)
+	d.now += lease + 1
+	beat := core.Heartbeat{Relay: one, Name: "one", Lease: lease, Lanes: []core.Renewal{{Tenure: core.Tenure{Lane: 1, Token: keptToken}}}}
+	if answer, err := d.Heartbeat(t.Context(), beat); err != nil || !slices.Equal(answer.Renewed, []int16{1}) {
+		t.Fatalf("an expired lane that nobody took was not renewed: %+v, %v", answer.Renewed, err)
+	}
+	newToken, taken := d.acquire(two, 0, 1)
+	if len(taken) != 1 || taken[0] != (core.Acquired{Lane: 0, Crashed: true, CrashCount: 1}) {
+		t.Fatalf("took %+v", taken)
+	}
+	stale := &core.Settle{
+		Lanes:     []core.Tenure{{Lane: 0, Token: oldToken}, {Lane: 1, Token: keptToken}},
+		Published: ids[1:], Dead: []core.Death{{ID: ids[0], Blocking: true, Attempts: 1, Reason: "rejected"}},
+	}
+	if answer := d.settle(stale); answer.Applied || !slices.Equal(answer.Held, []int16{1}) {
+		t.Errorf("the stale settle answered %+v", answer)
+	}
+	wantState(d, ids[0], core.Ready)
+	wantState(d, ids[1], core.Ready)
+	if n := len(d.Letters()); n != 0 {
+		t.Errorf("a stale settle wrote %d letters", n)
+	}
+	stale.Lanes[0].Token = newToken
+	for range 2 { // the second changes nothing any more
+		if answer := d.settle(stale); !answer.Applied {
+			t.Errorf("the settle answered %+v", answer)
+		}
+	}
+	wantState(d, ids[0], core.DeadBlocking)
+	wantState(d, ids[1], core.Published)
+	if letters := d.Letters(); len(letters) != 1 || letters[0].Event != ids[0] || len(letters[0].Payload) == 0 {
+		t.Errorf("letters: %+v", letters)
+	}
+	if n := len(d.Changes()); n != 2 {
+		t.Errorf("%d changes, want 2", n)
+	}
+}
+
+// TestAChangeAsksForTheStateItStartsFrom goes through every kind of settle and every state.
+func TestAChangeAsksForTheStateItStartsFrom(t *testing.T) {
+	t.Parallel()
+	kinds := map[string]struct {
+		settle func(id outbox.ID) *core.Settle
+		to     core.State
+		from   []core.State
+	}{
+		"published": {func(id outbox.ID) *core.Settle { return &core.Settle{Published: []outbox.ID{id}} }, core.Published, []core.State{core.Ready, core.Retrying, core.Waiting}},
+		"retry":     {func(id outbox.ID) *core.Settle { return &core.Settle{Retry: []core.Retry{{ID: id, Attempts: 3}}} }, core.Retrying, []core.State{core.Ready, core.Retrying, core.Waiting}},
+		"wait":      {func(id outbox.ID) *core.Settle { return &core.Settle{Wait: []outbox.ID{id}} }, core.Waiting, []core.State{core.Ready}},
+		"park":      {func(id outbox.ID) *core.Settle { return &core.Settle{Park: []core.Park{{ID: id}}} }, core.Parked, []core.State{core.Ready, core.Retrying, core.Waiting}},
+		"dead":      {func(id outbox.ID) *core.Settle { return &core.Settle{Dead: []core.Death{{ID: id}}} }, core.Dead, []core.State{core.Ready, core.Retrying, core.Parked, core.Waiting}},
+		"blocking":  {func(id outbox.ID) *core.Settle { return &core.Settle{Dead: []core.Death{{ID: id, Blocking: true}}} }, core.DeadBlocking, []core.State{core.Ready, core.Retrying, core.Parked, core.Waiting}},
+	}
+	into := map[core.State]func(d *db, id outbox.ID){
+		core.Ready:        func(*db, outbox.ID) {},
+		core.Retrying:     func(d *db, id outbox.ID) { d.settle(kinds["retry"].settle(id)) },
+		core.Parked:       func(d *db, id outbox.ID) { d.settle(kinds["park"].settle(id)) },
+		core.Waiting:      func(d *db, id outbox.ID) { d.settle(kinds["wait"].settle(id)) },
+		core.DeadBlocking: func(d *db, id outbox.ID) { d.settle(kinds["blocking"].settle(id)) },
+		core.Dead:         func(d *db, id outbox.ID) { d.settle(kinds["dead"].settle(id)) },
+		core.Published:    func(d *db, id outbox.ID) { d.settle(kinds["published"].settle(id)) },
+		core.Discarded: func(d *db, id outbox.ID) {
+			d.settle(kinds["dead"].settle(id))
+			d.operate(check.Discard, id)
+		},
+	}
+	for name, kind := range kinds {
+		for from, bring := range into {
+			d := newDB(t)
+			id := d.emit("a")[0]
+			bring(d, id)
+			wantState(d, id, from)
+			d.settle(kind.settle(id))
+			want := from
+			if slices.Contains(kind.from, from) {
+				want = kind.to
+			}
+			if got := d.state(id); got != want {
+				t.Errorf("%s of state %d went to %d, want %d", name, from, got, want)
+			}
+		}
+	}
+}
+
+// TestALaneThatCrashesItsOwners counts, until its floor moves; what they died with stays noted until it is settled.
+func TestALaneThatCrashesItsOwners(t *testing.T) {
+	t.Parallel()
+	d := newDB(t)
+	event, other := d.id(), d.id()
+	var taken []core.Acquired
+	var token outbox.ID
+	for range 3 {
+		token, taken = d.acquire(d.id(), 0)
+		held, err := d.Note(t.Context(), core.Tenure{Lane: 0, Token: token}, event)
+		d.must(err)
+		if !held {
+			t.Fatal("the lane is lost")
+		}
+		d.now += lease + 1
+	}
+	if taken[0] != (core.Acquired{Lane: 0, Crashed: true, CrashCount: 2, NotedEvent: event, NotedCount: 2}) {
+		t.Errorf("took %+v", taken)
+	}
+	tenure := core.Tenure{Lane: 0, Token: token}
+	_, err := d.Heartbeat(t.Context(), core.Heartbeat{Relay: d.id(), Lease: lease, Lanes: []core.Renewal{{Tenure: tenure, Floor: 5}}})
+	d.must(err)
+	_, err = d.Heartbeat(t.Context(), core.Heartbeat{Relay: d.id(), Lease: lease, Lanes: []core.Renewal{{Tenure: tenure, Floor: 3}}})
+	d.must(err)
+	if lane := d.Lanes()[0]; lane.Floor != 5 || lane.CrashCount != 0 || lane.NotedCount != 2 {
+		t.Errorf("the lane is %+v", lane)
+	}
+	_, err = d.Note(t.Context(), tenure, other)
+	d.must(err)
+	if lane := d.Lanes()[0]; lane.NotedEvent != event || lane.NotedCount != 2 { // until it is settled
+		t.Errorf("the lane is %+v", lane)
+	}
+	d.settle(&core.Settle{Lanes: []core.Tenure{tenure}, ClearNotes: []core.Tenure{tenure}})
+	if lane := d.Lanes()[0]; lane.NotedEvent != (outbox.ID{}) {
+		t.Errorf("the note was not cleared: %+v", lane)
+	}
+	d.must(d.Release(t.Context(), core.Release{Tokens: []outbox.ID{token}}))
+	if _, taken := d.acquire(d.id(), 0); len(taken) != 1 || taken[0].Crashed {
+		t.Errorf("after a release: %+v", taken)
+	}
+	if held, _ := d.Note(t.Context(), tenure, event); held {
+		t.Error("a note with a token that was given back")
+	}
+}
+
+// TestACrashCountsAgainstAnEventOnlyIfItsOwnerNotedIt: one that found the note of another and crashed before
+// it noted anything itself did not crash because of that event.
+func TestACrashCountsAgainstAnEventOnlyIfItsOwnerNotedIt(t *testing.T) {
+	t.Parallel()
+	d := newDB(t)
+	event := d.id()
+	token, _ := d.acquire(d.id(), 0)
+	_, err := d.Note(t.Context(), core.Tenure{Lane: 0, Token: token}, event)
+	d.must(err)
+	for want := range 3 {
+		d.now += lease + 1
+		_, taken := d.acquire(d.id(), 0)
+		if taken[0] != (core.Acquired{Lane: 0, Crashed: true, CrashCount: want + 1, NotedEvent: event, NotedCount: 1}) {
+			t.Errorf("take-over %d: %+v", want+1, taken)
+		}
+	}
+}
+
+// TestHeldRowsAreReadByAggregate, in order, with payloads only where they may be sent.
+func TestHeldRowsAreReadByAggregate(t *testing.T) {
+	t.Parallel()
+	d := newDB(t)
+	ids := d.emit("a", "a", "a", "a", "ab")
+	d.settle(&core.Settle{
+		Retry: []core.Retry{{ID: ids[0], Attempts: 2, Delay: time.Minute, Error: "no"}, {ID: ids[4], Attempts: 1}},
+		Wait:  ids[1:2], Park: []core.Park{{ID: ids[2]}}, Dead: []core.Death{{ID: ids[3], Blocking: true}},
+	})
+	rows, err := d.HeldRows(t.Context(), []core.HeldAsk{{Lane: 0, Aggregate: core.Aggregate{Namespace: "default", Type: "order", ID: "a"}}}, 10)
+	d.must(err)
+	var states []core.State
+	var payloads []bool
+	for _, r := range rows {
+		states, payloads = append(states, r.State), append(payloads, r.Payload != nil)
+	}
+	if !slices.Equal(states, []core.State{core.Retrying, core.Waiting, core.Parked, core.DeadBlocking}) || !slices.Equal(payloads, []bool{true, true, false, false}) {
+		t.Errorf("states %v, payloads %v", states, payloads)
+	}
+	if rows[0].DueIn != time.Minute || rows[0].Attempts != 2 {
+		t.Errorf("the retrying row is %+v", rows[0])
+	}
+	due, err := d.DueKeys(t.Context(), core.DueKeys{Lanes: []int16{0}, Limit: 10})
+	d.must(err)
+	if len(due) != 1 || due[0].Aggregate.ID != "ab" {
+		t.Errorf("due: %+v", due)
+	}
+	d.now += time.Minute
+	if due, _ = d.DueKeys(t.Context(), core.DueKeys{Lanes: []int16{0}, Limit: 10}); len(due) != 2 {
+		t.Errorf("due a minute later: %+v", due)
+	}
+	keys, err := d.HeldKeys(t.Context(), []int16{0, 1})
+	d.must(err)
+	if len(keys) != 2 || keys[0].Aggregate.ID != "a" || keys[0].State != core.Retrying || keys[1].Aggregate.ID != "ab" {
+		t.Errorf("held: %+v", keys)
+	}
+	if old, _ := d.OldParked(t.Context(), []int16{0}, time.Second, 10); len(old) != 1 || old[0].ID != ids[2] || old[0].Payload != nil {
+		t.Errorf("old parked: %+v", old)
+	}
+	if old, _ := d.OldParked(t.Context(), []int16{0}, time.Hour, 10); len(old) != 0 {
+		t.Errorf("parked for a minute, not for an hour: %+v", old)
+	}
+}
+
+// TestUnparkNeedsTheLaneAndTheType.
+func TestUnparkNeedsTheLaneAndTheType(t *testing.T) {
+	t.Parallel()
+	d := newDB(t)
+	tx := d.Begin()
+	known, unknown, elsewhere := d.event("a", "placed"), d.event("a", "odd"), d.event("b", "placed")
+	d.write(tx, known, unknown, elsewhere)
+	d.commit(tx)
+	d.settle(&core.Settle{Park: []core.Park{{ID: known.ID}, {ID: unknown.ID}, {ID: elsewhere.ID}}})
+	token, _ := d.acquire(d.id(), 0)
+	d.must(d.Unpark(t.Context(), core.Unpark{Lanes: []core.Tenure{{Lane: 0, Token: token}, {Lane: 1, Token: d.id()}}, Types: []string{"placed"}}))
+	wantState(d, known.ID, core.Retrying)
+	wantState(d, unknown.ID, core.Parked)
+	wantState(d, elsewhere.ID, core.Parked)
+}
+
+// TestVerbs: each from its states, with the first of each type that waited behind a head going on.
+func TestVerbs(t *testing.T) {
+	t.Parallel()
+	d := newDB(t)
+	tx := d.Begin()
+	head, follower, second, paid, other, waiting, parked := d.event("a", "placed"), d.event("a", "placed"), d.event("a", "placed"), d.event("a", "paid"),
+		d.event("b", "placed"), d.event("b", "placed"), d.event("c", "placed")
+	d.write(tx, head, follower, second, paid, other, waiting, parked)
+	d.commit(tx)
+	d.settle(&core.Settle{
+		Dead: []core.Death{{ID: head.ID, Blocking: true, Attempts: 4, Reason: "rejected"}, {ID: other.ID, Blocking: true, Reason: "rejected"}},
+		Wait: []outbox.ID{follower.ID, second.ID, paid.ID, waiting.ID}, Park: []core.Park{{ID: parked.ID}},
+	})
+	d.operate(check.Redrive, head.ID)
+	wantState(d, head.ID, core.Retrying)
+	wantState(d, follower.ID, core.Waiting)
+	if event, _ := d.Event(head.ID); event.Attempts != 0 {
+		t.Errorf("redriven with %d attempts", event.Attempts)
+	}
+	d.settle(&core.Settle{Dead: []core.Death{{ID: head.ID, Blocking: true, Reason: "rejected"}}})
+	d.operate(check.Skip, head.ID)
+	wantState(d, head.ID, core.Dead)
+	wantState(d, follower.ID, core.Retrying)
+	wantState(d, second.ID, core.Waiting)
+	wantState(d, paid.ID, core.Retrying)
+	d.operate(check.Discard, other.ID)
+	wantState(d, other.ID, core.Discarded)
+	wantState(d, waiting.ID, core.Retrying)
+	d.operate(check.Free, parked.ID)
+	wantState(d, parked.ID, core.Retrying)
+	var verbs []check.Verb
+	var letters []int64
+	for _, a := range d.Actions() {
+		verbs, letters = append(verbs, a.Verb), append(letters, a.Letter)
+	}
+	if !slices.Equal(verbs, []check.Verb{check.Redrive, check.Skip, check.Discard, check.Free}) || !slices.Equal(letters, []int64{1, 3, 2, 0}) {
+		t.Errorf("actions: %v of letters %v", verbs, letters)
+	}
+}
+
+// TestAnActionIsDoneOnce: sent again it is answered again, and it is not another verb's.
+func TestAnActionIsDoneOnce(t *testing.T) {
+	t.Parallel()
+	d := newDB(t)
+	ids := d.emit("a", "b")
+	die := &core.Settle{Dead: []core.Death{{ID: ids[0], Reason: "rejected"}, {ID: ids[1], Reason: "rejected"}}}
+	d.settle(die)
+	order := memstore.Order{Action: d.id(), Actor: "ann"}
+	for _, want := range []memstore.Outcome{memstore.Done, memstore.DoneBefore} {
+		results, err := d.Operate(check.Redrive, order, ids[0])
+		d.must(err)
+		if results[0].Outcome != want {
+			t.Errorf("the answer is %q, want %q", results[0].Outcome, want)
+		}
+	}
+	results, err := d.Operate(check.Redrive, order, ids[1], d.id())
+	d.must(err)
+	if results[0].Outcome != memstore.Refused || results[1].Outcome != memstore.NotFound {
+		t.Errorf("an action that was over: %+v", results)
+	}
+	if _, err := d.Operate(check.Discard, order, ids[1]); err == nil {
+		t.Error("the action's id was taken for another verb")
+	}
+	wantState(d, ids[1], core.Dead)
+}
+
+// TestADumpFeedsTheJudge: what the store writes is a history that the judge reads, with no complaint
+// about anything but what nobody recorded here: transactions.
+func TestADumpFeedsTheJudge(t *testing.T) {
+	t.Parallel()
+	d := newDB(t)
+	ids := d.emit("a", "a", "b")
+	d.settle(&core.Settle{Dead: []core.Death{{ID: ids[0], Blocking: true, Reason: "rejected"}}, Wait: ids[1:2], Published: ids[2:]})
+	d.operate(check.Skip, ids[0])
+	d.settle(&core.Settle{Published: ids[1:2]})
+	history := d.Dump()
+	history = append(history, check.Record{End: &check.End{Dumped: true}})
+	verdict := history.Check(check.Floor{})
+	for _, counter := range []check.Counter{check.IllegalTransitions, check.DeadWithoutLetter, check.LetterWithoutDead, check.Malformed} {
+		if n := verdict.Count(counter); n != 0 {
+			t.Errorf("%s: %d", counter, n)
+		}
+	}
+	if len(history) != 6+3+1+1+1 {
+		t.Errorf("%d records", len(history))
+	}
+}

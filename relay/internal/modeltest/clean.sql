@@ -1,0 +1,10 @@
+-- An outbox as it was on its first day. Triggers refuse this; they are off for a session in the role replica.
+DELETE FROM {schema}.outbox_actions;
+DELETE FROM {schema}.outbox_dlq;
+DELETE FROM {schema}.outbox_events;
+DELETE FROM {schema}.outbox_routes;
+DELETE FROM {schema}.outbox_relays;
+UPDATE {schema}.outbox_lanes SET owner = NULL, token = NULL, lease_until = NULL, acquired_at = NULL, floor = 0, needs = '{}', crash_count = 0,
+       noted_event = NULL, noted_by = NULL, noted_count = 0
+ WHERE owner IS NOT NULL OR floor > 0 OR needs <> '{}' OR crash_count > 0 OR noted_event IS NOT NULL;
+SELECT setval('{schema}.outbox_events_seq_seq', 1, false), setval('{schema}.outbox_dlq_id_seq', 1, false), setval('{schema}.outbox_actions_id_seq', 1, false);

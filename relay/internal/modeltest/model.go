@@ -1,0 +1,126 @@
+package modeltest
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/posthaste-dev/posthaste/internal/check"
+	"github.com/posthaste-dev/posthaste/outbox"
+	"github.com/posthaste-dev/posthaste/relay/internal/core"
+	"github.com/posthaste-dev/posthaste/relay/internal/memstore"
+)
+
+// model is the side in memory. A test plants faults by putting something else in place of answers, act or dumped.
+type model struct {
+	mem     *memstore.Store
+	answers core.Store
+	act     func(check.Verb, memstore.Order, ...outbox.ID) ([]memstore.Result, error)
+	dumped  func([]string) []string
+	txs     []*memstore.Tx
+}
+
+// day is the model's clock, which stands still; lease times are counted from it.
+const day = 24 * time.Hour
+
+func newModel(lane func(core.Aggregate) int16) *model {
+	mem := memstore.New(memstore.Config{Lane: lane, Clock: func() time.Duration { return day }, Epoch: time.Unix(1_700_000_000, 0)})
+	return &model{mem: mem, answers: mem, act: mem.Operate, dumped: func(lines []string) []string { return lines }}
+}
+
+func (m *model) store() core.Store { return m.answers }
+
+func (m *model) begin(context.Context) error {
+	m.txs = append(m.txs, m.mem.Begin())
+	return nil
+}
+
+func (m *model) write(_ context.Context, tx int, write write) ([]int64, error) {
+	t := m.txs[tx]
+	switch {
+	case write.draw:
+		seq, err := t.Draw()
+		return []int64{seq}, err
+	case write.seq != 0:
+		return []int64{write.seq}, t.EmitAt(write.seq, write.events[0])
+	case write.undo:
+		savepoint := t.Savepoint()
+		numbers, err := t.Emit(write.events...)
+		if err != nil {
+			return nil, err
+		}
+		return numbers, t.RollbackTo(savepoint)
+	default:
+		return t.Emit(write.events...)
+	}
+}
+
+func (m *model) end(_ context.Context, tx int, commit bool) error {
+	if commit {
+		return m.txs[tx].Commit()
+	}
+	m.txs[tx].Rollback()
+	return nil
+}
+
+func (m *model) writer(tx int) core.Writer { return m.txs[tx].Writer() }
+
+// stateWords are the states as an operator is told them.
+var stateWords = []string{"ready", "retrying", "parked", "waiting", "dead and blocking", "dead", "published", "discarded"}
+
+func (m *model) operate(_ context.Context, verb check.Verb, order order) ([]string, error) {
+	results, err := m.act(verb, memstore.Order{Action: order.Action, Actor: order.Actor, Reason: order.Reason}, order.Events...)
+	var lines []string
+	for _, result := range results {
+		was := ""
+		if _, found := m.mem.Event(result.Event); found {
+			was = stateWords[result.Was]
+		}
+		lines = append(lines, resultLine(result.Event, string(result.Outcome), was))
+	}
+	return lines, err
+}
+
+func (m *model) expireLane(_ context.Context, lane int16) error {
+	m.mem.ExpireLane(lane)
+	return nil
+}
+
+func (m *model) expireRelay(_ context.Context, relay outbox.ID) error {
+	m.mem.ExpireRelay(relay)
+	return nil
+}
+
+// dump prints the rows in the words of dump.sql.
+func (m *model) dump(context.Context) ([]string, error) {
+	var lines []string
+	addf := func(format string, args ...any) { lines = append(lines, fmt.Sprintf(format, args...)) }
+	for _, r := range m.mem.Events() {
+		far := r.State == core.Retrying && r.Due > day+time.Hour
+		addf("event %d %s lane %d state %d attempts %d far %v error %q", r.Seq, r.ID, r.Lane, r.State, r.Attempts, far, r.LastError)
+	}
+	for _, l := range m.mem.Letters() {
+		addf("letter %d %s seq %d attempts %d blocking %v topic %q reason %q detail %q payload %s headers %s",
+			l.ID, l.Event, l.Seq, l.Attempts, l.Blocking, l.Topic, l.Reason, l.Detail, l.Payload, l.Headers)
+	}
+	for _, l := range m.mem.Lanes() {
+		idle := l.Owner == outbox.ID{} && l.Floor == 0 && len(l.Needs) == 0 && l.CrashCount == 0 && l.NotedEvent == outbox.ID{}
+		if !idle {
+			addf("lane %d owner %s token %s floor %d needs %v crashes %d noted %s %d",
+				l.Lane, l.Owner, l.Token, l.Floor, slices.Sorted(slices.Values(l.Needs)), l.CrashCount, l.NotedEvent, l.NotedCount)
+		}
+	}
+	for _, r := range m.mem.Routes() {
+		addf("route %s %q paused %v error %q", r.Relay, r.Topic, r.Paused, r.Error)
+	}
+	actions := m.mem.Actions()
+	slices.SortFunc(actions, func(a, b memstore.ActionRow) int {
+		return cmp.Or(slices.Compare(a.Action[:], b.Action[:]), slices.Compare(a.Event[:], b.Event[:]))
+	})
+	for _, a := range actions {
+		addf("action %s %s of %s letter %d actor %q reason %q", a.Action, a.Verb, a.Event, a.Letter, a.Actor, a.Reason)
+	}
+	return m.dumped(lines), nil
+}

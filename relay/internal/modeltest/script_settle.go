@@ -1,0 +1,281 @@
+package modeltest
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/posthaste-dev/posthaste/internal/check"
+	"github.com/posthaste-dev/posthaste/outbox"
+	"github.com/posthaste-dev/posthaste/relay/internal/core"
+	"github.com/posthaste-dev/posthaste/relay/internal/memstore"
+)
+
+func (s *script) settle() *step {
+	if len(s.visible()) == 0 && !s.chance(5) {
+		return nil
+	}
+	settle := &core.Settle{}
+	for range 1 + s.rng.IntN(3) {
+		h, ok := s.tenure(15)
+		if !ok {
+			break
+		}
+		if !slices.Contains(settle.Lanes, h.Tenure) {
+			settle.Lanes = append(settle.Lanes, h.Tenure)
+		}
+	}
+	// Nobody's lanes: a settle without any tenure. Rare, because it always succeeds.
+	if len(settle.Lanes) == 0 && !s.chance(20) {
+		return nil
+	}
+	for _, id := range s.someIDs(5) {
+		s.decide(settle, id)
+	}
+	if len(settle.Lanes) > 0 && s.chance(15) {
+		settle.ClearNotes = some(s, settle.Lanes, 1)
+	}
+	s.settled = settle
+	return s.settling(settle)
+}
+
+// someIDs are of events, different ones, mostly committed and open, but also others.
+func (s *script) someIDs(most int) []outbox.ID {
+	var ids []outbox.ID
+	rows := s.visible(core.Ready, core.Retrying, core.Parked, core.Waiting)
+	if len(rows) > 0 && s.chance(60) { // all of one aggregate, where they stand in each other's way
+		of := pick(s, rows).Aggregate
+		rows = slices.DeleteFunc(rows, func(r memstore.EventRow) bool { return r.Aggregate != of })
+	}
+	for range s.rng.IntN(most + 1) {
+		var id outbox.ID
+		switch {
+		case len(rows) > 0 && s.chance(85):
+			id = pick(s, rows).ID
+		case len(s.events) > 0:
+			id = pick(s, s.events)
+		default:
+			id = s.newID(eventID)
+		}
+		if !slices.Contains(ids, id) {
+			ids = append(ids, id)
+		}
+	}
+	return ids
+}
+
+// decide adds what became of an event.
+func (s *script) decide(settle *core.Settle, id outbox.ID) {
+	problem := pick(s, []string{"refused", "timed out", ""})
+	if s.blocked(id) && s.chance(60) {
+		settle.Wait = append(settle.Wait, id)
+		return
+	}
+	switch s.rng.IntN(10) {
+	case 0, 1:
+		settle.Published = append(settle.Published, id)
+	case 2, 3:
+		settle.Retry = append(settle.Retry, core.Retry{
+			ID: id, Attempts: int32(s.rng.IntN(5)), Delay: pick(s, []time.Duration{0, 0, far}), Error: problem,
+		})
+	case 4, 5:
+		settle.Wait = append(settle.Wait, id)
+	case 6, 7:
+		settle.Park = append(settle.Park, core.Park{ID: id, Error: problem})
+	default:
+		settle.Dead = append(settle.Dead, core.Death{
+			ID: id, Blocking: s.chance(70), Attempts: int32(s.rng.IntN(5)), Topic: pick(s, []string{"orders", "freight", ""}),
+			Reason: pick(s, []string{"max_attempts", "rejected", "too_large"}), Detail: problem,
+		})
+	}
+}
+
+// blocked tells whether a dead event of the same aggregate blocks this one.
+func (s *script) blocked(id outbox.ID) bool {
+	event, found := s.model.mem.Event(id)
+	return found && slices.ContainsFunc(s.visible(core.DeadBlocking), func(head memstore.EventRow) bool {
+		return head.Aggregate == event.Aggregate && head.Seq < event.Seq
+	})
+}
+
+// followed are the heads of those rows that another event waits behind.
+func (s *script) followed(rows []memstore.EventRow) []memstore.EventRow {
+	waiting := s.visible(core.Waiting)
+	return slices.DeleteFunc(slices.Clone(rows), func(head memstore.EventRow) bool {
+		return head.State != core.DeadBlocking || !slices.ContainsFunc(waiting, func(w memstore.EventRow) bool {
+			return w.Aggregate == head.Aggregate && w.Seq > head.Seq
+		})
+	})
+}
+
+func (s *script) settling(settle *core.Settle) *step {
+	step := asking(fmt.Sprintf("%+v", *settle), func(ctx context.Context, _ side, store core.Store) ([]string, error) {
+		answer, err := store.Settle(ctx, settle)
+		if answer.Applied {
+			return []string{"applied"}, err
+		}
+		slices.Sort(answer.Held)
+		return []string{fmt.Sprintf("refused, held %v", answer.Held)}, err
+	})
+	step.learn = func(answer []string) {
+		if settle.Size() == 0 {
+			return
+		}
+		if answer[0] == "applied" {
+			s.saw["settles_applied"]++
+		} else {
+			s.saw["settles_refused"]++
+		}
+	}
+	return step
+}
+
+func (s *script) settleAgain() *step {
+	if s.settled == nil {
+		return nil
+	}
+	return s.settling(s.settled)
+}
+
+func (s *script) unpark() *step {
+	unpark := core.Unpark{Types: some(s, eventTypes, 1)}
+	for range 1 + s.rng.IntN(3) {
+		if h, ok := s.tenure(20); ok && !slices.Contains(unpark.Lanes, h.Tenure) {
+			unpark.Lanes = append(unpark.Lanes, h.Tenure)
+		}
+	}
+	return telling(unpark, func(ctx context.Context, store core.Store) error { return store.Unpark(ctx, unpark) })
+}
+
+func (s *script) heldKeys() *step {
+	asked := some(s, s.lanes, 1)
+	step := asking(asked, func(ctx context.Context, _ side, store core.Store) ([]string, error) {
+		keys, err := store.HeldKeys(ctx, asked)
+		return keyLines(keys), err
+	})
+	step.learn = func(answer []string) { s.saw["held_keys"] += len(answer) }
+	return step
+}
+
+func keyLines(keys []core.HeldKey) []string {
+	var lines []string
+	for _, k := range keys {
+		due := k.State == core.Retrying && k.DueIn < time.Hour
+		lines = append(lines, fmt.Sprintf("lane %d %v %s state %d due %v", k.Lane, k.Aggregate, k.EventType, k.State, due))
+	}
+	slices.Sort(lines)
+	return lines
+}
+
+func (s *script) dueKeys() *step {
+	due := core.DueKeys{Lanes: some(s, s.lanes, 1)}
+	if s.chance(40) {
+		due.Exclude = some(s, eventTypes, 1)
+	}
+	step := s.cut(due, func(limit int) func(context.Context, side, core.Store) ([]string, error) {
+		due := due
+		due.Limit = limit
+		return func(ctx context.Context, _ side, store core.Store) ([]string, error) {
+			keys, err := store.DueKeys(ctx, due)
+			return keyLines(keys), err
+		}
+	})
+	step.learn = func(answer []string) { s.saw["due_keys"] += len(answer) }
+	return step
+}
+
+func (s *script) heldRows() *step {
+	var asks []core.HeldAsk
+	for _, aggregate := range some(s, s.aggregates, 1) {
+		ask := core.HeldAsk{Lane: s.laneOf[aggregate], Aggregate: aggregate}
+		switch s.rng.IntN(10) {
+		case 0:
+			ask.Lane = pick(s, s.lanes) // perhaps not its own
+		case 1, 2, 3:
+			ask.Types = some(s, eventTypes, 0)
+		}
+		asks = append(asks, ask)
+	}
+	limit := pick(s, []int{1, 2, 3, all})
+	step := asking(fmt.Sprintf("%+v limit %d", asks, limit), func(ctx context.Context, _ side, store core.Store) ([]string, error) {
+		rows, err := store.HeldRows(ctx, asks, limit)
+		var lines []string
+		for i := range rows {
+			lines = append(lines, line(&rows[i]))
+		}
+		return lines, err
+	})
+	step.learn = func(answer []string) { s.saw["held_rows"] += len(answer) }
+	return step
+}
+
+func (s *script) oldParked() *step {
+	asked, age := some(s, s.lanes, 1), pick(s, []time.Duration{0, 0, 0, far})
+	step := s.cut(fmt.Sprintf("%v %s", asked, age), func(limit int) func(context.Context, side, core.Store) ([]string, error) {
+		return func(ctx context.Context, _ side, store core.Store) ([]string, error) {
+			rows, err := store.OldParked(ctx, asked, age, limit)
+			var lines []string
+			for i := range rows {
+				lines = append(lines, line(&rows[i]))
+			}
+			slices.Sort(lines)
+			return lines, err
+		}
+	})
+	step.learn = func(answer []string) { s.saw["old_parked"] += len(answer) }
+	return step
+}
+
+func (s *script) redrive() *step {
+	return s.operating(check.Redrive, core.DeadBlocking, core.Dead)
+}
+
+func (s *script) skip() *step { return s.operating(check.Skip, core.DeadBlocking) }
+
+func (s *script) free() *step { return s.operating(check.Free, core.Parked, core.Waiting) }
+
+func (s *script) discard() *step {
+	return s.operating(check.Discard, core.DeadBlocking, core.Dead)
+}
+
+// operating is a verb on events that it is for, and rarely on some that it is not for.
+func (s *script) operating(verb check.Verb, states ...core.State) *step {
+	rows := s.visible(states...)
+	if s.chance(10) {
+		rows = s.visible()
+	}
+	if heads := s.followed(rows); len(heads) > 0 && s.chance(70) {
+		rows = heads
+	}
+	if len(rows) == 0 {
+		return nil
+	}
+	order := order{Action: s.newID(actionID), Actor: "ann", Reason: pick(s, []string{"wrong", "fixed"})}
+	for range 1 + s.rng.IntN(3) {
+		if id := pick(s, rows).ID; !slices.Contains(order.Events, id) {
+			order.Events = append(order.Events, id)
+		}
+	}
+	if s.chance(10) {
+		order.Action = newID(actionID, max(s.ids[actionID]-1, 1)) // sent before, for these events or others
+	}
+	if s.chance(5) {
+		order.Events = append(order.Events, s.newID(eventID)) // that nobody ever wrote
+	}
+	step := &step{
+		what: fmt.Sprintf("%+v", order),
+		do:   func(ctx context.Context, side side) ([]string, error) { return side.operate(ctx, verb, order) },
+	}
+	step.learn = func(answer []string) {
+		for _, line := range answer {
+			if strings.Contains(line, " done, ") {
+				s.saw["verbs_done"]++
+			} else {
+				s.saw["verbs_refused"]++
+			}
+		}
+	}
+	return step
+}

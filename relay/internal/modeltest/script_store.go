@@ -1,0 +1,316 @@
+package modeltest
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/posthaste-dev/posthaste/outbox"
+	"github.com/posthaste-dev/posthaste/relay/internal/core"
+)
+
+// asking is a step that asks the store.
+func asking(what any, ask func(ctx context.Context, side side, store core.Store) ([]string, error)) *step {
+	return &step{what: what, do: func(ctx context.Context, side side) ([]string, error) { return ask(ctx, side, side.store()) }}
+}
+
+// telling is a step that tells the store something and gets no answer.
+func telling(what any, tell func(ctx context.Context, store core.Store) error) *step {
+	return asking(what, func(ctx context.Context, _ side, store core.Store) ([]string, error) { return nil, tell(ctx, store) })
+}
+
+// all is a limit that cuts nothing.
+const all = 1 << 20
+
+func (s *script) renewal(tenure core.Tenure) core.Renewal {
+	renewal := core.Renewal{Tenure: tenure, Floor: s.rng.Int64N(s.last + 1)}
+	if s.chance(40) {
+		renewal.Needs = some(s, eventTypes, 1)
+	}
+	return renewal
+}
+
+// renewals are of some held lanes and some that are not, no lane twice.
+func (s *script) renewals() (relay outbox.ID, list []core.Renewal) {
+	relay = s.relay()
+	for range s.rng.IntN(4) {
+		h, ok := s.tenure(20)
+		if ok && !slices.ContainsFunc(list, func(r core.Renewal) bool { return r.Lane == h.Lane }) {
+			list = append(list, s.renewal(h.Tenure))
+			relay = h.relay
+		}
+	}
+	return relay, list
+}
+
+func (s *script) heartbeat() *step {
+	relay, lanes := s.renewals()
+	s.beaten[relay] = true
+	beat := core.Heartbeat{Relay: relay, Name: "relay", Version: "1", KnownTypes: some(s, eventTypes, 0), Lease: time.Hour, Lanes: lanes}
+	return asking(beat, func(ctx context.Context, _ side, store core.Store) ([]string, error) {
+		answer, err := store.Heartbeat(ctx, beat)
+		slices.Sort(answer.Renewed)
+		lines := []string{fmt.Sprintf("renewed %v of %d lanes", answer.Renewed, len(answer.Lanes))}
+		for _, peer := range answer.Relays {
+			lines = append(lines, fmt.Sprintf("peer %s knows %v", peer.ID, slices.Sorted(slices.Values(peer.KnownTypes))))
+		}
+		for _, view := range answer.Lanes {
+			if !view.Free || view.Owner != (outbox.ID{}) || len(view.Needs) > 0 {
+				lines = append(lines, fmt.Sprintf("lane %d owner %s free %v needs %v", view.Lane, view.Owner, view.Free, slices.Sorted(slices.Values(view.Needs))))
+			}
+		}
+		return lines, err
+	})
+}
+
+func (s *script) acquire() *step {
+	take := core.Acquire{Relay: s.relay(), Token: s.newID(tokenID), Lanes: some(s, s.lanes, 1), Max: 1 + s.rng.IntN(4), Lease: time.Hour}
+	for _, lane := range s.model.mem.Lanes() { // what has expired is what relays look for
+		if lane.Owner != (outbox.ID{}) && lane.LeaseUntil < day && !slices.Contains(take.Lanes, lane.Lane) && s.chance(80) {
+			take.Lanes = append(take.Lanes, lane.Lane)
+		}
+	}
+	step := asking(take, func(ctx context.Context, _ side, store core.Store) ([]string, error) {
+		taken, err := store.Acquire(ctx, take)
+		var lines []string
+		for _, a := range taken {
+			lines = append(lines, fmt.Sprintf("%+v", a))
+		}
+		return lines, err
+	})
+	step.learn = func([]string) {
+		for _, lane := range s.model.mem.Lanes() {
+			if lane.Token != take.Token {
+				continue
+			}
+			s.holds = append(s.holds, hold{Tenure: core.Tenure{Lane: lane.Lane, Token: take.Token}, relay: take.Relay})
+			s.saw["acquired"]++
+			if lane.CrashCount > 0 {
+				s.saw["taken_over"]++
+			}
+			if lane.NotedCount > 0 {
+				s.saw["taken_over_with_note"]++
+			}
+		}
+	}
+	return step
+}
+
+func (s *script) release() *step {
+	var give core.Release
+	_, give.Lanes = s.renewals()
+	if h, ok := s.tenure(30); ok && s.chance(50) {
+		give.Tokens = []outbox.ID{h.Token}
+	}
+	return telling(give, func(ctx context.Context, store core.Store) error { return store.Release(ctx, give) })
+}
+
+func (s *script) expireLane() *step {
+	lane := pick(s, s.lanes)
+	held := s.held()
+	if len(held) > 0 {
+		lane = pick(s, held).Lane
+	}
+	lanes := s.model.mem.Lanes() // a note matters when its owner crashes
+	if noted := slices.DeleteFunc(held, func(h hold) bool { return lanes[h.Lane].NotedEvent == outbox.ID{} }); len(noted) > 0 && s.chance(70) {
+		lane = pick(s, noted).Lane
+	}
+	return &step{what: lane, do: func(ctx context.Context, side side) ([]string, error) { return nil, side.expireLane(ctx, lane) }}
+}
+
+func (s *script) expireRelay() *step {
+	relay := s.relay()
+	return &step{what: relay, do: func(ctx context.Context, side side) ([]string, error) { return nil, side.expireRelay(ctx, relay) }}
+}
+
+func (s *script) fence() *step {
+	begun := s.begun
+	step := asking(nil, func(ctx context.Context, side side, store core.Store) ([]string, error) {
+		fence, err := store.Fence(ctx)
+		lines := []string{fmt.Sprintf("last %d standby %v incarnation %v", fence.Last, fence.Standby, fence.Incarnation != "")}
+		for _, writer := range fence.Writers {
+			lines = append(lines, whoIs(side, begun, writer))
+		}
+		slices.Sort(lines)
+		return lines, err
+	})
+	step.learn = func(answer []string) {
+		s.fenced = slices.DeleteFunc(slices.Clone(s.open), func(tx int) bool { return s.model.writer(tx).XID == 0 })
+		if len(answer) > 1 {
+			s.saw["fence_with_writers"]++
+		}
+	}
+	return step
+}
+
+// whoIs names a writer by the number of its transaction. A transaction that has only drawn numbers may have
+// an xid: PostgreSQL gives it one when the draw was logged, once in 32.
+func whoIs(side side, begun int, writer core.Writer) string {
+	for tx := range begun {
+		switch self := side.writer(tx); {
+		case self.VXID != writer.VXID:
+		case self.XID == 0:
+			return fmt.Sprintf("writer tx %d", tx)
+		case self.XID == writer.XID:
+			return fmt.Sprintf("writer tx %d, by its xid", tx)
+		default:
+			return fmt.Sprintf("writer tx %d with xid %d, which is not its own %d", tx, writer.XID, self.XID)
+		}
+	}
+	return fmt.Sprintf("writer %v, who is nobody", writer)
+}
+
+// openWriter is a writer of the last fence, by the number of its transaction.
+type openWriter struct {
+	tx  int
+	low int64
+}
+
+func (s *script) read() *step {
+	read := core.Read{MaxBytes: all}
+	ahead := len(s.fenced) > 0 && s.chance(50) // the cursor is, as it is while somebody is open
+	for _, lane := range some(s, s.lanes, 1) {
+		bounds := core.LaneRead{Lane: lane, Limit: 1 + s.rng.IntN(5)}
+		if h, ok := s.tenure(30); ok && s.chance(60) {
+			bounds.Lane, bounds.Token = h.Lane, h.Token
+		}
+		if slices.ContainsFunc(read.Lanes, func(other core.LaneRead) bool { return other.Lane == bounds.Lane }) {
+			continue
+		}
+		if s.chance(30) {
+			bounds.W = s.rng.Int64N(s.last + 1)
+		}
+		switch bounds.C = bounds.W; {
+		case ahead:
+			bounds.C = s.last
+		case s.chance(30):
+			bounds.C += s.rng.Int64N(s.last - bounds.W + 2)
+		}
+		read.Lanes = append(read.Lanes, bounds)
+	}
+	switch s.rng.IntN(6) {
+	case 0:
+		read.Exclude = some(s, eventTypes, 1)
+	case 1:
+		read.Only = some(s, eventTypes, 1)
+	case 2:
+		read.MaxBytes = s.rng.IntN(2000)
+	}
+	var writers []openWriter
+	if len(s.fenced) > 0 {
+		for _, tx := range some(s, s.fenced, 0) {
+			writers = append(writers, openWriter{tx: tx, low: s.rng.Int64N(s.last + 1)})
+		}
+	}
+	return s.reading(read, writers)
+}
+
+func (s *script) reading(read core.Read, writers []openWriter) *step {
+	step := asking(fmt.Sprintf("%+v with writers %+v", read, writers), func(ctx context.Context, side side, store core.Store) ([]string, error) {
+		read := read
+		txs := map[uint64]int{}
+		for _, w := range writers {
+			xid := side.writer(w.tx).XID
+			txs[xid] = w.tx
+			read.Writers = append(read.Writers, core.OpenWriter{XID: xid, Low: w.low})
+		}
+		answer, err := store.Read(ctx, read)
+		var gone []int
+		for _, xid := range answer.Gone {
+			gone = append(gone, txs[xid])
+		}
+		slices.Sort(gone)
+		slices.Sort(answer.Lost)
+		lines := []string{fmt.Sprintf("gone %v", gone), fmt.Sprintf("lost %v stopped %v", answer.Lost, answer.Stopped)}
+		for i := range answer.Events {
+			lines = append(lines, line(&answer.Events[i]))
+		}
+		return lines, err
+	})
+	step.learn = func(answer []string) {
+		s.saw["rows_read"] += len(answer) - 2
+		if answer[0] != "gone []" {
+			s.saw["read_after_writers_left"]++
+		}
+		if !strings.HasPrefix(answer[1], "lost []") {
+			s.saw["read_of_lost_lanes"]++
+		}
+	}
+	return step
+}
+
+// line prints an event without its times.
+func line(e *core.Event) string {
+	due := e.State == core.Retrying && e.DueIn < time.Hour
+	return fmt.Sprintf("%d %s lane %d state %d attempts %d %s of %v tenant %q key %q due %v payload %s headers %s",
+		e.Seq, e.ID, e.Lane, e.State, e.Attempts, e.Type, e.Aggregate, e.Tenant, e.DedupeKey, due, e.Payload, e.Headers)
+}
+
+func (s *script) barrier() *step {
+	return telling(nil, func(ctx context.Context, store core.Store) error { return store.Barrier(ctx, "") })
+}
+
+func (s *script) note() *step {
+	h, ok := s.tenure(20)
+	if !ok {
+		return nil
+	}
+	event := newID(eventID, 1+s.rng.IntN(2))
+	return asking(fmt.Sprintf("%+v %s", h.Tenure, event), func(ctx context.Context, _ side, store core.Store) ([]string, error) {
+		held, err := store.Note(ctx, h.Tenure, event)
+		return []string{fmt.Sprint(held)}, err
+	})
+}
+
+func (s *script) sweep() *step {
+	var floors []core.Floor
+	for _, lane := range some(s, s.lanes, 1) {
+		floors = append(floors, core.Floor{Lane: lane, Seq: s.rng.Int64N(s.last + 2), Above: s.rng.Int64N(s.last/2 + 1)})
+	}
+	ask := func(limit int) func(context.Context, side, core.Store) ([]string, error) {
+		return func(ctx context.Context, _ side, store core.Store) ([]string, error) {
+			found, err := store.Sweep(ctx, floors, limit)
+			return lines(found), err
+		}
+	}
+	return s.cut(floors, ask)
+}
+
+// cut makes a step of a question with a random limit, when it is not promised what a limit leaves out.
+func (s *script) cut(what any, ask func(limit int) func(context.Context, side, core.Store) ([]string, error)) *step {
+	limit := 1 + s.rng.IntN(4)
+	if s.chance(50) {
+		limit = all
+	}
+	step := asking(fmt.Sprintf("%+v limit %d", what, limit), ask(limit))
+	step.among, _ = ask(all)(context.Background(), s.model, s.model.store()) // the model does not fail to read
+	return step
+}
+
+// lines prints items in an order of its own, where none is promised.
+func lines[T any](items []T) []string {
+	var lines []string
+	for _, item := range items {
+		lines = append(lines, fmt.Sprintf("%+v", item))
+	}
+	slices.Sort(lines)
+	return lines
+}
+
+func (s *script) saveRoutes() *step {
+	relay := s.relay()
+	if !s.beaten[relay] && s.chance(80) {
+		return nil
+	}
+	var routes []core.RouteStatus
+	for _, topic := range some(s, []string{"orders", "freight", "bills"}, 0) {
+		route := core.RouteStatus{Topic: topic, Paused: s.chance(50)}
+		if route.Paused {
+			route.Error = pick(s, []string{"down", "no such topic"})
+		}
+		routes = append(routes, route)
+	}
+	return telling(fmt.Sprintf("%s %+v", relay, routes), func(ctx context.Context, store core.Store) error { return store.SaveRoutes(ctx, relay, routes) })
+}

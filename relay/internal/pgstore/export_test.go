@@ -1,0 +1,29 @@
+package pgstore
+
+import (
+	"time"
+
+	"github.com/posthaste-dev/posthaste/relay/internal/core"
+)
+
+// Extend is extend.
+func Extend(xid uint32, xmax uint64) uint64 { return extend(xid, xmax) }
+
+// Readable is readable.
+func Readable(text string) string { return readable(text) }
+
+// Micros is micros.
+func Micros(d time.Duration) int64 { return micros(d) }
+
+// SettleStatement is the text that a settle uses, and its arguments.
+func (s *Store) SettleStatement(settle *core.Settle) (statement string, args []any) {
+	return s.settleStatement(settle)
+}
+
+// ReadStatement is the text that a read uses, and its arguments.
+func (s *Store) ReadStatement(read core.Read) (statement string, args []any) {
+	return s.readStatement(read)
+}
+
+// Statement is the text of a file, with its schema.
+func Statement(file, schema string) string { return statement(file, `"`+schema+`"`, "") }

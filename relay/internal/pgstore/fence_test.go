@@ -1,0 +1,330 @@
+package pgstore_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/posthaste-dev/posthaste/outbox"
+	"github.com/posthaste-dev/posthaste/relay/internal/core"
+	"github.com/posthaste-dev/posthaste/relay/internal/pgstore"
+)
+
+// TestExtend: a transaction id gets the epoch that it has, on both sides of the wrap and of the snapshot.
+func TestExtend(t *testing.T) {
+	t.Parallel()
+	const wrap = uint64(1) << 32
+	for _, c := range []struct {
+		xid  uint32
+		xmax uint64
+		want uint64
+	}{
+		{700, 1000, 700},
+		{1001, 1000, 1001},
+		{1<<32 - 1, wrap + 5, wrap - 1},       // began before the wrap, listed after it
+		{3, wrap - 1, wrap + 3},               // began after the snapshot, and the wrap lies between
+		{7, 5*wrap + 7, 5*wrap + 7},           // equal
+		{1<<32 - 2, 3*wrap + 1, 3*wrap - 2},   // the epoch of the snapshot would be one too many
+		{1 << 31, wrap + 1<<31, wrap + 1<<31}, // in the middle
+		{1, wrap + 1<<31 - 1, wrap + 1},
+	} {
+		if got := pgstore.Extend(c.xid, c.xmax); got != c.want {
+			t.Errorf("%d beside %d is %d, want %d", c.xid, c.xmax, got, c.want)
+		}
+	}
+}
+
+func (w *world) fence(t testing.TB) core.Fence {
+	t.Helper()
+	return must(w.store.Fence(t.Context()))(t)
+}
+
+// own is the transaction as the fence must see it.
+func own(t testing.TB, tx pgx.Tx, hasXID bool) core.Writer {
+	t.Helper()
+	var writer core.Writer
+	query := "SELECT virtualtransaction, 0 FROM pg_locks WHERE pid = pg_backend_pid() AND locktype = 'virtualxid'"
+	if hasXID {
+		query = "SELECT virtualtransaction, pg_current_xact_id()::text::bigint FROM pg_locks WHERE pid = pg_backend_pid() AND locktype = 'virtualxid'"
+	}
+	if err := tx.QueryRow(t.Context(), query).Scan(&writer.VXID, &writer.XID); err != nil {
+		t.Fatal(err)
+	}
+	return writer
+}
+
+// TestFenceSeesEveryWriter: whichever way a transaction draws a number, it is listed until it has ended,
+// under its own id and not that of a subtransaction.
+func TestFenceSeesEveryWriter(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, w *world) {
+		if fence := w.fence(t); fence.Last != 0 || len(fence.Writers) != 0 || fence.Standby || fence.Incarnation == "" {
+			t.Fatalf("a fresh outbox has %+v", fence)
+		}
+		insert := func(t *testing.T, tx pgx.Tx) { w.insert(t, tx, "1", "order_created") }
+		exec := func(t *testing.T, tx pgx.Tx, statement string) {
+			if _, err := tx.Exec(t.Context(), w.sql(statement)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, c := range []struct {
+			name  string
+			write func(t *testing.T, tx pgx.Tx)
+			noXID bool
+		}{
+			{name: "insert", write: insert},
+			{name: "emit", write: func(t *testing.T, tx pgx.Tx) {
+				exec(t, tx, "SELECT {schema}.outbox_emit('order_created', 'order', '1', '{}')")
+			}},
+			{name: "copy", write: func(t *testing.T, tx pgx.Tx) {
+				id := outbox.NewID()
+				_, err := tx.CopyFrom(t.Context(), pgx.Identifier{w.schema, "outbox_events"}, []string{"id", "event_type", "aggregate_type", "aggregate_id", "payload_json"},
+					pgx.CopyFromRows([][]any{{id.String(), "t", "order", "1", payload(id)}}))
+				if err != nil {
+					t.Fatal(err)
+				}
+			}},
+			{name: "savepoint", write: func(t *testing.T, tx pgx.Tx) {
+				exec(t, tx, "SAVEPOINT a")
+				insert(t, tx)
+				exec(t, tx, "SAVEPOINT b")
+				insert(t, tx)
+			}},
+			{name: "savepoint rolled back", write: func(t *testing.T, tx pgx.Tx) { exec(t, tx, "SAVEPOINT a"); insert(t, tx); exec(t, tx, "ROLLBACK TO a") }},
+			{name: "nextval first", noXID: true, write: func(t *testing.T, tx pgx.Tx) {
+				exec(t, tx, "SELECT nextval('{schema}.outbox_events_seq_seq') FROM pg_sleep(0)")
+			}},
+			{name: "many relations", write: func(t *testing.T, tx pgx.Tx) {
+				for i := range 20 {
+					exec(t, tx, fmt.Sprintf("CREATE TEMPORARY TABLE t%d () ON COMMIT DROP", i))
+				}
+				insert(t, tx)
+			}},
+		} {
+			tx := w.begin(t)
+			c.write(t, tx)
+			want := own(t, tx, !c.noXID)
+			fence := w.fence(t)
+			if c.noXID && len(fence.Writers) == 1 {
+				want.XID = fence.Writers[0].XID // a logged draw has one, another has none
+			}
+			if !slices.Equal(fence.Writers, []core.Writer{want}) {
+				t.Errorf("%s: the fence lists %+v, want %+v", c.name, fence.Writers, want)
+			}
+			if last := w.count(t, "SELECT last_value FROM {schema}.outbox_events_seq_seq"); fence.Last != int64(last) {
+				t.Errorf("%s: the sequence is at %d, the fence says %d", c.name, last, fence.Last)
+			}
+			if err := tx.Rollback(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if fence := w.fence(t); len(fence.Writers) != 0 {
+				t.Errorf("%s: it ended, and the fence lists %+v", c.name, fence.Writers)
+			}
+		}
+	})
+}
+
+// TestFenceSeesPreparedTransactions: a transaction that waits for its second phase has drawn its numbers.
+func TestFenceSeesPreparedTransactions(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, w *world) {
+		if n := w.count(t, "SELECT current_setting('max_prepared_transactions')::int"); n == 0 {
+			t.Skip("this server has max_prepared_transactions = 0")
+		}
+		conn := must(w.owner.Acquire(t.Context()))(t)
+		defer conn.Release()
+		name := "'" + w.schema + "'"
+		tx := must(conn.Begin(t.Context()))(t)
+		w.insert(t, tx, "1", "order_created")
+		want := own(t, tx, true)
+		if _, err := tx.Exec(t.Context(), "PREPARE TRANSACTION "+name); err != nil {
+			t.Fatal(err)
+		}
+		fence := w.fence(t)
+		if len(fence.Writers) != 1 || fence.Writers[0].XID != want.XID {
+			t.Errorf("the fence lists %+v, want %+v", fence.Writers, want)
+		}
+		w.exec(t, "ROLLBACK PREPARED "+name)
+		if fence := w.fence(t); len(fence.Writers) != 0 {
+			t.Errorf("rolled back, the fence lists %+v", fence.Writers)
+		}
+	})
+}
+
+// TestFenceDoesNotTakeAStrangersID: a writer that waits for a row has a lock on the other's transaction id,
+// which may be lower than its own.
+func TestFenceDoesNotTakeAStrangersID(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, w *world) {
+		id := w.add(t, "1", core.Published)
+		touch := w.sql("UPDATE {schema}.outbox_events SET last_error = 'x' WHERE id = $1")
+		stranger := w.begin(t)
+		if _, err := stranger.Exec(t.Context(), touch, id.String()); err != nil {
+			t.Fatal(err)
+		}
+		writer := w.begin(t)
+		w.insert(t, writer, "2", "order_created")
+		want := own(t, writer, true)
+		waited := make(chan error, 1)
+		go func() {
+			_, err := writer.Exec(t.Context(), touch, id.String())
+			waited <- err
+		}()
+		w.blocked(t, stranger.Conn().PgConn().PID(), 1)
+		if fence := w.fence(t); !slices.Equal(fence.Writers, []core.Writer{want}) {
+			t.Errorf("the fence lists %+v, want %+v", fence.Writers, want)
+		}
+		if err := stranger.Rollback(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if err := <-waited; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// TestFenceDoesNotSeeOthers: settles, retention and readers hold nothing back, nor does another outbox.
+func TestFenceDoesNotSeeOthers(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, w *world) {
+		other := newWorld(t, w.url)
+		elsewhere := other.begin(t)
+		other.insert(t, elsewhere, "1", "order_created")
+		id := w.add(t, "1", core.Ready)
+		for _, statement := range []string{
+			"UPDATE {schema}.outbox_events SET state = 6, published_at = now() WHERE id = '" + id.String() + "'",
+			"SELECT last_value FROM {schema}.outbox_events_seq_seq",
+			"SELECT count(*) FROM {schema}.outbox_events",
+			"DELETE FROM {schema}.outbox_events WHERE state = 6",
+		} {
+			tx := w.begin(t)
+			if _, err := tx.Exec(t.Context(), w.sql(statement)); err != nil {
+				t.Fatal(err)
+			}
+			if fence := w.fence(t); len(fence.Writers) != 0 || fence.Last != 1 {
+				t.Errorf("%s: the fence is %+v", statement, fence)
+			}
+			if err := tx.Rollback(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
+}
+
+// TestTheBarrierIsACommit: it writes to the log, whatever the role says about its commits.
+func TestTheBarrierIsACommit(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, w *world) {
+		w.exec(t, "ALTER ROLE "+w.role+" SET synchronous_commit = off")
+		plain := w.open(t, w.url, func(*pgxpool.Config) {})
+		store := pgstore.New(plain, w.schema)
+		flushed := func(call func() error) bool {
+			t.Helper()
+			var written string
+			// What an asynchronous commit wrote: it is durable when the log was flushed beyond it.
+			w.exec(t, "UPDATE {schema}.outbox_meta SET installed_at = now()")
+			tx := w.begin(t)
+			if _, err := tx.Exec(t.Context(), "SET LOCAL synchronous_commit = off"); err != nil {
+				t.Fatal(err)
+			}
+			w.insert(t, tx, "1", "order_created")
+			if err := tx.Commit(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if err := w.owner.QueryRow(t.Context(), "SELECT pg_current_wal_insert_lsn()::text").Scan(&written); err != nil {
+				t.Fatal(err)
+			}
+			if err := call(); err != nil {
+				t.Error(err)
+			}
+			return w.count(t, "SELECT (pg_current_wal_flush_lsn() >= $1::text::pg_lsn)::int", written) == 1
+		}
+		for name, call := range map[string]func() error{
+			"barrier": func() error { return store.Barrier(t.Context(), "") },
+			"fence": func() error {
+				_, err := store.Fence(t.Context())
+				return err
+			},
+		} {
+			if !flushed(call) {
+				t.Errorf("the %s left an asynchronous commit unflushed", name)
+			}
+		}
+		var mode string
+		if err := plain.QueryRow(t.Context(), "SHOW synchronous_commit").Scan(&mode); err != nil || mode != "off" {
+			t.Errorf("synchronous_commit is %q, %v: the barrier changed the session", mode, err)
+		}
+	})
+}
+
+// TestFaultC5AWarningIsNoBarrier: a commit that did not wait for its standby is told by a warning. Here a
+// view stands in the sequence's place and warns as the server does.
+func TestFaultC5AWarningIsNoBarrier(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, w *world) {
+		fake := w.schema + "_fake"
+		w.exec(t, "CREATE SCHEMA "+fake)
+		t.Cleanup(func() { _, _ = w.owner.Exec(context.Background(), "DROP SCHEMA "+fake+" CASCADE") })
+		for _, statement := range []string{
+			`CREATE FUNCTION {fake}.warn() RETURNS bigint LANGUAGE plpgsql AS $$ BEGIN
+				RAISE WARNING 'canceling wait for synchronous replication due to user request'
+					USING DETAIL = 'The transaction has already committed locally, but might not have been replicated to the standby.';
+				RETURN 1; END $$`,
+			"CREATE VIEW {fake}.outbox_events_seq_seq AS SELECT {fake}.warn() AS last_value, true AS is_called",
+			"GRANT USAGE ON SCHEMA {fake} TO {role}", "GRANT SELECT ON {fake}.outbox_events_seq_seq TO {role}",
+		} {
+			w.exec(t, strings.NewReplacer("{fake}", fake, "{role}", w.role).Replace(statement))
+		}
+		_, err := pgstore.New(w.pool, fake).Fence(t.Context())
+		if err == nil || !strings.Contains(err.Error(), "might not have been replicated") {
+			t.Errorf("got %v", err)
+		}
+		// The next one on the same connections is not blamed for it.
+		if err := w.store.Barrier(t.Context(), ""); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// TestAStandbyIsReported: its numbers run ahead, and it has no barrier. The server says here that it is one.
+func TestAStandbyIsReported(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, w *world) {
+		for _, name := range []string{"pg_is_in_recovery() RETURNS boolean RETURN true", "pg_logical_emit_message(boolean, text, text) RETURNS pg_lsn RETURN (1 / 0)::text::pg_lsn"} {
+			w.exec(t, "CREATE FUNCTION {schema}."+name)
+		}
+		w.exec(t, "GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA {schema} TO "+w.role)
+		pool := w.open(t, w.url, func(config *pgxpool.Config) {
+			pgstore.Configure(config, lease)
+			config.ConnConfig.RuntimeParams["search_path"] = `"` + w.schema + `", pg_catalog`
+		})
+		store := pgstore.New(pool, w.schema)
+		if fence, err := store.Fence(t.Context()); err != nil || !fence.Standby {
+			t.Errorf("the fence is %+v, %v", fence, err)
+		}
+		if err := store.Barrier(t.Context(), ""); err == nil {
+			t.Error("the standby had a barrier: this test does not test")
+		}
+	})
+}
+
+// TestConfigure: what a relay's session must have.
+func TestConfigure(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, w *world) {
+		for name, want := range map[string]string{
+			"synchronous_commit": "on", "statement_timeout": "9s", "lock_timeout": "9s", "idle_in_transaction_session_timeout": "9s", "jit": "off",
+			"application_name": "posthaste relay", "search_path": `""`, "default_transaction_isolation": "read committed",
+		} {
+			var got string
+			if err := w.pool.QueryRow(t.Context(), "SELECT current_setting($1)", name).Scan(&got); err != nil || got != want && got+want != `""` {
+				t.Errorf("%s is %q, want %q (%v)", name, got, want, err)
+			}
+		}
+	})
+}

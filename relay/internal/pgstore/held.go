@@ -1,0 +1,83 @@
+package pgstore
+
+import (
+	"cmp"
+	"context"
+	"time"
+
+	"github.com/posthaste-dev/posthaste/relay/internal/core"
+)
+
+// unparkAtOnce is how many rows one statement unparks. Millions may be parked, and a statement that takes
+// longer than the relay's timeout would never end.
+const unparkAtOnce = 1000
+
+// Unpark sets parked rows of the given types to retrying, due now, in lanes that are still held.
+func (s *Store) Unpark(ctx context.Context, unpark core.Unpark) error {
+	lanes, tokens := tenures(unpark.Lanes)
+	for {
+		answer, err := s.pool.Exec(ctx, s.sql.unpark, lanes, tokens, texts(unpark.Types), int32(unparkAtOnce))
+		if err != nil {
+			return failed("unpark", err)
+		}
+		// A row that somebody else changed meanwhile is not counted: only an answer of none is the end.
+		if answer.RowsAffected() == 0 {
+			return nil
+		}
+	}
+}
+
+// HeldKeys lists what is held in the lanes: the first held row of each aggregate and event type.
+func (s *Store) HeldKeys(ctx context.Context, lanes []int16) ([]core.HeldKey, error) {
+	return s.keys(ctx, "held keys", s.sql.heldKeys, numbers(lanes))
+}
+
+// DueKeys lists held rows that are retrying and due, at most limit a lane, of types not excluded.
+func (s *Store) DueKeys(ctx context.Context, due core.DueKeys) ([]core.HeldKey, error) {
+	return s.keys(ctx, "due keys", s.sql.dueKeys, numbers(due.Lanes), texts(due.Exclude), int32(due.Limit))
+}
+
+func (s *Store) keys(ctx context.Context, what, statement string, args ...any) ([]core.HeldKey, error) {
+	var keys []core.HeldKey
+	err := s.scan(ctx, what, statement, args, func(decode *decoder, raw [][]byte) { keys = append(keys, decode.key(raw)) })
+	return keys, err
+}
+
+// HeldRows reads held rows of aggregates, in order: what is asked for each, at most limit each.
+func (s *Store) HeldRows(ctx context.Context, ask []core.HeldAsk, limit int) ([]core.Event, error) {
+	n := len(ask)
+	lanes, namespaces, types, ids, all := make([]int16, n), make([]string, n), make([]string, n), make([]string, n), make([]bool, n)
+	askOfType, eventTypes := []int32{}, []string{}
+	for i, a := range ask {
+		lanes[i], namespaces[i], types[i], ids[i], all[i] = a.Lane, a.Aggregate.Namespace, a.Aggregate.Type, a.Aggregate.ID, a.Types == nil
+		for _, eventType := range a.Types {
+			askOfType, eventTypes = append(askOfType, int32(i+1)), append(eventTypes, eventType)
+		}
+	}
+	return s.events(ctx, "held rows", s.sql.heldRows, lanes, namespaces, types, ids, all, askOfType, eventTypes, int32(limit))
+}
+
+// OldParked lists parked rows older than the age, at most limit, without payloads.
+func (s *Store) OldParked(ctx context.Context, lanes []int16, age time.Duration, limit int) ([]core.Event, error) {
+	return s.events(ctx, "old parked rows", s.sql.parked, numbers(lanes), micros(age), int32(limit))
+}
+
+func (s *Store) events(ctx context.Context, what, statement string, args ...any) ([]core.Event, error) {
+	var events []core.Event
+	err := s.scan(ctx, what, statement, args, func(decode *decoder, raw [][]byte) { events = append(events, decode.event(raw)) })
+	return events, err
+}
+
+// scan hands every row of an answer to a function that decodes it.
+func (s *Store) scan(ctx context.Context, what, statement string, args []any, each func(*decoder, [][]byte)) error {
+	rows, err := s.pool.Query(ctx, statement, s.decoded(args...)...)
+	if err != nil {
+		return failed(what, err)
+	}
+	defer rows.Close()
+	decode := decoder{names: map[string]string{}}
+	for rows.Next() && decode.err == nil {
+		each(&decode, rows.RawValues())
+	}
+	return failed(what, cmp.Or(decode.err, rows.Err()))
+}

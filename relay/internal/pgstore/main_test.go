@@ -1,0 +1,261 @@
+package pgstore_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"go.uber.org/goleak"
+
+	"github.com/posthaste-dev/posthaste/outbox"
+	"github.com/posthaste-dev/posthaste/relay/internal/core"
+	"github.com/posthaste-dev/posthaste/relay/internal/pgstore"
+	"github.com/posthaste-dev/posthaste/relay/relaytest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const lease = 30 * time.Second
+
+func env(name, otherwise string) string {
+	if value := os.Getenv(name); value != "" {
+		return value
+	}
+	return otherwise
+}
+
+func postgres18() string {
+	return env("POSTHASTE_POSTGRES18_URL", "postgres://postgres@127.0.0.1:15418/posthaste?sslmode=disable")
+}
+
+func postgres15() string {
+	return env("POSTHASTE_POSTGRES15_URL", "postgres://postgres@127.0.0.1:15415/posthaste?sslmode=disable")
+}
+
+func pgBouncer() string {
+	return env("POSTHASTE_PGBOUNCER_URL", "postgres://postgres@127.0.0.1:16432/posthaste?sslmode=disable")
+}
+
+// A world is an outbox with its owner, and a store that has a relay's grants and nothing else.
+type world struct {
+	url    string
+	schema string
+	owner  *pgxpool.Pool
+	role   string
+	pool   *pgxpool.Pool // the store's
+	store  *pgstore.Store
+}
+
+// onEach runs a test on every server.
+func onEach(t *testing.T, test func(t *testing.T, w *world)) {
+	t.Helper()
+	for name, url := range map[string]string{"postgres18": postgres18(), "postgres15": postgres15()} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(t, newWorld(t, url))
+		})
+	}
+}
+
+func newWorld(t testing.TB, url string) *world {
+	t.Helper()
+	w := &world{url: url}
+	w.owner, w.schema = relaytest.Database(t, url)
+	w.role = "relay_of_" + w.schema
+	w.exec(t, "CREATE ROLE "+w.role+" LOGIN")
+	t.Cleanup(func() {
+		for _, statement := range []string{"DROP OWNED BY " + w.role, "DROP ROLE " + w.role} {
+			if _, err := w.owner.Exec(context.Background(), statement); err != nil {
+				t.Errorf("%s: %v", statement, err)
+			}
+		}
+	})
+	w.exec(t, "SELECT {schema}.outbox_grant('relay', $1)", w.role)
+	w.pool = w.open(t, url, func(config *pgxpool.Config) { pgstore.Configure(config, lease) })
+	w.store = pgstore.New(w.pool, w.schema)
+	return w
+}
+
+// open connects as the relay's role.
+func (w *world) open(t testing.TB, url string, change func(*pgxpool.Config)) *pgxpool.Pool {
+	t.Helper()
+	config := must(pgxpool.ParseConfig(url))(t)
+	config.ConnConfig.User = w.role
+	change(config)
+	pool := must(pgxpool.NewWithConfig(t.Context(), config))(t)
+	t.Cleanup(pool.Close)
+	return pool
+}
+
+// must fails the test when there is an error.
+func must[T any](value T, err error) func(testing.TB) T {
+	return func(t testing.TB) T {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return value
+	}
+}
+
+func (w *world) sql(statement string) string {
+	return strings.ReplaceAll(statement, "{schema}", `"`+w.schema+`"`)
+}
+
+func (w *world) exec(t testing.TB, statement string, args ...any) {
+	t.Helper()
+	if _, err := w.owner.Exec(t.Context(), w.sql(statement), args...); err != nil {
+		t.Fatalf("%s: %v", statement, err)
+	}
+}
+
+func (w *world) count(t testing.TB, query string, args ...any) (n int) {
+	t.Helper()
+	if err := w.owner.QueryRow(t.Context(), w.sql(query), args...).Scan(&n); err != nil {
+		t.Fatalf("%s: %v", query, err)
+	}
+	return n
+}
+
+// rows reads a table as text, a line a row.
+func (w *world) rows(t testing.TB, query string, args ...any) []string {
+	t.Helper()
+	rows, err := w.owner.Query(t.Context(), w.sql("SELECT r::text FROM ("+query+") r"), args...)
+	if err != nil {
+		t.Fatalf("%s: %v", query, err)
+	}
+	return must(pgx.CollectRows(rows, pgx.RowTo[string]))(t)
+}
+
+// begin opens a transaction of a producer, rolled back at the end of the test unless it was ended before.
+func (w *world) begin(t testing.TB) pgx.Tx {
+	t.Helper()
+	tx := must(w.owner.Begin(t.Context()))(t)
+	t.Cleanup(func() { _ = tx.Rollback(context.Background()) })
+	return tx
+}
+
+// beginAs opens a transaction of the relay's role, which the store itself never does.
+func (w *world) beginAs(t testing.TB) pgx.Tx {
+	t.Helper()
+	tx := must(w.pool.Begin(t.Context()))(t)
+	t.Cleanup(func() { _ = tx.Rollback(context.Background()) })
+	return tx
+}
+
+type execer interface {
+	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
+}
+
+// insert writes an event of an aggregate and returns its id and number.
+func (w *world) insert(t testing.TB, in execer, aggregate, eventType string) (outbox.ID, int64) {
+	t.Helper()
+	id := outbox.NewID()
+	var seq int64
+	err := in.QueryRow(t.Context(), w.sql(`INSERT INTO {schema}.outbox_events (id, event_type, aggregate_type, aggregate_id, payload_json)
+		VALUES ($1, $2, 'order', $3, $4) RETURNING seq`), id.String(), eventType, aggregate, payload(id)).Scan(&seq)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return id, seq
+}
+
+// add writes an event that is committed at once, moved to a state as the relay would.
+func (w *world) add(t testing.TB, aggregate string, state core.State) outbox.ID {
+	t.Helper()
+	return w.addType(t, aggregate, "order_created", state)
+}
+
+func (w *world) addType(t testing.TB, aggregate, eventType string, state core.State) outbox.ID {
+	t.Helper()
+	id, _ := w.insert(t, w.owner, aggregate, eventType)
+	if state != core.Ready {
+		w.exec(t, `UPDATE {schema}.outbox_events SET state = $2::smallint, next_attempt_at = CASE WHEN $2 = 1 THEN now() END,
+			published_at = CASE WHEN $2 = 6 THEN now() END WHERE id = $1`, id.String(), int16(state))
+	}
+	return id
+}
+
+func payload(id outbox.ID) string {
+	return fmt.Sprintf(`{"version":1,  "eventId":%q,"eventId":%q,"data":{"ü":1.50}}`, id, id)
+}
+
+func (w *world) lane(t testing.TB, aggregate string) int16 {
+	t.Helper()
+	return int16(w.count(t, "SELECT {schema}.outbox_lane('default', 'order', $1)", aggregate))
+}
+
+func (w *world) state(t testing.TB, id outbox.ID) core.State {
+	t.Helper()
+	return core.State(w.count(t, "SELECT state FROM {schema}.outbox_events WHERE id = $1", id.String()))
+}
+
+// allLanes are the lanes of the layout.
+func allLanes() []int16 {
+	lanes := make([]int16, 64)
+	for i := range lanes {
+		lanes[i] = int16(i)
+	}
+	return lanes
+}
+
+// acquire takes every lane that it can get under a new token.
+func (w *world) acquire(t testing.TB) (token outbox.ID, taken []core.Acquired) {
+	t.Helper()
+	token = outbox.NewID()
+	taken, err := w.store.Acquire(t.Context(), core.Acquire{Relay: outbox.NewID(), Token: token, Lanes: allLanes(), Max: 64, Lease: lease})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return token, taken
+}
+
+// hold takes the lane of an aggregate.
+func (w *world) hold(t testing.TB, aggregate string) core.Tenure {
+	t.Helper()
+	tenure := core.Tenure{Lane: w.lane(t, aggregate), Token: outbox.NewID()}
+	taken, err := w.store.Acquire(t.Context(), core.Acquire{Relay: outbox.NewID(), Token: tenure.Token, Lanes: []int16{tenure.Lane}, Max: 1, Lease: lease})
+	if err != nil || len(taken) != 1 {
+		t.Fatalf("took %v, %v", taken, err)
+	}
+	return tenure
+}
+
+func (w *world) expire(t testing.TB) {
+	t.Helper()
+	w.exec(t, "UPDATE {schema}.outbox_lanes SET lease_until = clock_timestamp() - interval '1 s' WHERE owner IS NOT NULL")
+}
+
+func (w *world) settle(t testing.TB, settle *core.Settle) core.SettleAnswer {
+	t.Helper()
+	answer, err := w.store.Settle(t.Context(), settle)
+	if err != nil {
+		t.Error(err)
+	}
+	return answer
+}
+
+// blocked waits until the number of sessions that wait for this backend is at least n.
+func (w *world) blocked(t testing.TB, pid uint32, n int) {
+	t.Helper()
+	for begin := time.Now(); w.count(t, "SELECT count(*) FROM pg_stat_activity WHERE $1 = ANY (pg_blocking_pids(pid))", int(pid)) < n; {
+		if time.Since(begin) > 20*time.Second {
+			t.Fatal("nobody waits")
+		}
+	}
+}
+
+func ids(events []core.Event) []outbox.ID {
+	var list []outbox.ID
+	for _, event := range events {
+		list = append(list, event.ID)
+	}
+	return list
+}
+
+func statement(file string, w *world) string { return pgstore.Statement(file, w.schema) }

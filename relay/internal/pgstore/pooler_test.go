@@ -1,0 +1,137 @@
+package pgstore_test
+
+import (
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/posthaste-dev/posthaste/outbox"
+	"github.com/posthaste-dev/posthaste/relay/internal/core"
+	"github.com/posthaste-dev/posthaste/relay/internal/pgstore"
+)
+
+// TestQueryModes: every method works in every mode of pgx, and through a pooler that lends connections for
+// a transaction in the modes that were made for it.
+func TestQueryModes(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		mode   pgx.QueryExecMode
+		pooler bool
+	}{
+		"cache_statement":            {mode: pgx.QueryExecModeCacheStatement},
+		"cache_describe":             {mode: pgx.QueryExecModeCacheDescribe},
+		"describe_exec":              {mode: pgx.QueryExecModeDescribeExec},
+		"exec":                       {mode: pgx.QueryExecModeExec},
+		"simple_protocol":            {mode: pgx.QueryExecModeSimpleProtocol},
+		"pgbouncer, exec":            {mode: pgx.QueryExecModeExec, pooler: true},
+		"pgbouncer, cache_describe":  {mode: pgx.QueryExecModeCacheDescribe, pooler: true},
+		"pgbouncer, simple_protocol": {mode: pgx.QueryExecModeSimpleProtocol, pooler: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, postgres18())
+			url := w.url
+			if c.pooler {
+				url = pgBouncer()
+			}
+			pool := w.open(t, url, func(config *pgxpool.Config) {
+				config.ConnConfig.DefaultQueryExecMode = c.mode
+				config.MaxConns = 4
+				pgstore.Configure(config, lease)
+			})
+			w.store = pgstore.New(pool, w.schema)
+			checkContent(t, w, w.store)
+			everyMethod(t, w)
+			// Several at once, so that the pooler lends one connection to many.
+			var all sync.WaitGroup
+			for range 4 {
+				all.Go(func() {
+					for range 5 {
+						w.fence(t)
+						w.read(t, core.Read{Lanes: []core.LaneRead{{Lane: 1, Limit: 1}}, Exclude: []string{"x"}})
+					}
+				})
+			}
+			all.Wait()
+		})
+	}
+}
+
+// everyMethod calls each once and looks at its effect.
+func everyMethod(t *testing.T, w *world) {
+	t.Helper()
+	relay := outbox.NewID()
+	tenure := w.hold(t, "1")
+	beat, err := w.store.Heartbeat(t.Context(), core.Heartbeat{
+		Relay: relay, Name: "r", KnownTypes: []string{"a"}, Lease: lease,
+		Lanes: []core.Renewal{{Tenure: tenure, Floor: 1, Needs: []string{"it's"}}},
+	})
+	if err != nil || len(beat.Renewed) != 1 || len(beat.Relays) != 1 || !slices.Equal(beat.Lanes[tenure.Lane].Needs, []string{"it's"}) {
+		t.Fatalf("heartbeat: %+v, %v", beat, err)
+	}
+	if err := w.store.Barrier(t.Context(), ""); err != nil {
+		t.Errorf("barrier: %v", err)
+	}
+	settle := oneOfEach(t, w, tenure)
+	writer := w.begin(t)
+	w.insert(t, writer, "1", "order_created")
+	fence := w.fence(t)
+	if len(fence.Writers) != 1 || fence.Last < 9 {
+		t.Errorf("fence: %+v", fence)
+	}
+	answer := w.read(t, core.Read{
+		Lanes: []core.LaneRead{{Lane: tenure.Lane, Limit: 100}}, Only: []string{"order_created"},
+		Writers: []core.OpenWriter{{XID: fence.Writers[0].XID, Low: 5}, {XID: 3, Low: 5}},
+	})
+	if len(answer.Events) != 8 || !slices.Equal(answer.Gone, []uint64{3}) {
+		t.Errorf("read: %d events, gone %v", len(answer.Events), answer.Gone)
+	}
+	if held, err := w.store.Note(t.Context(), tenure, settle.Published[0]); err != nil || !held {
+		t.Errorf("note: %v, %v", held, err)
+	}
+	if answer := w.settle(t, settle); !answer.Applied {
+		t.Errorf("settle: %+v", answer)
+	}
+	if answer := w.settle(t, &core.Settle{Lanes: settle.Lanes, Published: settle.Wait}); !answer.Applied || w.state(t, settle.Wait[0]) != core.Published {
+		t.Errorf("settle: %+v", answer)
+	}
+	if n := w.count(t, "SELECT count(*) FROM {schema}.outbox_dlq"); n != 2 {
+		t.Errorf("settle: %d dead letters", n)
+	}
+	lanes := []int16{tenure.Lane}
+	keys, err := w.store.HeldKeys(t.Context(), lanes)
+	if err != nil || len(keys) != 1 {
+		t.Errorf("held keys: %+v, %v", keys, err)
+	}
+	if due, err := w.store.DueKeys(t.Context(), core.DueKeys{Lanes: lanes, Exclude: []string{"x"}, Limit: 9}); err != nil || len(due) != 1 {
+		t.Errorf("due keys: %+v, %v", due, err)
+	}
+	asks := []core.HeldAsk{{Lane: tenure.Lane, Aggregate: aggregate("1")}, {Lane: tenure.Lane, Aggregate: aggregate("1"), Types: []string{"order_created"}}}
+	if rows, err := w.store.HeldRows(t.Context(), asks, 9); err != nil || len(rows) != 8 {
+		t.Errorf("held rows: %d, %v", len(rows), err)
+	}
+	if parked, err := w.store.OldParked(t.Context(), lanes, 0, 9); err != nil || len(parked) != 1 {
+		t.Errorf("old parked: %d, %v", len(parked), err)
+	}
+	if err := w.store.Unpark(t.Context(), core.Unpark{Lanes: []core.Tenure{tenure}, Types: []string{"order_created"}}); err != nil || w.state(t, settle.Park[0].ID) != core.Retrying {
+		t.Errorf("unpark: %v", err)
+	}
+	if found, err := w.store.Sweep(t.Context(), []core.Floor{{Lane: tenure.Lane, Seq: 99}}, 9); err != nil || len(found) != 0 {
+		t.Errorf("sweep: %v, %v", found, err)
+	}
+	if err := w.store.SaveRoutes(t.Context(), relay, []core.RouteStatus{{Topic: "orders", Paused: true, Error: "down"}}); err != nil {
+		t.Errorf("save routes: %v", err)
+	}
+	if err := w.store.Release(t.Context(), core.Release{Lanes: []core.Renewal{{Tenure: tenure, Floor: 5}}, Tokens: []outbox.ID{tenure.Token}}); err != nil {
+		t.Errorf("release: %v", err)
+	}
+	if n := w.count(t, "SELECT count(*) FROM {schema}.outbox_lanes WHERE owner IS NOT NULL"); n != 0 {
+		t.Errorf("release: %d lanes are held", n)
+	}
+	if err := writer.Rollback(t.Context()); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,126 @@
+package pgstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
+
+	"github.com/posthaste-dev/posthaste/outbox"
+	"github.com/posthaste-dev/posthaste/relay/internal/core"
+)
+
+// Read reads ready rows of lanes, in order, above each lane's bound.
+func (s *Store) Read(ctx context.Context, read core.Read) (core.ReadAnswer, error) {
+	statement, args := s.readStatement(read)
+	rows, err := s.pool.Query(ctx, statement, s.decoded(args...)...)
+	if err != nil {
+		return core.ReadAnswer{}, failed("read", err)
+	}
+	// Closing reads what is left of the answer off the connection, and keeps nothing of it.
+	defer rows.Close()
+	answer, err := readRows(rows, read.MaxBytes)
+	if err != nil {
+		return core.ReadAnswer{}, failed("read", err)
+	}
+	rows.Close()
+	if err := rows.Err(); err != nil {
+		return core.ReadAnswer{}, failed("read", err)
+	}
+	return answer, nil
+}
+
+func (s *Store) readStatement(read core.Read) (statement string, args []any) {
+	n := len(read.Lanes)
+	lanes, w, c, limits, tokens := make([]int16, n), make([]int64, n), make([]int64, n), make([]int32, n), make([]pgtype.UUID, n)
+	for i, lane := range read.Lanes {
+		lanes[i], w[i], c[i], limits[i] = lane.Lane, lane.W, lane.C, int32(lane.Limit)
+		tokens[i] = pgtype.UUID{Bytes: lane.Token, Valid: lane.Token != outbox.ID{}}
+	}
+	xids, lows := make([]int64, len(read.Writers)), make([]int64, len(read.Writers))
+	for i, writer := range read.Writers {
+		xids[i], lows[i] = int64(writer.XID), writer.Low
+	}
+	args = []any{lanes, w, c, limits, xids, lows, tokens}
+	switch {
+	case len(read.Exclude) > 0:
+		return s.sql.readExcept, append(args, read.Exclude)
+	case read.Only != nil:
+		return s.sql.readOnly, append(args, read.Only)
+	}
+	return s.sql.read, args
+}
+
+// readRows reads the sentinel and the events, until they are maxBytes.
+func readRows(rows pgx.Rows, maxBytes int) (core.ReadAnswer, error) {
+	var answer core.ReadAnswer
+	decode := decoder{names: map[string]string{}}
+	sentinel, size := false, 0
+	for rows.Next() {
+		raw := rows.RawValues()
+		if len(raw) != eventColumns+3 {
+			return answer, fmt.Errorf("%d columns, want %d", len(raw), eventColumns+3)
+		}
+		if raw[0] == nil {
+			var err error
+			if answer.Gone, err = decodeXIDs(raw[eventColumns]); err != nil {
+				return answer, err
+			}
+			if answer.Lost, err = decodeLanes(raw[eventColumns+1]); err != nil {
+				return answer, err
+			}
+			answer.Incarnation = strconv.FormatInt(decode.int64(raw[eventColumns+2]), 10)
+			sentinel = true
+			continue
+		}
+		if !answer.Stopped {
+			event := decode.event(raw)
+			answer.Events = append(answer.Events, event)
+			size += event.Bytes()
+			answer.Stopped = size >= maxBytes
+		}
+		if decode.err != nil {
+			return answer, decode.err
+		}
+		if answer.Stopped && sentinel {
+			return answer, nil
+		}
+	}
+	if err := rows.Err(); err != nil {
+		return answer, err //nolint:wrapcheck // wrapped by the caller
+	}
+	if !sentinel {
+		return answer, errors.New("the answer does not say which writers have ended")
+	}
+	return answer, nil
+}
+
+// Sweep lists ready rows at or below each floor and above its Above, at most limit. There must be none.
+func (s *Store) Sweep(ctx context.Context, floors []core.Floor, limit int) ([]core.Floor, error) {
+	lanes, numbers, above := make([]int16, len(floors)), make([]int64, len(floors)), make([]int64, len(floors))
+	for i, floor := range floors {
+		lanes[i], numbers[i], above[i] = floor.Lane, floor.Seq, floor.Above
+	}
+	rows, err := s.pool.Query(ctx, s.sql.sweep, lanes, numbers, int32(limit), above)
+	if err != nil {
+		return nil, failed("sweep", err)
+	}
+	found, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (f core.Floor, err error) {
+		return f, row.Scan(&f.Lane, &f.Seq)
+	})
+	return found, failed("sweep", err)
+}
+
+// intern keeps one copy of a name that many rows of an answer have.
+func (d *decoder) intern(raw []byte) string {
+	if name, ok := d.names[string(raw)]; ok { // this conversion does not allocate
+		return name
+	}
+	name := strings.Clone(string(raw))
+	d.names[name] = name
+	return name
+}

@@ -1,0 +1,257 @@
+package pgstore_test
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/posthaste-dev/posthaste/outbox"
+	"github.com/posthaste-dev/posthaste/relay/internal/core"
+)
+
+func (w *world) read(t testing.TB, read core.Read) core.ReadAnswer {
+	t.Helper()
+	if read.MaxBytes == 0 {
+		read.MaxBytes = 1 << 30
+	}
+	return must(w.store.Read(t.Context(), read))(t)
+}
+
+// TestReadReturnsWhatWasWritten: every column, the payload byte for byte, and nothing where there was nothing.
+func TestReadReturnsWhatWasWritten(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, w *world) { checkContent(t, w, w.store) })
+}
+
+func checkContent(t *testing.T, w *world, store core.Store) {
+	t.Helper()
+	bare, full := outbox.NewID(), outbox.NewID()
+	headers := `{"b":"2",  "a":"1"}`
+	w.exec(t, `INSERT INTO {schema}.outbox_events (id, event_type, aggregate_type, aggregate_id, payload_json) VALUES ($1, 'order_created', 'order', 'ü/1', $2)`,
+		bare.String(), payload(bare))
+	w.exec(t, `INSERT INTO {schema}.outbox_events (id, namespace, event_type, aggregate_type, aggregate_id, tenant_id, dedupe_key, payload_json, headers, attempt_count, created_at)
+		VALUES ($1, 'default', 'order_paid', 'order', 'ü/1', 'acme', 'acme/1', $2, $3, 3, '1999-12-31T23:59:58.000001Z')`, full.String(), payload(full), headers)
+	lane := w.lane(t, "ü/1")
+	answer, err := store.Read(t.Context(), core.Read{Lanes: []core.LaneRead{{Lane: lane, Limit: 10}}, MaxBytes: 1 << 20})
+	if err != nil || len(answer.Events) != 2 || answer.Stopped || len(answer.Gone) != 0 {
+		t.Fatalf("read %+v, %v", answer, err)
+	}
+	first, second := answer.Events[0], answer.Events[1]
+	if age := time.Since(first.CreatedAt).Abs(); age > time.Hour || first.CreatedAt.Location() != time.UTC {
+		t.Errorf("created at %s", first.CreatedAt)
+	}
+	aggregate := core.Aggregate{Namespace: "default", Type: "order", ID: "ü/1"}
+	if first.Lane != lane || first.State != core.Ready || first.Seq != 1 || first.ID != bare || first.Type != "order_created" || first.Aggregate != aggregate ||
+		first.Tenant != "" || first.DedupeKey != "" || first.DueIn != 0 || first.Attempts != 0 || string(first.Payload) != payload(bare) || first.Headers != nil {
+		t.Errorf("read %+v", first)
+	}
+	if second.Seq != 2 || second.ID != full || second.Type != "order_paid" || second.Tenant != "acme" || second.DedupeKey != "acme/1" || second.Attempts != 3 ||
+		!second.CreatedAt.Equal(time.Date(1999, 12, 31, 23, 59, 58, 1000, time.UTC)) || string(second.Payload) != payload(full) || string(second.Headers) != headers {
+		t.Errorf("read %+v", second)
+	}
+	if cap(second.Payload) != len(second.Payload) {
+		t.Error("an append to the payload would write into the headers")
+	}
+}
+
+// TestReadOfLanes: lanes in the order asked for, numbers in order, each lane with its own bound and limit.
+func TestReadOfLanes(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, w *world) {
+		var one, two []outbox.ID
+		a, b := w.lane(t, "1"), w.lane(t, "2")
+		if a == b {
+			t.Fatal("choose other aggregates")
+		}
+		for range 5 {
+			one, two = append(one, w.add(t, "1", core.Ready)), append(two, w.add(t, "2", core.Ready))
+		}
+		for state := core.Retrying; state <= core.Discarded; state++ {
+			w.add(t, "1", state)
+		}
+		lanes := []core.LaneRead{{Lane: b, Limit: 2}, {Lane: a, W: 1, C: 3, Limit: 9}}
+		if got, want := ids(w.read(t, core.Read{Lanes: lanes}).Events), append(slices.Clone(two[:2]), one[2:]...); !slices.Equal(got, want) {
+			t.Errorf("read %v, want %v", got, want)
+		}
+		lanes[1].W = 5
+		if got := ids(w.read(t, core.Read{Lanes: lanes[1:]}).Events); !slices.Equal(got, one[3:]) {
+			t.Errorf("above the watermark are %v, want %v", got, one[3:])
+		}
+		if got := w.read(t, core.Read{}); len(got.Events) != 0 {
+			t.Errorf("read %v of no lanes", got)
+		}
+	})
+}
+
+// TestReadOfTypes: without the types of a route that is paused, or of those alone.
+func TestReadOfTypes(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, w *world) {
+		a, b, c := w.addType(t, "1", "a", core.Ready), w.addType(t, "1", "b", core.Ready), w.addType(t, "1", "c", core.Ready)
+		lanes := []core.LaneRead{{Lane: w.lane(t, "1"), Limit: 10}}
+		for _, x := range []struct {
+			read core.Read
+			want []outbox.ID
+		}{
+			{core.Read{}, []outbox.ID{a, b, c}},
+			{core.Read{Exclude: []string{}}, []outbox.ID{a, b, c}},
+			{core.Read{Exclude: []string{"b"}}, []outbox.ID{a, c}},
+			{core.Read{Exclude: []string{"a", "x"}}, []outbox.ID{b, c}},
+			{core.Read{Only: []string{"c", "a"}}, []outbox.ID{a, c}},
+			{core.Read{Only: []string{}}, nil},
+		} {
+			x.read.Lanes = lanes
+			if got := ids(w.read(t, x.read).Events); !slices.Equal(got, x.want) {
+				t.Errorf("without %v, only %v: %v, want %v", x.read.Exclude, x.read.Only, got, x.want)
+			}
+		}
+	})
+}
+
+// TestReadStopsAtBytes: after the event with which they are reached; the connection is usable afterwards.
+func TestReadStopsAtBytes(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, w *world) {
+		var all []outbox.ID
+		for range 10 {
+			all = append(all, w.add(t, "1", core.Ready))
+		}
+		read := core.Read{Lanes: []core.LaneRead{{Lane: w.lane(t, "1"), Limit: 100}}, Writers: []core.OpenWriter{{XID: 3, Low: 0}}}
+		each := w.read(t, read).Events[0].Bytes()
+		for _, c := range []struct{ max, want int }{{1, 1}, {each, 1}, {each + 1, 2}, {3 * each, 3}, {100 * each, 10}} {
+			read.MaxBytes = c.max
+			answer := w.read(t, read)
+			if !slices.Equal(ids(answer.Events), all[:c.want]) || answer.Stopped != (c.want < 10) || !slices.Equal(answer.Gone, []uint64{3}) {
+				t.Errorf("%d bytes: %d events, stopped %v, gone %v", c.max, len(answer.Events), answer.Stopped, answer.Gone)
+			}
+		}
+	})
+}
+
+// TestTheReadDecidesWhoIsGone: in its own snapshot. While a writer is open the read goes from the cursor;
+// when one has ended, from the lowest number that it can have drawn, and not from the watermark.
+func TestTheReadDecidesWhoIsGone(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, w *world) {
+		for range 5 {
+			w.add(t, "1", core.Ready) // 1 to 5
+		}
+		early, late := w.begin(t), w.begin(t)
+		w.insert(t, early, "1", "order_created") // 6
+		w.add(t, "1", core.Ready)                // 7
+		w.insert(t, late, "1", "order_created")  // 8
+		w.add(t, "1", core.Ready)                // 9
+		open := []core.OpenWriter{{XID: own(t, early, true).XID, Low: 5}, {XID: own(t, late, true).XID, Low: 7}}
+		lanes := []core.LaneRead{{Lane: w.lane(t, "1"), W: 2, C: 9, Limit: 100}}
+		check := func(when string, gone []uint64, want ...int64) {
+			t.Helper()
+			answer := w.read(t, core.Read{Lanes: lanes, Writers: open})
+			var got []int64
+			for _, event := range answer.Events {
+				got = append(got, event.Seq)
+			}
+			if !slices.Equal(got, want) || !slices.Equal(answer.Gone, gone) {
+				t.Errorf("%s: read %v, gone %v, want %v and %v", when, got, answer.Gone, want, gone)
+			}
+		}
+		check("both open", nil)
+		if err := late.Rollback(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		check("the later one gone", []uint64{open[1].XID}, 9)
+		if err := early.Commit(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		check("both gone", []uint64{open[0].XID, open[1].XID}, 6, 7, 9)
+		lanes[0].W = 8
+		check("not below the watermark", []uint64{open[0].XID, open[1].XID}, 9)
+	})
+}
+
+// TestTheCursorKeepsTheOrder: the interleaving in which a cursor that is not checked publishes n+1 before n.
+// Two transactions are serialised by a row; the first number is drawn before another event is read.
+func TestTheCursorKeepsTheOrder(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, w *world) {
+		w.exec(t, "CREATE TABLE {schema}.orders (id int PRIMARY KEY)")
+		w.exec(t, "INSERT INTO {schema}.orders VALUES (1)")
+		lock := w.sql("SELECT FROM {schema}.orders WHERE id = 1 FOR UPDATE")
+		a, b := w.begin(t), w.begin(t)
+		if _, err := a.Exec(t.Context(), lock); err != nil {
+			t.Fatal(err)
+		}
+		n, low := w.insert(t, a, "1", "order_created")
+		w.add(t, "1", core.Ready) // of no matter which aggregate in the lane; read, the cursor stands behind it
+		cursor := low + 1
+		open := []core.OpenWriter{{XID: own(t, a, true).XID, Low: low - 1}}
+		locked := make(chan error, 1)
+		go func() {
+			_, err := b.Exec(t.Context(), lock)
+			locked <- err
+		}()
+		w.blocked(t, a.Conn().PgConn().PID(), 1)
+		if err := a.Commit(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if err := <-locked; err != nil {
+			t.Fatal(err)
+		}
+		next, _ := w.insert(t, b, "1", "order_created")
+		if err := b.Commit(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		lanes := []core.LaneRead{{Lane: w.lane(t, "1"), C: cursor, Limit: 100}}
+		answer := ids(w.read(t, core.Read{Lanes: lanes, Writers: open}).Events)
+		if len(answer) != 3 || answer[0] != n || answer[2] != next {
+			t.Errorf("read %v, want %v first and %v last", answer, n, next)
+		}
+		if unchecked := ids(w.read(t, core.Read{Lanes: lanes}).Events); !slices.Equal(unchecked, []outbox.ID{next}) {
+			t.Errorf("without the check %v is read: this test does not test", unchecked)
+		}
+	})
+}
+
+// TestSweep: ready rows at or below the floors, each in its lane.
+func TestSweep(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, w *world) {
+		for range 3 {
+			w.add(t, "1", core.Ready)
+		}
+		w.add(t, "1", core.Waiting)
+		lane := w.lane(t, "1")
+		for _, c := range []struct {
+			floor int64
+			limit int
+			want  []core.Floor
+		}{{0, 9, nil}, {2, 9, []core.Floor{{Lane: lane, Seq: 1}, {Lane: lane, Seq: 2}}}, {9, 2, []core.Floor{{Lane: lane, Seq: 1}, {Lane: lane, Seq: 2}}}} {
+			got := must(w.store.Sweep(t.Context(), []core.Floor{{Lane: lane, Seq: c.floor}, {Lane: (lane + 1) % 64, Seq: 99}}, c.limit))(t)
+			if !slices.Equal(got, c.want) {
+				t.Errorf("at or below %d: %v, want %v", c.floor, got, c.want)
+			}
+		}
+	})
+}
+
+// TestAStaleOwnerReadsNothing: a relay that has lost a lane without knowing it would take what the new owner
+// has left ready for all there is, and publish it before what the new owner holds.
+func TestAStaleOwnerReadsNothing(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, w *world) {
+		lost, kept := w.lane(t, "1"), w.lane(t, "2")
+		w.add(t, "1", core.Ready)
+		mine := w.add(t, "2", core.Ready)
+		token, other := outbox.NewID(), outbox.NewID()
+		if _, err := w.store.Acquire(t.Context(), core.Acquire{Relay: outbox.NewID(), Token: token, Lanes: []int16{lost, kept}, Max: 2, Lease: time.Minute}); err != nil {
+			t.Fatal(err)
+		}
+		w.exec(t, "UPDATE {schema}.outbox_lanes SET token = $1 WHERE lane = $2", other.String(), lost)
+		for _, read := range []core.Read{{}, {Exclude: []string{"x"}}} {
+			read.Lanes = []core.LaneRead{{Lane: lost, Token: token, Limit: 9}, {Lane: kept, Token: token, Limit: 9}}
+			answer := w.read(t, read)
+			if got := ids(answer.Events); !slices.Equal(got, []outbox.ID{mine}) || !slices.Equal(answer.Lost, []int16{lost}) {
+				t.Errorf("read %v and lost %v, want %v and %v", got, answer.Lost, mine, lost)
+			}
+		}
+	})
+}

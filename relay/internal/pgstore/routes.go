@@ -1,0 +1,19 @@
+package pgstore
+
+import (
+	"context"
+
+	"github.com/posthaste-dev/posthaste/outbox"
+	"github.com/posthaste-dev/posthaste/relay/internal/core"
+)
+
+// SaveRoutes writes down how this relay's routes stand: all of them, and those that are not listed are
+// forgotten. The relay must be registered: its first heartbeat does that.
+func (s *Store) SaveRoutes(ctx context.Context, relay outbox.ID, routes []core.RouteStatus) error {
+	topics, paused, problems := make([]string, len(routes)), make([]bool, len(routes)), make([]string, len(routes))
+	for i, route := range routes {
+		topics[i], paused[i], problems[i] = route.Topic, route.Paused, readable(route.Error)
+	}
+	_, err := s.pool.Exec(ctx, s.sql.saveRoutes, uuid(relay), topics, paused, problems)
+	return failed("save routes", err)
+}

@@ -1,0 +1,314 @@
+package pgstore_test
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/posthaste-dev/posthaste/outbox"
+	"github.com/posthaste-dev/posthaste/relay/internal/core"
+	"github.com/posthaste-dev/posthaste/relay/internal/pgstore"
+)
+
+// everything is the tables that a settle may change, for comparing.
+func (w *world) everything(t testing.TB) []string {
+	t.Helper()
+	return slices.Concat(
+		w.rows(t, "SELECT * FROM {schema}.outbox_events ORDER BY seq"),
+		w.rows(t, "SELECT * FROM {schema}.outbox_dlq ORDER BY id"),
+		w.rows(t, "SELECT * FROM {schema}.outbox_lanes ORDER BY lane"))
+}
+
+// oneOfEach is a settle with one event in every list, from the ready state.
+func oneOfEach(t testing.TB, w *world, tenure core.Tenure) *core.Settle {
+	t.Helper()
+	add := func() outbox.ID { return w.add(t, "1", core.Ready) }
+	return &core.Settle{
+		Lanes:     []core.Tenure{tenure},
+		Published: []outbox.ID{add(), add()},
+		Retry:     []core.Retry{{ID: add(), Attempts: 3, Delay: time.Hour, Error: "no"}, {ID: add(), Attempts: 1, Delay: -time.Second}},
+		Wait:      []outbox.ID{add()},
+		Park:      []core.Park{{ID: add(), Error: "unknown type"}},
+		Dead: []core.Death{
+			{ID: add(), Blocking: true, Attempts: 10, Topic: "orders", Reason: "max_attempts", Detail: "often"},
+			{ID: add(), Attempts: 0, Reason: "unknown_event_type"},
+		},
+		ClearNotes: []core.Tenure{tenure},
+	}
+}
+
+// TestSettle: every list does its change, once; settled again, nothing changes.
+func TestSettle(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, w *world) {
+		tenure := w.hold(t, "1")
+		settle := oneOfEach(t, w, tenure)
+		slices.Reverse(settle.Published)
+		if answer := w.settle(t, settle); !answer.Applied || !slices.Equal(answer.Held, []int16{tenure.Lane}) {
+			t.Fatalf("answered %+v", answer)
+		}
+		want := []string{
+			"(1,6,0,,t,)", "(2,6,0,,t,)", "(3,1,3,3600,f,no)", `(4,1,1,-1,f,"")`, "(5,3,0,,f,)", `(6,2,0,,f,"unknown type")`,
+			"(7,4,10,,f,often)", "(8,5,0,,f,unknown_event_type)",
+		}
+		got := w.rows(t, `SELECT seq, state, attempt_count, round(extract(epoch FROM next_attempt_at - clock_timestamp())), published_at IS NOT NULL, last_error
+			FROM {schema}.outbox_events ORDER BY seq`)
+		if !slices.Equal(got, want) {
+			t.Errorf("events are\n%v, want\n%v", got, want)
+		}
+		letters := w.rows(t, `SELECT d.event_seq, d.blocking, d.attempts, d.topic, d.error_reason, d.error_detail,
+			d.payload_json::text = e.payload_json::text AND d.headers IS NULL AND (d.namespace, d.event_type, d.aggregate_type, d.aggregate_id, d.created_at)
+			= (e.namespace, e.event_type, e.aggregate_type, e.aggregate_id, e.created_at)
+			FROM {schema}.outbox_dlq d JOIN {schema}.outbox_events e ON e.id = d.event_id AND e.seq = d.event_seq ORDER BY 1`)
+		if !slices.Equal(letters, []string{"(7,t,10,orders,max_attempts,often,t)", `(8,f,0,,unknown_event_type,"",t)`}) {
+			t.Errorf("dead letters are %v", letters)
+		}
+		before := w.everything(t)
+		settle.ClearNotes, settle.Retry = nil, nil // these are allowed to change the times again
+		if answer := w.settle(t, settle); !answer.Applied || !slices.Equal(w.everything(t), before) {
+			t.Errorf("settled again: %+v, and the tables are\n%s", answer, strings.Join(w.everything(t), "\n"))
+		}
+	})
+}
+
+// TestDeadLettersHaveTheHeaders: and all other facts of the event, byte for byte.
+func TestDeadLettersHaveTheHeaders(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, w *world) {
+		id, tenure := outbox.NewID(), w.hold(t, "1")
+		w.exec(t, `INSERT INTO {schema}.outbox_events (id, event_type, aggregate_type, aggregate_id, tenant_id, dedupe_key, payload_json, headers)
+			VALUES ($1, 'order_created', 'order', '1', 'acme', 'acme/1', $2, '{"b":"2",  "a":"1"}')`, id.String(), payload(id))
+		w.settle(t, &core.Settle{Lanes: []core.Tenure{tenure}, Dead: []core.Death{{ID: id, Reason: "rejected", Detail: strings.Repeat("ü", 5000)}}})
+		if n := w.count(t, `SELECT count(*) FROM {schema}.outbox_dlq WHERE headers::text = '{"b":"2",  "a":"1"}' AND tenant_id = 'acme' AND dedupe_key = 'acme/1'
+			AND payload_json::text = $1 AND error_detail = repeat('ü', 2048)`, payload(id)); n != 1 {
+			t.Errorf("the dead letter is %v", w.rows(t, "SELECT * FROM {schema}.outbox_dlq"))
+		}
+	})
+}
+
+// TestSettleFromStates: each list changes the rows of its states and no others.
+func TestSettleFromStates(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, w *world) {
+		tenure := w.hold(t, "1")
+		for name, c := range map[string]struct {
+			settle func(id outbox.ID) core.Settle
+			from   []core.State
+			to     core.State
+		}{
+			"published": {func(id outbox.ID) core.Settle { return core.Settle{Published: []outbox.ID{id}} }, []core.State{0, 1, 3}, core.Published},
+			"retry":     {func(id outbox.ID) core.Settle { return core.Settle{Retry: []core.Retry{{ID: id}}} }, []core.State{0, 1, 3}, core.Retrying},
+			"wait":      {func(id outbox.ID) core.Settle { return core.Settle{Wait: []outbox.ID{id}} }, []core.State{0}, core.Waiting},
+			"park":      {func(id outbox.ID) core.Settle { return core.Settle{Park: []core.Park{{ID: id}}} }, []core.State{0, 1, 3}, core.Parked},
+			"dead":      {func(id outbox.ID) core.Settle { return core.Settle{Dead: []core.Death{{ID: id, Reason: "rejected"}}} }, []core.State{0, 1, 2, 3}, core.Dead},
+			"dead, blocks": {func(id outbox.ID) core.Settle {
+				return core.Settle{Dead: []core.Death{{ID: id, Reason: "rejected", Blocking: true}}}
+			}, []core.State{0, 1, 2, 3}, core.DeadBlocking},
+		} {
+			for from := core.Ready; from <= core.Discarded; from++ {
+				id := w.add(t, "1", from)
+				settle, want := c.settle(id), from
+				settle.Lanes = []core.Tenure{tenure}
+				if slices.Contains(c.from, from) {
+					want = c.to
+				}
+				if answer := w.settle(t, &settle); !answer.Applied || w.state(t, id) != want {
+					t.Errorf("%s from %d: is %d, want %d", name, from, w.state(t, id), want)
+				}
+			}
+		}
+		if letters, dead := w.count(t, "SELECT count(*) FROM {schema}.outbox_dlq"), 2*4; letters != dead {
+			t.Errorf("%d dead letters of %d dead events", letters, dead)
+		}
+	})
+}
+
+// TestAStaleSettleChangesNothing: when one of its lanes is lost, and it says which are not.
+func TestAStaleSettleChangesNothing(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, w *world) {
+		held, lost := w.hold(t, "1"), w.hold(t, "2")
+		settle := oneOfEach(t, w, held)
+		settle.Lanes = []core.Tenure{lost, held}
+		w.expire(t)
+		w.exec(t, "UPDATE {schema}.outbox_lanes SET token = gen_random_uuid() WHERE lane = $1", lost.Lane)
+		before := w.everything(t)
+		published := &core.Settle{Lanes: settle.Lanes, Published: settle.Published}
+		for _, settle := range []*core.Settle{settle, published} {
+			if answer := w.settle(t, settle); answer.Applied || !slices.Equal(answer.Held, []int16{held.Lane}) {
+				t.Errorf("answered %+v", answer)
+			}
+		}
+		if after := w.everything(t); !slices.Equal(after, before) {
+			t.Errorf("changed to\n%s", strings.Join(after, "\n"))
+		}
+		// An expired lease that nobody took is still held.
+		published.Lanes = []core.Tenure{held}
+		if answer := w.settle(t, published); !answer.Applied {
+			t.Errorf("answered %+v", answer)
+		}
+	})
+}
+
+// settleIn runs the statement of a settle inside a transaction, to keep it open.
+func (w *world) settleIn(t testing.TB, tx pgx.Tx, settle *core.Settle) (answer core.SettleAnswer) {
+	t.Helper()
+	statement, args := w.store.SettleStatement(settle)
+	if err := tx.QueryRow(t.Context(), statement, args...).Scan(&answer.Applied, &answer.Held); err != nil {
+		t.Fatal(err)
+	}
+	return answer
+}
+
+// TestASettleKeepsItsLane: while it runs, a take-over passes over the lane, and a renewal does not wait.
+func TestASettleKeepsItsLane(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, w *world) {
+		token, _ := w.acquire(t)
+		tenure := core.Tenure{Lane: w.lane(t, "1"), Token: token}
+		for _, settle := range []*core.Settle{oneOfEach(t, w, tenure), {Lanes: []core.Tenure{tenure}, Published: []outbox.ID{w.add(t, "1", core.Ready)}}} {
+			settle.ClearNotes = nil
+			settling := w.beginAs(t)
+			if answer := w.settleIn(t, settling, settle); !answer.Applied {
+				t.Fatalf("answered %+v", answer)
+			}
+			beat, err := w.store.Heartbeat(t.Context(), core.Heartbeat{Relay: outbox.NewID(), Name: "r", Lease: lease, Lanes: []core.Renewal{{Tenure: tenure}}})
+			if err != nil || !slices.Equal(beat.Renewed, []int16{tenure.Lane}) {
+				t.Errorf("renewed %v beside the settle, %v", beat.Renewed, err)
+			}
+			w.expire(t)
+			_, taken := w.acquire(t)
+			if len(taken) != 63 || slices.ContainsFunc(taken, func(a core.Acquired) bool { return a.Lane == tenure.Lane }) {
+				t.Errorf("took %d lanes beside the settle, want all but its own", len(taken))
+			}
+			if err := settling.Rollback(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			w.exec(t, "UPDATE {schema}.outbox_lanes SET token = $1, lease_until = clock_timestamp() + interval '1 minute'", token.String())
+		}
+	})
+}
+
+// TestASettleWaitsForATakeOver: issued while its lane is being taken over, it waits and then changes nothing.
+func TestASettleWaitsForATakeOver(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, w *world) {
+		tenure := w.hold(t, "1")
+		full := oneOfEach(t, w, tenure)
+		for _, settle := range []*core.Settle{full, {Lanes: full.Lanes, Published: full.Published}} {
+			w.exec(t, "UPDATE {schema}.outbox_lanes SET token = $1, lease_until = clock_timestamp() - interval '1 s' WHERE lane = $2", tenure.Token.String(), tenure.Lane)
+			before := w.rows(t, "SELECT * FROM {schema}.outbox_events ORDER BY seq")
+			taking := w.beginAs(t)
+			next := outbox.NewID().String()
+			if _, err := taking.Exec(t.Context(), statement("acquire", w), []int16{tenure.Lane}, int32(1), next, next, lease.Microseconds()); err != nil {
+				t.Fatal(err)
+			}
+			late := make(chan core.SettleAnswer, 1)
+			go func() { late <- w.settle(t, settle) }()
+			w.blocked(t, taking.Conn().PgConn().PID(), 1)
+			if err := taking.Commit(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if answer := <-late; answer.Applied || len(answer.Held) != 0 {
+				t.Errorf("the settle of the old holder answered %+v", answer)
+			}
+			if after := w.rows(t, "SELECT * FROM {schema}.outbox_events ORDER BY seq"); !slices.Equal(after, before) {
+				t.Errorf("the settle of the old holder changed events to\n%s", strings.Join(after, "\n"))
+			}
+		}
+	})
+}
+
+// TestFaultD2: where the dead letter cannot be written the event stays what it was, and so does the rest.
+func TestFaultD2(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, w *world) {
+		settle := oneOfEach(t, w, w.hold(t, "1"))
+		w.exec(t, `CREATE FUNCTION {schema}.full() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'disk full' USING ERRCODE = 'disk_full'; END $$`)
+		w.exec(t, "CREATE TRIGGER fails BEFORE INSERT ON {schema}.outbox_dlq FOR EACH ROW EXECUTE FUNCTION {schema}.full()")
+		before := w.everything(t)
+		if answer, err := w.store.Settle(t.Context(), settle); err == nil || !strings.Contains(err.Error(), "disk full") || answer.Applied {
+			t.Errorf("answered %+v, %v", answer, err)
+		}
+		if after := w.everything(t); !slices.Equal(after, before) {
+			t.Errorf("changed to\n%s", strings.Join(after, "\n"))
+		}
+		w.exec(t, "DROP TRIGGER fails ON {schema}.outbox_dlq")
+		if answer := w.settle(t, settle); !answer.Applied || w.state(t, settle.Dead[0].ID) != core.DeadBlocking {
+			t.Errorf("afterwards: %+v", answer)
+		}
+	})
+}
+
+// TestSettlesUnderFire: the server ends the sessions of settles while they run. Each event is in one whole
+// state: dead with one letter, or as it was, and sent again it is settled.
+func TestSettlesUnderFire(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, w *world) {
+		const settles = 500
+		tenure := w.hold(t, "1")
+		var dead []core.Death
+		for range settles {
+			dead = append(dead, core.Death{ID: w.add(t, "1", core.Ready), Reason: "rejected", Blocking: true})
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		ended := make(chan int)
+		go func() {
+			kills := 0
+			pause := time.NewTicker(60 * time.Millisecond)
+			defer pause.Stop()
+			for ctx.Err() == nil {
+				<-pause.C
+				var n int
+				err := w.owner.QueryRow(ctx, "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE usename = $1 AND state = 'active'", w.role).Scan(&n)
+				if err == nil {
+					kills += n
+				}
+			}
+			ended <- kills
+		}()
+		broken := 0
+		for _, death := range dead {
+			if _, err := w.store.Settle(t.Context(), &core.Settle{Lanes: []core.Tenure{tenure}, Dead: []core.Death{death}}); err != nil {
+				broken++
+			}
+		}
+		stop()
+		kills := <-ended
+		const half = `SELECT count(*) FROM {schema}.outbox_events e WHERE (state = 4) <> ((SELECT count(*) FROM {schema}.outbox_dlq d WHERE d.event_id = e.id) = 1)`
+		if n := w.count(t, half); n != 0 {
+			t.Errorf("%d events are settled by half", n)
+		}
+		applied := w.count(t, "SELECT count(*) FROM {schema}.outbox_dlq")
+		t.Logf("%d of %d settles failed under %d kills, %d were applied", broken, settles, kills, applied)
+		if broken == 0 || applied == 0 {
+			t.Error("none failed or none was applied: this test does not test")
+		}
+		w.pool.Reset() // the last kill may have met a connection on its way back
+		if answer := w.settle(t, &core.Settle{Lanes: []core.Tenure{tenure}, Dead: dead}); !answer.Applied {
+			t.Errorf("sent again: %+v", answer)
+		}
+		if n, letters := w.count(t, half), w.count(t, "SELECT count(*) FROM {schema}.outbox_dlq"); n != 0 || letters != settles {
+			t.Errorf("sent again: %d by half, %d dead letters", n, letters)
+		}
+	})
+}
+
+// TestReadable: what the columns for errors take, and no settle fails because of.
+func TestReadable(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"": "", "plain": "plain", "a\x00b": "ab", "\xff": "\uFFFD",
+		strings.Repeat("ü", 2048):  strings.Repeat("ü", 2048),
+		strings.Repeat("ü", 2049):  strings.Repeat("ü", 2048),
+		strings.Repeat("x", 1<<20): strings.Repeat("x", 2048),
+	} {
+		if got := pgstore.Readable(text); got != want {
+			t.Errorf("%.20q: %d characters, want %d", text, len([]rune(got)), len([]rune(want)))
+		}
+	}
+}

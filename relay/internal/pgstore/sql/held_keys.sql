@@ -1,0 +1,9 @@
+-- $1 lanes
+SELECT k.* FROM unnest($1::smallint[]) l(lane) CROSS JOIN LATERAL (
+    SELECT DISTINCT ON (e.namespace, e.aggregate_type, e.aggregate_id, e.event_type)
+           l.lane, e.state, (extract(epoch FROM e.next_attempt_at - clock_timestamp()) * 1000000)::bigint,
+           e.namespace, e.event_type, e.aggregate_type, e.aggregate_id
+      FROM {schema}.outbox_events e
+     WHERE {schema}.outbox_lane(e.namespace, e.aggregate_type, e.aggregate_id) = l.lane AND e.state IN (1, 2, 3, 4)
+     ORDER BY e.namespace, e.aggregate_type, e.aggregate_id, e.event_type, e.seq
+) k

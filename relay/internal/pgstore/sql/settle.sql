@@ -1,0 +1,48 @@
+-- $1 and $2 lanes and tokens; $3 published; $4-$7 retry: id, attempts, delay in microseconds, error; $8 wait;
+-- $9-$10 park: id, error; $11-$16 dead: id, blocking, attempts, topic, reason, detail; $17-$18 lanes and
+-- tokens whose note is cleared.
+--
+-- The lane rows are locked before anything is looked at: a sub-select would read a snapshot and let the
+-- settle of a relay through whose lane is being taken over. A take-over passes over a locked lane, so this
+-- is one statement that commits itself. Every change names the states that it starts from, which makes the
+-- second run of the same settle change nothing. A dead letter is written from the row that died, by the
+-- same statement: there is never one without the other. The sum keeps the planner from the index of ready
+-- rows, which it takes for small after an ANALYZE at a quiet hour, and would read as a whole.
+WITH own AS MATERIALIZED (
+    SELECT l.lane FROM {schema}.outbox_lanes l JOIN unnest($1::smallint[], $2::uuid[]) t(lane, token) ON l.lane = t.lane AND l.token = t.token
+     WHERE l.layout = 1 ORDER BY l.lane FOR KEY SHARE OF l
+), held AS MATERIALIZED (
+    SELECT count(*) = cardinality($1::smallint[]) AS ok FROM own
+), published AS (
+    UPDATE {schema}.outbox_events SET state = 6, published_at = clock_timestamp()
+     WHERE id = ANY($3::uuid[]) AND state IN (0, 1, 3) AND (SELECT ok FROM held)
+), retrying AS (
+    UPDATE {schema}.outbox_events e
+       SET state = 1, attempt_count = r.attempts, next_attempt_at = clock_timestamp() + r.delay * interval '1 microsecond', last_error = r.error
+      FROM unnest($4::uuid[], $5::integer[], $6::bigint[], $7::text[]) r(id, attempts, delay, error)
+     WHERE e.id = ANY($4::uuid[]) AND e.id = r.id AND e.state IN (0, 1, 3) AND (SELECT ok FROM held)
+), waiting AS (
+    UPDATE {schema}.outbox_events SET state = 3 WHERE id = ANY($8::uuid[]) AND state + 0 = 0 AND (SELECT ok FROM held)
+), parked AS (
+    UPDATE {schema}.outbox_events e SET state = 2, last_error = r.error
+      FROM unnest($9::uuid[], $10::text[]) r(id, error)
+     WHERE e.id = ANY($9::uuid[]) AND e.id = r.id AND e.state IN (0, 1, 3) AND (SELECT ok FROM held)
+), dead AS (
+    UPDATE {schema}.outbox_events e
+       SET state = CASE WHEN r.blocking THEN 4 ELSE 5 END, attempt_count = r.attempts, last_error = coalesce(nullif(r.detail, ''), r.reason)
+      FROM unnest($11::uuid[], $12::boolean[], $13::integer[], $14::text[], $15::text[], $16::text[]) r(id, blocking, attempts, topic, reason, detail)
+     WHERE e.id = ANY($11::uuid[]) AND e.id = r.id AND e.state IN (0, 1, 2, 3) AND (SELECT ok FROM held)
+    RETURNING e.seq, e.id, e.created_at, e.attempt_count, r.blocking, e.namespace, e.tenant_id, e.dedupe_key, e.event_type,
+              e.aggregate_type, e.aggregate_id, r.topic, r.reason, r.detail, e.payload_json, e.headers
+), letters AS (
+    INSERT INTO {schema}.outbox_dlq (event_seq, event_id, created_at, attempts, blocking, namespace, tenant_id, dedupe_key, event_type,
+                                     aggregate_type, aggregate_id, topic, error_reason, error_detail, payload_json, headers)
+    SELECT seq, id, created_at, attempt_count, blocking, namespace, tenant_id, dedupe_key, event_type,
+           aggregate_type, aggregate_id, nullif(topic, ''), reason, detail, payload_json, headers FROM dead ORDER BY seq
+), noted AS MATERIALIZED (
+    SELECT l.lane FROM {schema}.outbox_lanes l JOIN unnest($17::smallint[], $18::uuid[]) t(lane, token) ON l.lane = t.lane AND l.token = t.token
+     WHERE l.layout = 1 AND (SELECT ok FROM held) ORDER BY l.lane FOR NO KEY UPDATE OF l
+), cleared AS (
+    UPDATE {schema}.outbox_lanes l SET noted_event = NULL, noted_count = 0, crash_count = 0 FROM noted WHERE l.layout = 1 AND l.lane = noted.lane
+)
+SELECT (SELECT ok FROM held), ARRAY(SELECT lane FROM own)

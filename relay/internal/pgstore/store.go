@@ -1,0 +1,165 @@
+// Package pgstore is the outbox in PostgreSQL as the relay's core sees it.
+//
+// Every method is one round trip, and one transaction that commits itself; [Store.Unpark] alone goes in
+// slices. The statements are the files in sql, each with the reason for its shape. They name every
+// object with its schema, need no more than what outbox_grant gives to a relay, and work with every query mode
+// of pgx, so also behind a pooler that lends connections for a transaction.
+//
+// The pool should be made from a configuration that went through [Configure]: without it a synchronous
+// commit that did not wait for its standby goes unnoticed.
+package pgstore
+
+import (
+	"embed"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/posthaste-dev/posthaste/outbox"
+	"github.com/posthaste-dev/posthaste/relay/internal/core"
+)
+
+//go:embed sql/*.sql
+var files embed.FS
+
+var _ core.Store = (*Store)(nil)
+
+// Store is an outbox in one schema. It may be used from several goroutines.
+type Store struct {
+	pool     *pgxpool.Pool
+	mode     pgx.QueryExecMode // of statements whose answers are decoded here
+	sequence string            // with its schema, as regclass reads it
+	sql      statements
+}
+
+// statements are the texts with the schema's name in them.
+type statements struct {
+	register, renew, peers, lanes               string
+	acquire, release, releaseTokens, note       string
+	fenceSequence, fenceWriters, fenceBarrier   string
+	barrier                                     string
+	read, readExcept, readOnly, sweep           string
+	settlePublished, settle                     string
+	unpark, heldKeys, dueKeys, heldRows, parked string
+	saveRoutes                                  string
+}
+
+// New returns the outbox in this schema.
+func New(pool *pgxpool.Pool, schema string) *Store {
+	name := pgx.Identifier{schema}.Sanitize()
+	text := func(file, types string) string { return statement(file, name, types) }
+	return &Store{
+		pool: pool, mode: decodable(pool.Config().ConnConfig.DefaultQueryExecMode), sequence: name + ".outbox_events_seq_seq",
+		sql: statements{
+			register: text("register", ""), renew: text("renew", ""), peers: text("peers", ""), lanes: text("lanes", ""),
+			acquire: text("acquire", ""), release: text("release", ""), releaseTokens: text("release_tokens", ""), note: text("note", ""),
+			fenceSequence: text("fence_sequence", ""), fenceWriters: text("fence_writers", ""), fenceBarrier: text("fence_barrier", ""),
+			barrier:         text("barrier", ""),
+			read:            text("read", ""),
+			readExcept:      text("read_types", `o.event_type <> ALL($8::text[])`),
+			readOnly:        text("read_types", `o.event_type = ANY($8::text[])`),
+			sweep:           text("sweep", ""),
+			settlePublished: text("settle_published", ""), settle: text("settle", ""),
+			unpark: text("unpark", ""), heldKeys: text("held_keys", ""), dueKeys: text("due_keys", ""), heldRows: text("held_rows", ""),
+			parked:     text("old_parked", ""),
+			saveRoutes: text("save_routes", ""),
+		},
+	}
+}
+
+// statement reads a file of ours, without the comments that the server would read again every time.
+func statement(file, schema, types string) string {
+	text, err := files.ReadFile("sql/" + file + ".sql")
+	if err != nil {
+		panic(err) // the files are part of the program
+	}
+	var lines []string
+	for line := range strings.Lines(string(text)) {
+		if !strings.HasPrefix(line, "--") {
+			lines = append(lines, line)
+		}
+	}
+	return strings.NewReplacer("{schema}", schema, "{types}", types).Replace(strings.TrimSpace(strings.Join(lines, "")))
+}
+
+// decodable is the mode for statements whose answers are decoded from their binary form. Without a
+// description pgx would ask for text; with a cached one it still names no prepared statement.
+func decodable(mode pgx.QueryExecMode) pgx.QueryExecMode {
+	if mode == pgx.QueryExecModeExec || mode == pgx.QueryExecModeSimpleProtocol {
+		return pgx.QueryExecModeCacheDescribe
+	}
+	return mode
+}
+
+// decoded are the arguments of a statement whose answer is decoded from its binary form.
+func (s *Store) decoded(args ...any) []any {
+	return append([]any{s.mode, pgx.QueryResultFormats{pgx.BinaryFormatCode}}, args...)
+}
+
+func failed(what string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%s: %w", what, err)
+}
+
+// uuid is an id as every query mode of pgx can send it.
+func uuid(id outbox.ID) pgtype.UUID { return pgtype.UUID{Bytes: id, Valid: true} }
+
+func uuids(ids []outbox.ID) []pgtype.UUID {
+	list := make([]pgtype.UUID, len(ids))
+	for i, id := range ids {
+		list[i] = uuid(id)
+	}
+	return list
+}
+
+// tenures are lanes and tokens as two arrays.
+func tenures(held []core.Tenure) (lanes []int16, tokens []pgtype.UUID) {
+	lanes, tokens = make([]int16, len(held)), make([]pgtype.UUID, len(held))
+	for i, tenure := range held {
+		lanes[i], tokens[i] = tenure.Lane, uuid(tenure.Token)
+	}
+	return lanes, tokens
+}
+
+// texts is never NULL, which a nil slice would be.
+func texts(list []string) []string {
+	if list == nil {
+		return []string{}
+	}
+	return list
+}
+
+func numbers(list []int16) []int16 {
+	if list == nil {
+		return []int16{}
+	}
+	return list
+}
+
+// longestError is what the columns for errors hold, in characters.
+const longestError = 2048
+
+// readable makes a text fit into the columns for errors. A settle that failed because of one would fail
+// again for ever.
+func readable(text string) string {
+	text = strings.ToValidUTF8(strings.ReplaceAll(text, "\x00", ""), "\uFFFD")
+	if len(text) <= longestError {
+		return text
+	}
+	characters := 0
+	for at := range text {
+		if characters == longestError {
+			return text[:at]
+		}
+		characters++
+	}
+	return text
+}
+
+func micros(d time.Duration) int64 { return d.Microseconds() }

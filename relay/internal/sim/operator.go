@@ -1,0 +1,91 @@
+package sim
+
+import (
+	"slices"
+	"time"
+
+	"github.com/posthaste-dev/posthaste/internal/check"
+	"github.com/posthaste-dev/posthaste/outbox"
+	"github.com/posthaste-dev/posthaste/relay/internal/core"
+	"github.com/posthaste-dev/posthaste/relay/internal/memstore"
+)
+
+// operate lets an operator look at dead and parked events now and then.
+func (w *World) operate() {
+	w.after(w.soon(3*time.Second), func() {
+		if w.healed {
+			return
+		}
+		if letters := w.store.Letters(); len(letters) > 0 {
+			letter := letters[w.rand.IntN(len(letters))]
+			w.decide(letter.Event, w.rand.IntN(6))
+		}
+		w.operate()
+	})
+}
+
+// do does a verb to events that are in some state; those in no state for it are left alone.
+func (w *World) do(verb check.Verb, reason string, events ...outbox.ID) {
+	if len(events) == 0 {
+		return
+	}
+	if _, err := w.store.Operate(verb, memstore.Order{Action: w.newID(), Actor: "ada", Reason: reason}, events...); err != nil {
+		w.problemf("%s: %v", verb, err)
+	}
+}
+
+// decide does one thing to a dead event, or nothing.
+func (w *World) decide(id outbox.ID, what int) {
+	if t := w.broker.traits[id]; t != nil && t.poison && what == 0 {
+		return // nobody sends that one again while it kills
+	}
+	switch what {
+	case 0:
+		w.do(check.Redrive, "again", id)
+	case 1:
+		w.do(check.Skip, "the others cannot wait", id)
+	case 2:
+		w.do(check.Discard, "not wanted", id)
+	case 3:
+		w.free(func(row memstore.EventRow) bool {
+			return w.chance(0.5) && (row.State == core.Parked || row.State == core.Waiting)
+		})
+	default:
+		return
+	}
+	if w.chance(0.5) {
+		w.ring()
+	}
+}
+
+// free releases events that wait or are parked.
+func (w *World) free(which func(memstore.EventRow) bool) {
+	w.do(check.Free, "it may go on", w.those(which)...)
+}
+
+func (w *World) those(which func(memstore.EventRow) bool) []outbox.ID {
+	var ids []outbox.ID
+	for _, row := range w.store.Events() {
+		if which(row) {
+			ids = append(ids, row.ID)
+		}
+	}
+	return ids
+}
+
+// tidy does what the plan says with what blocks others, when the faults are over.
+func (w *World) tidy() {
+	blocking := w.those(func(row memstore.EventRow) bool { return row.State == core.DeadBlocking })
+	switch w.plan.ending {
+	case redriveAll:
+		w.do(check.Redrive, "all is well again", blocking...)
+	case skipAll:
+		w.do(check.Skip, "all is well again", blocking...)
+	case leaveAll:
+	}
+}
+
+// unknown tells whether nobody knows the type.
+func (w *World) unknown(eventType string) bool {
+	return slices.ContainsFunc(w.plan.kinds, func(k kind) bool { return k.name == eventType && k.unknown })
+}

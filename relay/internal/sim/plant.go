@@ -1,0 +1,21 @@
+package sim
+
+import "github.com/posthaste-dev/posthaste/relay/internal/core"
+
+// Plant is a bug put into the world, to see whether the simulation finds it. The zero value is none.
+type Plant struct {
+	// Store wraps the store of every call.
+	Store func(w *World, store core.Store) core.Store
+	// WritersFirst lists the open transactions before it reads the sequence.
+	WritersFirst bool
+	// AckFirst lets the broker acknowledge what it then may lose.
+	AckFirst bool
+	// TimeoutIsAck takes a deadline that passed for an acknowledgement.
+	TimeoutIsAck bool
+	// Corrupt changes a byte of what the broker takes, now and then.
+	Corrupt bool
+	// BlameRoute reports an outage as the event's fault.
+	BlameRoute bool
+	// NoDeadline never tells the core that a publish was not answered.
+	NoDeadline bool
+}

@@ -1,0 +1,224 @@
+package sim
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/posthaste-dev/posthaste/internal/check"
+)
+
+// Options say how much is to be shown.
+type Options struct {
+	From    uint64 // the first seed
+	Seeds   int
+	Steps   int  // of each seed, at least, before its faults end
+	Stories bool // the scenarios as well; without them a proof is no proof
+	Short   bool // smaller scenarios
+	// Progress is told how far it is; nil: nobody.
+	Progress io.Writer
+}
+
+// The least that counts as tested.
+const (
+	leastStepsOfASeed = 400
+	leastOfAFault     = 50
+	leastSeeds        = 5000
+	leastSeedsShort   = 300
+)
+
+// Report is what a proof found.
+type Report struct {
+	options  Options
+	Seeds    int
+	Steps    int
+	Tally    Tally
+	Counts   map[check.Counter]int
+	Failed   []Result
+	problems int
+	figures  []Figure
+}
+
+// Prove runs all seeds and all scenarios, as many at a time as there are processors.
+func Prove(ctx context.Context, options Options) *Report {
+	report := &Report{options: options, Counts: map[check.Counter]int{}}
+	var mu sync.Mutex
+	began, done := time.Now(), 0
+	next := atomic.Uint64{}
+	var scenarios []Scenario
+	if options.Stories {
+		scenarios = Scenarios()
+	}
+	figures := make([][]Figure, len(scenarios))
+	told := began
+	var group sync.WaitGroup
+	for range runtime.GOMAXPROCS(0) {
+		group.Go(func() {
+			for ctx.Err() == nil {
+				job := int(next.Add(1)) - 1
+				if job < len(scenarios) { // the long ones first
+					figures[job] = scenarios[job].Run(options.Short)
+					mu.Lock()
+					options.progressf("%s is told after %s\n", scenarios[job].Name, time.Since(began).Round(time.Second))
+					mu.Unlock()
+					continue
+				}
+				seed := job - len(scenarios)
+				if seed >= options.Seeds {
+					return
+				}
+				result := Run(options.From+uint64(seed), options.Steps, Plant{}, nil) //nolint:contextcheck // nothing in a simulated world waits
+				mu.Lock()
+				report.add(&result)
+				if !result.Pass() {
+					options.progressf("%s\n", result.Explain(options.Steps))
+				}
+				done++
+				if time.Since(told) > 5*time.Second {
+					told = time.Now()
+					options.tell(report, done, began)
+				}
+				mu.Unlock()
+			}
+		})
+	}
+	group.Wait()
+	for _, list := range figures {
+		report.figures = append(report.figures, list...)
+	}
+	slices.SortFunc(report.Failed, func(a, b Result) int { return int(a.Seed) - int(b.Seed) })
+	return report
+}
+
+func (o *Options) progressf(format string, args ...any) {
+	if o.Progress != nil {
+		fmt.Fprintf(o.Progress, format, args...)
+	}
+}
+
+// tell writes one line of progress.
+func (o *Options) tell(r *Report, done int, began time.Time) {
+	took := time.Since(began)
+	rate := float64(done) / took.Seconds()
+	left := time.Duration(float64(o.Seeds-done)/rate) * time.Second
+	o.progressf("%d of %d seeds, %.0f seeds/s, %d steps, %d failed, %s left\n", done, o.Seeds, rate, r.Steps, len(r.Failed), left.Round(time.Second))
+}
+
+func (r *Report) add(result *Result) {
+	r.Seeds++
+	r.Steps += result.Steps
+	r.Tally.Add(&result.Tally)
+	if result.Verdict != nil {
+		for _, c := range check.Counters() {
+			r.Counts[c] += result.Verdict.Count(c)
+		}
+	}
+	r.problems += len(result.Problems)
+	if !result.Pass() {
+		r.Failed = append(r.Failed, *result)
+	}
+}
+
+// Missed lists in sentences what was not as it must be.
+func (r *Report) Missed() []string {
+	var missed []string
+	for i := range r.Failed {
+		missed = append(missed, r.Failed[i].Explain(r.options.Steps))
+	}
+	for _, f := range r.figures {
+		if !f.OK {
+			missed = append(missed, fmt.Sprintf("%s is %d", f.Name, f.Value))
+		}
+	}
+	least := leastSeeds
+	if r.options.Short {
+		least = leastSeedsShort
+	}
+	if !r.options.Stories {
+		missed = append(missed, "too little was tested: the stories were left out")
+	}
+	if r.Seeds < least {
+		missed = append(missed, fmt.Sprintf("too little was tested: %d seeds, at least %d are needed", r.Seeds, least))
+	}
+	if r.Steps < least*leastStepsOfASeed || r.options.Steps < leastStepsOfASeed {
+		missed = append(missed, fmt.Sprintf("too little was tested: %d steps, at least %d of each seed are needed", r.Steps, leastStepsOfASeed))
+	}
+	for f := range Faults {
+		if r.Tally[f] < leastOfAFault {
+			missed = append(missed, fmt.Sprintf("too little was tested: %s happened %d times, at least %d are needed", f, r.Tally[f], leastOfAFault))
+		}
+	}
+	if r.Counts[check.Duplicates] == 0 || r.Counts[check.OrderedAggregates] == 0 {
+		missed = append(missed, "too little was tested: there were no duplicates, or no order to keep")
+	}
+	return missed
+}
+
+// Explain says what is wrong with a seed and how to see it again.
+func (r *Result) Explain(steps int) string {
+	var text strings.Builder
+	fmt.Fprintf(&text, "seed %d fails; replay it with: go run ./relay/internal/sim/proof-sim -seed %d -steps %d -v", r.Seed, r.Seed, steps)
+	lines := slices.Clone(r.Problems)
+	if r.Verdict != nil {
+		for _, p := range r.Verdict.Problems() {
+			lines = append(lines, p.String())
+		}
+	}
+	for i, line := range lines {
+		if i == 5 {
+			fmt.Fprintf(&text, "\n  and %d more", len(lines)-i)
+			break
+		}
+		fmt.Fprintf(&text, "\n  %s", line)
+	}
+	return text.String()
+}
+
+// Line returns all figures in one line of name=value.
+func (r *Report) Line() string {
+	var line strings.Builder
+	fmt.Fprintf(&line, "proof-sim seeds=%d steps=%d", r.Seeds, r.Steps)
+	for _, c := range []struct {
+		name string
+		of   check.Counter
+	}{
+		{"committed", check.Committed},
+		{"delivered", check.DeliveredDistinct},
+		{"dead", check.DeadLettered},
+		{"discarded", check.DiscardedByName},
+		{"held_explained", check.HeldExplained},
+		{"ordered_aggregates", check.OrderedAggregates},
+		{"lost", check.Lost},
+		{"phantom", check.Phantom},
+		{"corrupted", check.Corrupted},
+		{"order", check.OrderViolations},
+		{"stuck", check.Stuck},
+		{"illegal", check.IllegalTransitions},
+		{"duplicates", check.Duplicates},
+		{"unexplained", check.DuplicatesUnexplained},
+		{"wrong_charges", check.ChargedWrongly},
+		{"overlaps", check.OwnersOverlapping},
+		{"stale_applied", check.StaleSettlesApplied},
+		{"dead_without_letter", check.DeadWithoutLetter},
+		{"letter_without_dead", check.LetterWithoutDead},
+		{"malformed", check.Malformed},
+		{"unresolved", check.Unresolved},
+	} {
+		fmt.Fprintf(&line, " %s=%d", c.name, r.Counts[c.of])
+	}
+	fmt.Fprintf(&line, " problems=%d seeds_failed=%d", r.problems, len(r.Failed))
+	for f := range Faults {
+		fmt.Fprintf(&line, " fault_%s=%d", f, r.Tally[f])
+	}
+	for _, f := range r.figures {
+		fmt.Fprintf(&line, " %s=%d", f.Name, f.Value)
+	}
+	fmt.Fprintf(&line, " ok=%t", len(r.Missed()) == 0)
+	return line.String()
+}

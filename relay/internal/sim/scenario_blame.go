@@ -1,0 +1,126 @@
+package sim
+
+import (
+	"time"
+
+	"github.com/posthaste-dev/posthaste/internal/check"
+	"github.com/posthaste-dev/posthaste/relay/internal/core"
+)
+
+// oneBadEvent: one that can never be published among 10,000 healthy ones is the only dead letter.
+func oneBadEvent(bool) []Figure {
+	p := calm(1)
+	p.aggregates, p.relays = 500, 2
+	p.kinds[0].Block = false
+	w := newWorld(p, Plant{}, nil)
+	events := w.bulk(10_001, func(int) *kind { return &p.kinds[0] })
+	w.broker.traits[events[4321].ID] = &trait{terminal: true}
+	for range p.relays {
+		w.join(false)
+	}
+	wrong, verdict := w.finish(time.Hour)
+	return []Figure{
+		exactly("one_bad_dead", int64(verdict.Count(check.DeadLettered)), 1),
+		exactly("one_bad_delivered", int64(verdict.Count(check.DeliveredDistinct)), 10_000),
+		exactly("one_bad_wrong", wrong, 0),
+	}
+}
+
+// eventThatHangs: one that is never answered while others pass is dead after its attempts.
+func eventThatHangs(bool) []Figure {
+	p := calm(2)
+	p.aggregates = 50
+	p.config.MaxAttempts, p.config.MaxDelay = 5, time.Minute
+	w := newWorld(p, Plant{}, nil)
+	bad := w.bulk(1, func(int) *kind { return &p.kinds[0] })[0]
+	w.broker.traits[bad.ID] = &trait{hangs: true}
+	w.load(200*time.Millisecond, w.now+20*time.Minute, func(int) *kind { return &p.kinds[0] })
+	w.join(false)
+	w.run(w.now+20*time.Minute, func() bool { return len(w.store.Letters()) > 0 })
+	took := w.now - start
+	attempts, reason := int64(0), ""
+	for _, letter := range w.store.Letters() {
+		attempts, reason = int64(letter.Attempts), letter.Reason
+	}
+	w.broker.traits[bad.ID] = nil
+	w.pass(20*time.Minute - took)
+	p.ending = skipAll
+	w.tidy()
+	wrong, verdict := w.finish(time.Hour)
+	return []Figure{
+		exactly("timeout_dead", int64(verdict.Count(check.DeadLettered)), 1),
+		{"timeout_attempts", attempts, attempts == 5 && reason == "max_attempts"},
+		atMost("timeout_seconds", int64(took/time.Second), 1200),
+		exactly("timeout_wrong", wrong, 0),
+	}
+}
+
+// oldRegistry: a relay that does not know a new type kills nothing, and the one that does publishes all.
+func oldRegistry(short bool) []Figure {
+	events := 5000
+	if short {
+		events = 1000
+	}
+	p := calm(3)
+	p.aggregates = 100
+	p.kinds = append(p.kinds, kind{name: "type-1", Route: core.Route{Topic: "topic-0", Block: true}, new: true})
+	w := newWorld(p, Plant{}, nil)
+	w.join(true)
+	w.load(10*time.Millisecond, w.now+time.Duration(events)*10*time.Millisecond, func(i int) *kind { return &p.kinds[i%5/4] })
+	w.pass(20 * time.Second)
+	parked := int64(0)
+	for _, row := range w.store.Events() {
+		if row.State == core.Parked {
+			parked++
+		}
+	}
+	w.join(false)
+	w.pass(time.Duration(events) * 10 * time.Millisecond)
+	wrong, verdict := w.finish(time.Hour)
+	return []Figure{
+		atLeast("old_registry_parked", parked, 10),
+		exactly("old_registry_dead", int64(verdict.Count(check.DeadLettered)), 0),
+		exactly("old_registry_undelivered", int64(verdict.Count(check.Committed)-verdict.Count(check.DeliveredDistinct)), 0),
+		exactly("old_registry_charged", w.spent(), 0),
+		exactly("old_registry_wrong", wrong, 0),
+	}
+}
+
+// mostDeadOfADeploy is how many events a relay may bury before it sees that they are all like that: the
+// number that its breaker waits for, and what is in flight then.
+const mostDeadOfADeploy = 20
+
+// badDeploy: when all events of a type break their contract the type pauses, and they are released later.
+func badDeploy(short bool) []Figure {
+	events := 10_000
+	if short {
+		events = 2000
+	}
+	p := calm(4)
+	p.aggregates = 1000
+	p.topics = append(p.topics, "topic-1")
+	p.kinds = append(p.kinds, kind{name: "type-1", Route: core.Route{Topic: "topic-1", Block: true}})
+	w := newWorld(p, Plant{}, nil)
+	w.broker.broken["type-0"] = w.now + 1000*time.Hour
+	w.bulk(events, func(int) *kind { return &p.kinds[0] })
+	w.bulk(events/10, func(int) *kind { return &p.kinds[1] })
+	w.join(false)
+	w.pass(10 * time.Minute)
+	dead := int64(len(w.store.Letters()))
+	others := int64(w.record.arrivals)
+	for _, l := range w.lives { // the fix is deployed
+		l.stop()
+	}
+	w.broker.broken = map[string]time.Duration{}
+	w.join(false)
+	p.ending = redriveAll
+	w.tidyAgain()
+	w.pass(10 * time.Minute)
+	wrong, verdict := w.finish(time.Hour)
+	return []Figure{
+		atMost("bad_deploy_dead", dead, mostDeadOfADeploy),
+		exactly("bad_deploy_others_delivered", others, int64(events/10)),
+		exactly("bad_deploy_undelivered", int64(verdict.Count(check.Committed)-verdict.Count(check.DeliveredDistinct)), 0),
+		exactly("bad_deploy_wrong", wrong, 0),
+	}
+}

@@ -1,0 +1,119 @@
+package sim
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/posthaste-dev/posthaste/relay/internal/core"
+	"github.com/posthaste-dev/posthaste/relay/internal/memstore"
+)
+
+var errConnection = errors.New("sim: the connection is lost")
+
+// connection is the store as one call of one relay reaches it.
+type connection struct {
+	*memstore.Store
+	life  *life
+	half  memstore.FenceHalf // of a call that is a fence
+	early core.Fence         // only of one that does it in the wrong order
+}
+
+// faulty returns the store for one call, with the fault that is to happen to it. A call that was on its
+// way when the server went down is not done.
+func (l *life) faulty(op core.Op, sent int, connection *connection) core.Store {
+	w := l.world
+	var store core.Store = connection
+	if w.plant.Store != nil {
+		store = w.plant.Store(w, store)
+	}
+	fault := memstore.None
+	switch {
+	case sent != w.incarnation, w.hit(StoreRefused):
+		fault = memstore.NotDone
+	case w.hit(StoreAnswerLost):
+		fault = memstore.Lost
+	default:
+		return store
+	}
+	w.logf("%s %s fault=%d", l.name, op, fault)
+	return &memstore.Faulty{Store: store, Plan: func(memstore.Operation) memstore.Fault { return fault }}
+}
+
+// onStandby does something in the database, on a server in recovery if that is where this relay's calls
+// go now.
+func (w *World) onStandby(l *life, do func()) {
+	if w.standbyFor != l || w.now >= w.standbyEnd || w.healed {
+		do()
+		return
+	}
+	w.store.SetStandby(true)
+	do()
+	w.store.SetStandby(false)
+}
+
+// beginFence reads the sequence.
+func (c *connection) beginFence() {
+	c.half = c.FenceBegin()
+	if c.life.world.plant.WritersFirst {
+		c.early, _ = c.half.End()
+	}
+}
+
+// Fence lists the writers, some time after it has read the sequence.
+func (c *connection) Fence(context.Context) (core.Fence, error) {
+	fence, err := c.half.End()
+	if err != nil {
+		return core.Fence{}, errConnection
+	}
+	if c.life.world.plant.WritersFirst {
+		fence.Last, fence.Writers = c.last(), c.early.Writers
+	}
+	return fence, nil
+}
+
+// Read writes down what was read, and may be the last that the server did.
+func (c *connection) Read(ctx context.Context, read core.Read) (core.ReadAnswer, error) {
+	answer, err := c.Store.Read(ctx, read)
+	c.life.world.logRead(&read, &answer)
+	if len(answer.Events) > 0 {
+		c.life.world.crashBehind()
+	}
+	return answer, err
+}
+
+// logRead writes a read down, for people.
+func (w *World) logRead(read *core.Read, answer *core.ReadAnswer) {
+	if w.trace == nil {
+		return
+	}
+	var found strings.Builder
+	for i := range answer.Events {
+		fmt.Fprintf(&found, " %s/%d", short(answer.Events[i].ID), answer.Events[i].Seq)
+	}
+	w.logf("  read only=%v exclude=%v lanes=%v found%s gone=%v stopped=%t", read.Only, read.Exclude, read.Lanes, found.String(), answer.Gone, answer.Stopped)
+}
+
+// crashBehind restarts the server at the worst time: rows that are not durable yet were read, and the
+// barrier is still to come.
+func (w *World) crashBehind() {
+	fresh := w.committedAsync != 0 && w.now-w.committedAsync < 30*time.Millisecond
+	if w.healed || !fresh || w.plan.rate[DatabaseRestart] == 0 || !w.chance(0.2) {
+		return
+	}
+	w.after(10*time.Microsecond, func() {
+		w.restartDatabase()
+		w.count(DatabaseRestart)
+	})
+}
+
+// last is the sequence's value now.
+func (c *connection) last() int64 {
+	fence, err := c.FenceBegin().End()
+	if err != nil {
+		return 0
+	}
+	return fence.Last
+}

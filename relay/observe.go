@@ -1,0 +1,58 @@
+package relay
+
+import (
+	"log/slog"
+
+	"github.com/posthaste-dev/posthaste/relay/internal/clean"
+	"github.com/posthaste-dev/posthaste/relay/internal/core"
+)
+
+// observe logs the steps that people should know of, and passes all of them on. Payloads are never logged.
+func (s *shell) observe(step core.Step) {
+	config := &s.relay.config
+	if config.Observe != nil {
+		config.Observe(step)
+	}
+	switch step.Do {
+	case core.DidAck:
+		if config.LogPublished {
+			s.logAttempt(slog.LevelInfo, "published", step)
+		}
+	case core.DidRefuse:
+		s.logAttempt(slog.LevelWarn, outcomes[step.Class], step)
+	case core.DidSettle:
+		if step.Result == core.Applied && (step.State == core.Dead || step.State == core.DeadBlocking) {
+			s.logAttempt(slog.LevelError, "dead", step)
+		}
+		if step.Result == core.Stale {
+			s.logAttempt(slog.LevelWarn, "settled too late: the lane is another relay's", step)
+		}
+	case core.DidAcquire, core.DidRelease:
+		config.Logger.DebugContext(s.work, "lane", slog.String("step", string(step.Do)), slog.Int("lane", int(step.Lane)))
+	case core.DidLose:
+		config.Logger.WarnContext(s.work, "lane lost", slog.Int("lane", int(step.Lane)), slog.String("reason", step.Detail))
+	case core.DidPause:
+		config.Logger.ErrorContext(s.work, "route paused", slog.String("topic", step.Topic), slog.String("error", step.Detail))
+	case core.DidResume:
+		config.Logger.InfoContext(s.work, "route resumed", slog.String("topic", step.Topic))
+	case core.DidAlarm:
+		config.Logger.ErrorContext(s.work, "alarm", slog.String("detail", step.Detail), slog.Int("lane", int(step.Lane)))
+	case core.DidFail:
+		config.Logger.WarnContext(s.work, "the database failed", slog.String("call", string(step.Op)), slog.String("error", clean.Text(step.Detail)))
+	case core.DidRenew, core.DidPublish, core.DidCharge:
+	}
+}
+
+// outcomes are the classes in words.
+var outcomes = map[core.Class]string{
+	core.Acknowledged: "published", core.Rejected: "rejected", core.Terminal: "terminal", core.RouteFault: "route fault",
+	core.Unknown: "unknown", core.NotSent: "not sent",
+}
+
+func (s *shell) logAttempt(level slog.Level, outcome string, step core.Step) {
+	s.relay.config.Logger.LogAttrs(s.work, level, "event",
+		slog.String("event_id", step.Event.String()), slog.String("event_type", step.Type),
+		slog.String("aggregate_type", step.Aggregate.Type), slog.String("aggregate_id", step.Aggregate.ID),
+		slog.String("topic", step.Topic), slog.Int("attempt", step.Attempt), slog.Bool("redelivered", step.Redelivered),
+		slog.String("outcome", outcome), slog.String("error", step.Detail))
+}

@@ -1,0 +1,250 @@
+package relay
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/posthaste-dev/posthaste/outbox"
+)
+
+//go:embed sql/operate.sql
+var operateSQL string
+
+// MaxActionEvents is how many events one action may name.
+const MaxActionEvents = 10_000
+
+const (
+	// actionTries is how often an action is begun, where PostgreSQL gave it up for a deadlock with a settle.
+	actionTries = 5
+	// wakeTimeout bounds the wake-up behind an action. Without it a relay looks within about a second.
+	wakeTimeout = 2 * time.Second
+)
+
+// An Operator does by hand what no relay does by itself: it decides about events that are dead, parked or
+// blocked. It changes an event only if it still is in a state that the verb starts from, and writes who did
+// it and why in the same transaction. It needs no relay, holds no lane, and the grants of the part operator
+// are enough.
+type Operator struct {
+	db        OperatorDB
+	statement string
+	wake      string
+}
+
+// OperatorDB is a *pgxpool.Pool or *pgx.Conn.
+type OperatorDB interface {
+	BeginTx(ctx context.Context, options pgx.TxOptions) (pgx.Tx, error)
+	Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error)
+}
+
+// NewOperator returns an operator of the outbox in this schema; an empty one is the default.
+func NewOperator(db OperatorDB, schema string) *Operator {
+	if schema == "" {
+		schema = outbox.DefaultSchema
+	}
+	quoted := pgx.Identifier{schema}.Sanitize()
+	return &Operator{
+		db:        db,
+		statement: strings.ReplaceAll(operateSQL, "{schema}", quoted),
+		wake:      "SELECT " + quoted + ".outbox_wake()",
+	}
+}
+
+// An Action is one decision of one person.
+type Action struct {
+	// ID tells this decision from any other: make it with outbox.NewID and keep it when the request is sent
+	// again. An action that changed something is over: sent again, whatever events it names, it changes nothing.
+	ID outbox.ID
+	// Actor is who decides, 1 to 256 characters.
+	Actor string
+	// Reason is why, at most 2,048 characters. A discard must have one.
+	Reason string
+}
+
+// An ActionResult says what an action came to for one event.
+type ActionResult struct {
+	Event   outbox.ID
+	Outcome ActionOutcome
+	// Was is the state in which the event was found, as docs/schema.md calls it; empty when it was not.
+	Was string
+}
+
+// ActionOutcome is what an action came to.
+type ActionOutcome string
+
+// The outcomes.
+const (
+	ActionDone       ActionOutcome = "done"
+	ActionDoneBefore ActionOutcome = "done before" // by this same action
+	ActionRefused    ActionOutcome = "refused"     // the event is in no state for it, or the action was over
+	ActionNotFound   ActionOutcome = "not found"
+)
+
+// stateNames are the words for the states, by their numbers.
+var stateNames = [...]string{"ready", "retrying", "parked", "waiting", "dead and blocking", "dead", "published", "discarded"}
+
+// verb is what an operator can do to events: the states it starts from and the one it leads to.
+type verb struct {
+	name string
+	from []int16
+	to   int16
+}
+
+var (
+	redrive = verb{"redrive", []int16{4, 5}, 1}
+	skip    = verb{"skip", []int16{4}, 5}
+	release = verb{"release", []int16{2}, 1}
+	discard = verb{"discard", []int16{4, 5}, 7}
+)
+
+// Redrive lets dead events be tried again, now and with all their attempts, under the same id and in the
+// old place: what waits behind a blocking one goes on waiting until it is published.
+func (o *Operator) Redrive(ctx context.Context, action Action, events ...outbox.ID) ([]ActionResult, error) {
+	return o.act(ctx, redrive, action, events)
+}
+
+// Skip lets the followers of dead events go. The events stay dead, and can still be redriven or discarded.
+func (o *Operator) Skip(ctx context.Context, action Action, events ...outbox.ID) ([]ActionResult, error) {
+	return o.act(ctx, skip, action, events)
+}
+
+// Release has parked events looked at again, in their old place. What waits behind a dead event is let go by
+// [Operator.Skip] on that event.
+func (o *Operator) Release(ctx context.Context, action Action, events ...outbox.ID) ([]ActionResult, error) {
+	return o.act(ctx, release, action, events)
+}
+
+// Discard closes dead events: they are never published, retention may delete them, and their followers go.
+func (o *Operator) Discard(ctx context.Context, action Action, events ...outbox.ID) ([]ActionResult, error) {
+	if strings.TrimSpace(action.Reason) == "" {
+		return nil, errors.New("relay: discard: a reason is required: nobody will see these events again")
+	}
+	return o.act(ctx, discard, action, events)
+}
+
+func (o *Operator) act(ctx context.Context, what verb, action Action, events []outbox.ID) ([]ActionResult, error) {
+	if err := action.check(len(events)); err != nil {
+		return nil, fmt.Errorf("relay: %s: %w", what.name, err)
+	}
+	if len(events) == 0 {
+		return nil, nil
+	}
+	results, err := o.once(ctx, what, action, events)
+	for tries := 1; err != nil && tries < actionTries && outbox.Retryable(err); tries++ {
+		results, err = o.once(ctx, what, action, events)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("relay: %s: %w", what.name, err)
+	}
+	o.ring(ctx)
+	return results, nil
+}
+
+// check lists everything that is wrong with the action.
+func (a Action) check(events int) error {
+	var problems []error
+	if a.ID == (outbox.ID{}) {
+		problems = append(problems, errors.New("the action has no id: make one with outbox.NewID and keep it for when it is sent again"))
+	}
+	if a.Actor == "" {
+		problems = append(problems, errors.New("the action has no actor"))
+	}
+	for _, text := range []struct {
+		field, value string
+		most         int
+	}{{"actor", a.Actor, 256}, {"reason", a.Reason, 2048}} {
+		if n := utf8.RuneCountInString(text.value); n > text.most {
+			problems = append(problems, fmt.Errorf("the %s has %d characters, the limit is %d", text.field, n, text.most))
+		}
+		if !utf8.ValidString(text.value) || strings.ContainsFunc(text.value, unicode.IsControl) {
+			problems = append(problems, fmt.Errorf("the %s holds a control character or is not UTF-8", text.field))
+		}
+	}
+	if events > MaxActionEvents {
+		problems = append(problems, fmt.Errorf("%d events, the limit of one action is %d", events, MaxActionEvents))
+	}
+	return errors.Join(problems...)
+}
+
+// once runs the action in a transaction.
+func (o *Operator) once(ctx context.Context, what verb, action Action, events []outbox.ID) ([]ActionResult, error) {
+	// At any other level the statement would not see what the same action did while it waited for the lock.
+	tx, err := o.db.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.ReadCommitted})
+	if err != nil {
+		return nil, fmt.Errorf("begin: %w", err)
+	}
+	defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }()
+	// The same action, sent twice at the same time, is done once and answered twice.
+	if _, err := tx.Exec(ctx, "SELECT pg_catalog.pg_advisory_xact_lock(pg_catalog.hashtextextended($1, 0))", action.ID.String()); err != nil {
+		return nil, fmt.Errorf("lock the action: %w", err)
+	}
+	ids := make([]string, len(events))
+	for i, id := range events {
+		ids[i] = id.String()
+	}
+	rows, err := tx.Query(ctx, o.statement, ids, action.ID.String(), what.name, action.Actor, action.Reason, what.from, what.to)
+	if err != nil {
+		return nil, err //nolint:wrapcheck // act names the verb
+	}
+	results, err := read(rows, what, events)
+	if err != nil {
+		return nil, err
+	}
+	if err := tx.Commit(ctx); err != nil {
+		return nil, fmt.Errorf("commit: %w; it may have happened: send the same action again", err)
+	}
+	return results, nil
+}
+
+// read puts the statement's answer in the order of the events.
+func read(rows pgx.Rows, what verb, events []outbox.ID) ([]ActionResult, error) {
+	found := make(map[string]ActionResult, len(events))
+	var kind, id, verbBefore string
+	var state *int16
+	_, err := pgx.ForEachRow(rows, []any{&kind, &id, &state, &verbBefore}, func() error {
+		result := found[id]
+		switch kind {
+		case "found":
+			result.Was = stateNames[*state]
+			if result.Outcome == "" {
+				result.Outcome = ActionRefused
+			}
+		case "done":
+			result.Outcome = ActionDone
+		case "before":
+			result.Outcome = ActionDoneBefore // also where retention has deleted the event since
+			if verbBefore != what.name {
+				return fmt.Errorf("the action's id was used before, for a %s: another decision needs another id", verbBefore)
+			}
+		}
+		found[id] = result
+		return nil
+	})
+	if err != nil {
+		return nil, err //nolint:wrapcheck // act names the verb
+	}
+	results := make([]ActionResult, len(events))
+	for i, event := range events {
+		results[i] = found[event.String()]
+		results[i].Event = event
+		if results[i].Outcome == "" {
+			results[i].Outcome = ActionNotFound
+		}
+	}
+	return results, nil
+}
+
+// ring wakes the relays. It is about latency, so its failure is nobody's.
+func (o *Operator) ring(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), wakeTimeout)
+	defer cancel()
+	_, _ = o.db.Exec(ctx, o.wake)
+}

@@ -1,0 +1,62 @@
+package relay
+
+import (
+	"context"
+	"time"
+
+	"github.com/posthaste-dev/posthaste/outbox"
+)
+
+// Publisher sends events to one broker.
+type Publisher interface {
+	// Publish sends one message and returns nil only after the broker acknowledged it. The context ends at
+	// the publish deadline.
+	//
+	// It is called from many goroutines at once, but never twice at a time for one aggregate on one topic.
+	// What went wrong is said with [RejectedError], [TerminalError], [RouteError] and [ErrNotSent]; any other error,
+	// and above all a deadline that passed, means that nobody knows whether the broker has the message:
+	// it is sent again, and charged to the event only when the topic carried other events meanwhile.
+	Publish(ctx context.Context, message *Message) error
+}
+
+// Pipeliner is a publisher whose broker keeps the order of pipelined messages of one key and, once one of
+// them fails, fails all that were handed over behind it, until they are handed over anew. The
+// relay then has several messages of one aggregate in flight. relaytest.TestPublisher tests the claim.
+type Pipeliner interface {
+	Publisher
+	// Enqueue hands over a message in the order of the calls and calls done exactly once, from any
+	// goroutine, with what Publish would have returned. It may block while the client's buffer is full.
+	Enqueue(ctx context.Context, message *Message, done func(error))
+	// Depth is how many messages of one key may be in flight.
+	Depth() int
+}
+
+// Message is an event on its way to a broker.
+type Message struct {
+	ID    outbox.ID
+	Topic string
+	// Key is the aggregate: what the broker should keep in order. "namespace/type/id" where the namespace
+	// is not the default one, else "type/id".
+	Key string
+	// Body is the stored payload, byte for byte. It must not be changed.
+	Body []byte
+	// Attributes are event_id, event_type, aggregate_type, aggregate_id, created_at and outbox_seq,
+	// tenant_id and dedupe_key where the event has them, and the event's own headers.
+	Attributes map[string]string
+
+	Seq           int64
+	Namespace     string
+	EventType     string
+	AggregateType string
+	AggregateID   string
+	CreatedAt     time.Time
+	// Redelivered tells that the broker may have been sent the event before.
+	Redelivered bool
+}
+
+// Func makes a publisher of a plain function, for delivery inside the process. The function returns nil
+// when the message is delivered; see [Publisher] for its errors.
+type Func func(ctx context.Context, message *Message) error
+
+// Publish calls the function.
+func (f Func) Publish(ctx context.Context, message *Message) error { return f(ctx, message) }

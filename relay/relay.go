@@ -1,0 +1,170 @@
+package relay
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"sync/atomic"
+	"time"
+
+	"github.com/posthaste-dev/posthaste/outbox"
+	"github.com/posthaste-dev/posthaste/relay/internal/core"
+)
+
+// Config says what a relay reads, what it knows and where it publishes. Only Database, Registry and
+// Publisher are required.
+type Config struct {
+	Settings
+
+	// Database is the URL of the outbox's database. The relay needs the primary.
+	Database string
+	// ListenDatabase is a URL that does not lead through a pooler, for the doorbell. Defaults to Database;
+	// "off" leaves the relay to its polling.
+	ListenDatabase string
+	// Schema is where the outbox is. Defaults to "public".
+	Schema string
+	// Registry is what the relay may publish.
+	Registry *outbox.Registry
+	// Publisher is where it publishes.
+	Publisher Publisher
+	// Name tells this relay from the others, for people. Defaults to the host's name and the process id.
+	Name string
+	// Version is the version of the application, for people.
+	Version string
+	// Logger takes what the relay has to say. Defaults to slog.Default().
+	Logger *slog.Logger
+	// LogPublished writes one line for each published event as well. Defaults to false: only what failed.
+	LogPublished bool
+	// Observe is told every step the relay takes, for traces and proofs. It is called from the relay's one
+	// loop and must not block. Defaults to nobody.
+	Observe func(Step)
+	// NoContractCheck publishes without looking at payloads. For measurements only.
+	NoContractCheck bool
+	// NoWatermark reads every lane from the beginning each time. For the control run of a benchmark only.
+	NoWatermark bool
+}
+
+// Step is something that the relay did or learned.
+type Step = core.Step
+
+// Relay moves events. Make one with [New] and [Relay.Run] it.
+type Relay struct {
+	config Config
+	id     outbox.ID
+	counts atomic.Pointer[core.Counts]
+}
+
+// New checks the configuration and makes a relay. It does not connect.
+func New(config Config) (*Relay, error) {
+	config.Settings = config.withDefaults()
+	problems := config.problems()
+	if config.Database == "" {
+		problems = append(problems, errors.New("the Database is missing: give the URL of the outbox's database"))
+	}
+	if config.Registry == nil {
+		problems = append(problems, errors.New("the Registry is missing: make one with outbox.NewRegistry"))
+	}
+	if config.Publisher == nil {
+		problems = append(problems, errors.New("the Publisher is missing: give a broker's publisher, or a relay.Func"))
+	}
+	if len(problems) > 0 {
+		return nil, fmt.Errorf("relay: %w", errors.Join(problems...))
+	}
+	if config.ListenDatabase == "" {
+		config.ListenDatabase = config.Database
+	}
+	if config.Schema == "" {
+		config.Schema = "public"
+	}
+	if config.Logger == nil {
+		config.Logger = slog.Default()
+	}
+	if config.Name == "" {
+		host, err := os.Hostname()
+		if err != nil {
+			host = "relay"
+		}
+		config.Name = fmt.Sprintf("%s-%d", host, os.Getpid())
+	}
+	r := &Relay{config: config, id: outbox.NewID()}
+	r.counts.Store(&core.Counts{})
+	return r, nil
+}
+
+// Stats is what a relay has done since it was made.
+type Stats = core.Counts
+
+// Stats returns the counters. It may be called at any time.
+func (r *Relay) Stats() Stats { return *r.counts.Load() }
+
+// Settings are the relay's limits and times. The zero value of each means its default.
+type Settings struct {
+	Batch       int           // events of one read; 500
+	MaxInFlight int           // events in memory and not settled; 4 batches
+	MaxBytes    int           // bytes in memory and not settled; 64 MiB
+	Concurrency int           // publishes at a time; 256
+	Poll        time.Duration // the longest idle sleep; 500 ms
+	Lease       time.Duration // 30 s
+	Deadline    time.Duration // of one publish; a third of the lease
+	Drain       time.Duration // how long a stop waits for what is in flight; 20 s
+	MaxAttempts int           // of an event whose contract sets none; 10
+	BaseDelay   time.Duration // before the first retry; 1 s
+	MaxDelay    time.Duration // between retries; 300 s
+	// UnknownTypeMaxAge is how old an event of an unknown type may get before it is dead; 24 h. Negative:
+	// dead at once.
+	UnknownTypeMaxAge time.Duration
+}
+
+// The times that are not settings.
+const (
+	fencePeriod = 250 * time.Millisecond
+	heldPeriod  = time.Second
+	sweepPeriod = 30 * time.Second
+	minPoll     = 4 * time.Millisecond
+	minStay     = 15 * time.Second
+)
+
+func (s Settings) withDefaults() Settings {
+	fill(&s.Batch, 500)
+	fill(&s.MaxInFlight, 4*s.Batch)
+	fill(&s.MaxBytes, 64<<20)
+	fill(&s.Concurrency, 256)
+	fill(&s.Poll, 500*time.Millisecond)
+	fill(&s.Lease, 30*time.Second)
+	fill(&s.Deadline, s.Lease/3)
+	fill(&s.Drain, 20*time.Second)
+	fill(&s.MaxAttempts, 10)
+	fill(&s.BaseDelay, time.Second)
+	fill(&s.MaxDelay, 300*time.Second)
+	fill(&s.UnknownTypeMaxAge, 24*time.Hour)
+	return s
+}
+
+func fill[T int | time.Duration](value *T, otherwise T) {
+	if *value == 0 {
+		*value = otherwise
+	}
+}
+
+// problems lists what is wrong with the settings.
+func (s Settings) problems() []error {
+	var problems []error
+	refuse := func(bad bool, format string, args ...any) {
+		if bad {
+			problems = append(problems, fmt.Errorf(format, args...))
+		}
+	}
+	refuse(s.Batch < 1 || s.Batch > 10_000, "Batch: %d, must be between 1 and 10000", s.Batch)
+	refuse(s.MaxInFlight < s.Batch, "MaxInFlight: %d, must not be less than Batch (%d)", s.MaxInFlight, s.Batch)
+	refuse(s.MaxBytes < 1<<20, "MaxBytes: %d, must be at least 1 MiB", s.MaxBytes)
+	refuse(s.Concurrency < 1, "Concurrency: %d, must be at least 1", s.Concurrency)
+	refuse(s.Lease < time.Second, "Lease: %s, must be at least 1 s", s.Lease)
+	refuse(s.Poll < time.Millisecond || s.Poll > s.Lease/3, "Poll: %s, must be at least 1 ms and at most a third of the lease (%s)", s.Poll, s.Lease)
+	refuse(s.Deadline < 10*time.Millisecond || s.Deadline > s.Lease/3,
+		"Deadline: %s, must be at least 10 ms and at most a third of the lease (%s)", s.Deadline, s.Lease)
+	refuse(s.Drain < 0, "Drain: %s, must not be negative", s.Drain)
+	refuse(s.MaxAttempts < 1, "MaxAttempts: %d, must be at least 1", s.MaxAttempts)
+	refuse(s.BaseDelay < 0 || s.MaxDelay < s.BaseDelay, "BaseDelay and MaxDelay: %s and %s, must not be negative and in this order", s.BaseDelay, s.MaxDelay)
+	return problems
+}

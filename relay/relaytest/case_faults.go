@@ -1,0 +1,256 @@
+package relaytest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/posthaste-dev/posthaste/relay"
+)
+
+// mustBeUnknown holds an error to saying that nobody knows.
+func (s *scene) mustBeUnknown(err error, what string) {
+	if class := classOf(err); class != unknown {
+		s.problemf("%s: nobody knows whether the broker has the message, yet the class is %s: %v", what, class, err)
+	}
+}
+
+// cancelled: a context that has ended ends the publish, and blames nobody.
+func cancelled(ctx context.Context, s *scene) error {
+	publisher, err := s.open(ctx)
+	if err != nil {
+		return err
+	}
+	message := NewMessage(s.topic, 1, 1)
+	ended, cancel := context.WithCancel(ctx)
+	cancel()
+	err = s.publish(ended, publisher, message, s.harness.Deadline)
+	s.mustBeUnknown(err, "a context that was cancelled before")
+	if err != nil && !errors.Is(err, context.Canceled) {
+		s.problemf("a context that was cancelled before: the error should wrap context.Canceled: %v", err)
+	}
+	if _, err := s.publishThrough(ctx, publisher, message); err != nil {
+		return err
+	}
+	_, err = s.checkArrived(ctx, []*relay.Message{message}, true)
+	return err
+}
+
+// slow: a publish whose acknowledgement does not come ends with its context.
+func slow(ctx context.Context, s *scene) error {
+	publisher, err := s.open(ctx)
+	if err != nil {
+		return err
+	}
+	messages := slices.Concat(perKey(s.topic, 8, 1)...)
+	if err := s.mustPublish(ctx, publisher, NewMessage(s.topic, 100, 100)); err != nil {
+		return err
+	}
+	end, err := s.begin(ctx, s.harness.Slow)
+	if err != nil {
+		return err
+	}
+	var group sync.WaitGroup
+	for _, message := range messages {
+		group.Go(func() {
+			s.mustBeUnknown(s.publish(ctx, publisher, message, 300*time.Millisecond), "a deadline that passed")
+		})
+	}
+	group.Go(func() {
+		given, giveUp := context.WithCancel(ctx)
+		defer giveUp()
+		timer := time.AfterFunc(100*time.Millisecond, giveUp)
+		defer timer.Stop()
+		began := time.Now()
+		s.mustBeUnknown(s.publish(given, publisher, NewMessage(s.topic, 101, 101), time.Minute), "a context that was cancelled meanwhile")
+		if took := time.Since(began); took > 100*time.Millisecond+s.harness.Grace {
+			s.problemf("Publish returned %v after it was begun, and its context was cancelled after 100 ms", took)
+		}
+	})
+	group.Wait()
+	s.use(Slow)
+	end()
+	for _, message := range messages {
+		if _, err := s.publishThrough(ctx, publisher, message); err != nil {
+			return fmt.Errorf("after the broker was slow: %w", err)
+		}
+	}
+	_, err = s.checkArrived(ctx, messages, !s.can(Dedupe))
+	return err
+}
+
+// lostAck: the broker has the message and its answer is lost. That is unknown, never a refusal; sent
+// again it is a copy at most.
+func lostAck(ctx context.Context, s *scene) error {
+	publisher, err := s.open(ctx)
+	if err != nil {
+		return err
+	}
+	first, second := NewMessage(s.topic, 1, 1), NewMessage(s.topic, 1, 2)
+	if err := s.mustPublish(ctx, publisher, NewMessage(s.topic, 100, 100)); err != nil {
+		return err
+	}
+	end, err := s.begin(ctx, s.harness.LoseAck)
+	if err != nil {
+		return err
+	}
+	s.mustBeUnknown(s.publish(ctx, publisher, first, time.Second), "an acknowledgement that was lost")
+	arrived, err := s.arrived(ctx)
+	if err != nil {
+		return err
+	}
+	if copies(arrived)[first.ID.String()] == 0 {
+		return errors.New("harness: LoseAck lost the message, and not only its acknowledgement")
+	}
+	s.use(LoseAck)
+	end()
+	for _, message := range []*relay.Message{first, second} {
+		if _, err := s.publishThrough(ctx, publisher, message); err != nil {
+			return fmt.Errorf("after a lost acknowledgement: %w", err)
+		}
+	}
+	dedupes := s.can(Dedupe)
+	arrived, err = s.checkArrived(ctx, []*relay.Message{first, second}, !dedupes)
+	if err != nil {
+		return err
+	}
+	if dedupes {
+		s.use(Dedupe)
+	}
+	if s.can(Order) {
+		s.checkOrder(arrived, [][]*relay.Message{{first, second}})
+	}
+	return nil
+}
+
+// restartUnderLoad: the broker goes away under load and comes back. Nothing that was acknowledged is
+// lost, no event is blamed, and the publisher finds its way back by itself.
+func restartUnderLoad(ctx context.Context, s *scene) error {
+	publisher, err := s.open(ctx)
+	if err != nil {
+		return err
+	}
+	const workers, least = 8, 10
+	var (
+		group        sync.WaitGroup
+		keys         = make([][]*relay.Message, workers)
+		acks, losses atomic.Int64
+		back         = make(chan struct{})
+	)
+	defer func() {
+		select {
+		case <-back:
+		default:
+			close(back)
+		}
+		group.Wait()
+	}()
+	for worker := range keys {
+		group.Go(func() {
+			for number, after := 0, 0; after < least; number++ {
+				message := NewMessage(s.topic, worker, int64(worker*100_000+number))
+				failures, err := s.publishThrough(ctx, publisher, message)
+				losses.Add(int64(failures))
+				if err != nil {
+					s.problemf("restart: %v", err)
+					return
+				}
+				keys[worker] = append(keys[worker], message)
+				acks.Add(1)
+				select {
+				case <-back:
+					after++
+				default:
+				}
+			}
+		})
+	}
+	if err := s.waitFor(ctx, func() bool { return acks.Load() >= workers*least }); err != nil {
+		return errors.New("restart: the publisher got nothing through before the broker stopped")
+	}
+	end, err := s.begin(ctx, s.harness.Stop)
+	if err != nil {
+		return err
+	}
+	// Down for long enough that all workers are in the middle of it.
+	stopped := acks.Load()
+	pause(ctx, 300*time.Millisecond)
+	if now := acks.Load(); now > stopped+workers {
+		s.problemf("harness: %d messages were acknowledged while the broker was stopped", now-stopped)
+	}
+	end()
+	close(back)
+	group.Wait()
+	if losses.Load() == 0 {
+		s.problemf("harness: no publish failed while the broker was stopped")
+	}
+	s.use(Stop)
+	arrived, err := s.checkArrived(ctx, slices.Concat(keys...), true)
+	if err != nil {
+		return err
+	}
+	if s.can(Order) {
+		s.checkOrder(arrived, keys)
+	}
+	return nil
+}
+
+// waitFor asks until the answer is yes, for as long as a recovery may take.
+func (s *scene) waitFor(ctx context.Context, done func() bool) error {
+	ctx, cancel := context.WithTimeout(ctx, s.harness.Recovery)
+	defer cancel()
+	for !done() {
+		if !pause(ctx, 2*time.Millisecond) {
+			return ctx.Err()
+		}
+	}
+	return nil
+}
+
+// abandoned: what failed while the broker was down is not sent by the client when the broker is back: by
+// then another relay may hold the lane, and have sent what comes after.
+func abandoned(ctx context.Context, s *scene) error {
+	publisher, err := s.open(ctx)
+	if err != nil {
+		return err
+	}
+	if err := s.mustPublish(ctx, publisher, NewMessage(s.topic, 1, 1)); err != nil {
+		return err
+	}
+	end, err := s.begin(ctx, s.harness.Stop)
+	if err != nil {
+		return err
+	}
+	var group sync.WaitGroup
+	given := slices.Concat(perKey(s.topic, 8, 1)...)
+	for _, message := range given {
+		group.Go(func() {
+			err := s.publish(ctx, publisher, message, 500*time.Millisecond)
+			if class := classOf(err); class != routeFault && class != unknown {
+				s.problemf("the broker is down, and Publish returned class %s: %v", class, err)
+			}
+		})
+	}
+	group.Wait()
+	end()
+	if _, err := s.publishThrough(ctx, publisher, NewMessage(s.topic, 1, 2)); err != nil {
+		return err
+	}
+	pause(ctx, time.Second) // what is not sent cannot be waited for
+	arrived, err := s.arrived(ctx)
+	if err != nil {
+		return err
+	}
+	count := copies(arrived)
+	for _, message := range given {
+		if count[message.ID.String()] > 0 {
+			s.problemf("event %d was given up while the broker was down, and sent later all the same", message.Seq)
+		}
+	}
+	s.use(Abandon)
+	return nil
+}

@@ -1,0 +1,205 @@
+package relaytest_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/posthaste-dev/posthaste/outbox"
+	"github.com/posthaste-dev/posthaste/relay"
+	"github.com/posthaste-dev/posthaste/relay/relaytest"
+)
+
+const maxBytes = 4096
+
+// memory is a broker in this process, with every fault that the suite knows, and a bug if one is named.
+type memory struct {
+	bug bug
+
+	mu                     sync.Mutex
+	topics                 map[string][]relaytest.Arrived
+	down, slow, loses, bar bool
+	refused                map[outbox.ID]bool
+	late                   []*relay.Message // what a client with a bug keeps for later
+	wasDown, sick          bool
+	background             sync.WaitGroup
+}
+
+func newMemory(b bug) *memory {
+	return &memory{bug: b, topics: map[string][]relaytest.Arrived{}, refused: map[outbox.ID]bool{}}
+}
+
+// harness hands the broker to the suite. Open is left to the caller.
+func (m *memory) harness() relaytest.Harness {
+	flag := func(which *bool) relaytest.Fault {
+		return func(context.Context, string) (func(context.Context) error, error) {
+			m.set(which, true)
+			return func(context.Context) error { m.set(which, false); return nil }, nil
+		}
+	}
+	return relaytest.Harness{
+		MakeTopic: func(_ context.Context, topic string) error {
+			m.mu.Lock()
+			defer m.mu.Unlock()
+			m.topics[topic] = []relaytest.Arrived{}
+			return nil
+		},
+		RemoveTopic: func(_ context.Context, topic string) error {
+			m.mu.Lock()
+			defer m.mu.Unlock()
+			delete(m.topics, topic)
+			return nil
+		},
+		Arrived: func(_ context.Context, topic string) ([]relaytest.Arrived, error) {
+			m.mu.Lock()
+			defer m.mu.Unlock()
+			return slices.Clone(m.topics[topic]), nil
+		},
+		MaxBytes: maxBytes,
+		Stop:     flag(&m.down), Slow: flag(&m.slow), LoseAck: flag(&m.loses), RefuseAuth: flag(&m.bar),
+		RefuseMessage: func(_ context.Context, _ string, id outbox.ID) (func(context.Context) error, error) {
+			m.mu.Lock()
+			defer m.mu.Unlock()
+			m.refused[id] = true
+			return func(context.Context) error {
+				m.mu.Lock()
+				defer m.mu.Unlock()
+				delete(m.refused, id)
+				return nil
+			}, nil
+		},
+		Cannot:   map[relaytest.Ability]string{},
+		Recovery: 5 * time.Second,
+	}
+}
+
+func (m *memory) set(flag *bool, to bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	*flag = to
+	if flag == &m.down && !to {
+		m.wasDown = true
+		for _, message := range m.late {
+			m.store(message)
+		}
+		m.late = nil
+	}
+}
+
+// store keeps a message, once per id. The caller holds the lock.
+func (m *memory) store(message *relay.Message) {
+	kept := m.topics[message.Topic]
+	if m.bug != sendsTwice && slices.ContainsFunc(kept, func(a relaytest.Arrived) bool { return a.Attributes["event_id"] == message.ID.String() }) {
+		return
+	}
+	arrived := relaytest.Arrived{Body: bytes.Clone(message.Body), Attributes: maps.Clone(message.Attributes), Key: message.Key}
+	m.bug.spoil(&arrived)
+	kept = append(kept, arrived)
+	if last := len(kept) - 1; m.bug == breaksOrder && last%7 == 6 {
+		kept[last], kept[last-1] = kept[last-1], kept[last]
+	}
+	m.topics[message.Topic] = kept
+	if m.bug == sendsTwice {
+		m.topics[message.Topic] = append(kept, arrived)
+	}
+}
+
+var errDown = errors.New("connection refused")
+
+// publish is the broker with an honest client in front, and the bugs that a client may have.
+func (m *memory) publish(ctx context.Context, message *relay.Message) error {
+	if ctx.Err() != nil && m.bug != ignoresContext {
+		return ctx.Err()
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.down && m.bug == downIsNil {
+		return nil
+	}
+	if err := m.refuse(message); err != nil {
+		return err
+	}
+	if m.slow {
+		return m.wait(ctx)
+	}
+	if m.bug == acksBeforeSending {
+		m.background.Go(func() {
+			time.Sleep(20 * time.Millisecond) //nolint:forbidigo // the bug is a delay
+			m.mu.Lock()
+			defer m.mu.Unlock()
+			m.store(message)
+		})
+		return nil
+	}
+	m.store(message)
+	if m.bug == changesMessage {
+		message.Attributes["attempt"] = "1"
+	}
+	if m.loses {
+		return m.wait(ctx)
+	}
+	return nil
+}
+
+// wait is an acknowledgement that does not come. The caller holds the lock, which is given up meanwhile.
+func (m *memory) wait(ctx context.Context) error {
+	m.mu.Unlock()
+	defer m.mu.Lock()
+	switch m.bug {
+	case ignoresContext:
+		time.Sleep(4 * time.Second) //nolint:forbidigo // the bug is a delay
+	case lostIsNil:
+		return nil
+	case lostIsRoute:
+		<-ctx.Done()
+		return &relay.RouteError{Err: ctx.Err()}
+	case lostIsRejected:
+		<-ctx.Done()
+		return &relay.RejectedError{Err: ctx.Err()}
+	default:
+		<-ctx.Done()
+	}
+	return ctx.Err()
+}
+
+// refuse says what the broker has against a message. The caller holds the lock.
+func (m *memory) refuse(message *relay.Message) error {
+	_, exists := m.topics[message.Topic]
+	switch {
+	case m.down:
+		return m.whileDown(message)
+	case m.wasDown && m.bug == neverRecovers:
+		return &relay.RouteError{Err: errDown}
+	case m.bar:
+		return m.bug.or(authIsRejected, &relay.RejectedError{Err: errors.New("unauthenticated")}, &relay.RouteError{Err: errors.New("unauthenticated")})
+	case !exists && m.bug == topicIsMade:
+		return nil
+	case !exists:
+		return m.bug.or(topicIsTerminal, &relay.TerminalError{Reason: relay.ReasonRejected, Err: errors.New("no topic")}, &relay.RouteError{Err: errors.New("no topic")})
+	case len(message.Body) > maxBytes-1 && m.bug == limitIsOneLess, len(message.Body) > maxBytes && m.bug != cutsLarge:
+		m.sick = m.bug == badStopsAll
+		tooLarge := &relay.TerminalError{Reason: relay.ReasonTooLarge, Err: errors.New("too large")}
+		return m.bug.or(largeIsRejected, &relay.RejectedError{Err: errors.New("too large")}, tooLarge)
+	case m.refused[message.ID]:
+		m.sick = m.bug == badStopsAll
+		return &relay.RejectedError{Err: errors.New("not this one")}
+	case m.sick:
+		return &relay.RouteError{Err: errors.New("paused")}
+	}
+	return nil
+}
+
+func (m *memory) whileDown(message *relay.Message) error {
+	switch m.bug {
+	case buffers:
+		m.late = append(m.late, message)
+	case downIsTerminal:
+		return &relay.TerminalError{Reason: relay.ReasonRejected, Err: errDown}
+	default:
+	}
+	return &relay.RouteError{Err: errDown}
+}

@@ -1,0 +1,253 @@
+package relay
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/maphash"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/posthaste-dev/posthaste/outbox"
+	"github.com/posthaste-dev/posthaste/relay/internal/clean"
+	"github.com/posthaste-dev/posthaste/relay/internal/core"
+)
+
+// sender hands events to the publisher: it checks the contract, builds the message, keeps the deadline and
+// says whose fault a failure is.
+type sender struct {
+	config    *Config
+	clock     *clock
+	work      context.Context //nolint:containedctx // the life of the goroutines below
+	running   *sync.WaitGroup
+	results   chan<- result
+	jobs      chan *core.Publish // has room for all that can be in flight
+	workers   int
+	idle      atomic.Int64
+	pipeliner Pipeliner
+	shards    []chan *core.Publish
+	seed      maphash.Seed
+	deadline  deadline
+}
+
+// shards is how many goroutines hand events to a pipeliner. Those of one aggregate go through the same one,
+// and so stay in order.
+const shards = 8
+
+func newSender(ctx context.Context, config *Config, clock *clock, running *sync.WaitGroup, results chan<- result) *sender {
+	s := &sender{
+		config: config, clock: clock, work: ctx, running: running, results: results,
+		jobs: make(chan *core.Publish, config.Concurrency), seed: maphash.MakeSeed(),
+	}
+	s.pipeliner, _ = config.Publisher.(Pipeliner)
+	return s
+}
+
+// depth is how many events of one aggregate may be in flight.
+func (s *sender) depth() int {
+	if s.pipeliner == nil {
+		return 1
+	}
+	return max(1, s.pipeliner.Depth())
+}
+
+// send begins publishes. Every one is answered with one result.
+func (s *sender) send(publishes []*core.Publish) {
+	for _, publish := range publishes {
+		if s.pipeliner != nil {
+			s.shard(publish) <- publish
+			continue
+		}
+		// Goroutines are kept: a new one would have to grow its stack for every event.
+		if s.idle.Load() <= int64(len(s.jobs)) && s.workers < s.config.Concurrency {
+			s.workers++
+			s.running.Go(s.worker)
+		}
+		s.jobs <- publish
+	}
+}
+
+func (s *sender) worker() {
+	for {
+		s.idle.Add(1)
+		select {
+		case publish := <-s.jobs:
+			s.idle.Add(-1)
+			s.results <- result{publish: publish, outcome: s.publish(s.deadline.context(s.work, s.config.Deadline), publish)}
+		case <-s.work.Done():
+			return
+		}
+	}
+}
+
+// deadline hands out contexts that end at the publish deadline, or a little before: those of publishes that
+// begin close together are one, because a context of its own costs as much as a fast publish.
+type deadline struct {
+	mutex   sync.Mutex
+	current context.Context //nolint:containedctx // shared by the publishes of a moment
+	cancel  context.CancelFunc
+	until   time.Time
+}
+
+// moments is how many contexts are made in the time of one deadline.
+const moments = 20
+
+func (d *deadline) context(parent context.Context, timeout time.Duration) context.Context {
+	d.mutex.Lock()
+	defer d.mutex.Unlock()
+	if now := time.Now(); d.current == nil || now.After(d.until) {
+		if d.cancel != nil {
+			time.AfterFunc(timeout, d.cancel) // when all that have it are done
+		}
+		d.current, d.cancel = context.WithTimeout(parent, timeout) //nolint:gosec // cancelled above, a deadline after it was replaced
+		d.until = now.Add(timeout / moments)
+	}
+	return d.current
+}
+
+// publish publishes one event. The results channel has room for all that can be in flight.
+func (s *sender) publish(ctx context.Context, publish *core.Publish) (outcome core.Outcome) {
+	defer func() {
+		if cause := recover(); cause != nil { // one bad event must not stop the others
+			outcome = core.Outcome{Class: core.Rejected, Detail: clean.Text(fmt.Sprintf("the publisher panicked: %v", cause))}
+		}
+	}()
+	message, refused := s.message(publish)
+	if refused != nil {
+		return *refused
+	}
+	return classify(s.config.Publisher.Publish(ctx, message))
+}
+
+// shard is the queue of the event's aggregate.
+func (s *sender) shard(publish *core.Publish) chan<- *core.Publish {
+	if s.shards == nil {
+		for range shards {
+			shard := make(chan *core.Publish, s.config.Concurrency) // has room for all that can be in flight
+			s.shards = append(s.shards, shard)
+			s.running.Go(func() { s.pipeline(shard) })
+		}
+	}
+	return s.shards[maphash.Comparable(s.seed, publish.Event.Aggregate)%shards]
+}
+
+func (s *sender) pipeline(shard <-chan *core.Publish) {
+	for {
+		select {
+		case publish := <-shard:
+			s.enqueue(publish)
+		case <-s.work.Done():
+			return
+		}
+	}
+}
+
+// enqueue hands one event to the pipeliner.
+func (s *sender) enqueue(publish *core.Publish) {
+	var once sync.Once
+	done := func(outcome core.Outcome) {
+		once.Do(func() { s.results <- result{publish: publish, outcome: outcome} })
+	}
+	defer func() {
+		if cause := recover(); cause != nil {
+			done(core.Outcome{Class: core.Rejected, Detail: clean.Text(fmt.Sprintf("the publisher panicked: %v", cause))})
+		}
+	}()
+	message, refused := s.message(publish)
+	if refused != nil {
+		done(*refused)
+		return
+	}
+	ctx, cancel := context.WithTimeout(s.work, s.config.Deadline)
+	stop := context.AfterFunc(ctx, func() { done(classify(ctx.Err())) })
+	s.pipeliner.Enqueue(ctx, message, func(err error) {
+		stop()
+		cancel()
+		done(classify(err))
+	})
+}
+
+// message checks an event and makes the message of it; refused is why not.
+func (s *sender) message(publish *core.Publish) (_ *Message, refused *core.Outcome) {
+	event := publish.Event
+	if s.clock.now()-publish.DecidedAt > s.config.Lease/30 {
+		// The process stood still since this was decided; the lease must be looked at again.
+		return nil, &core.Outcome{Class: core.NotSent, Detail: "decided too long ago"}
+	}
+	if !s.config.NoContractCheck {
+		_, err := s.config.Registry.Check(outbox.Stored{
+			ID: event.ID, EventType: event.Type, AggregateType: event.Aggregate.Type, AggregateID: event.Aggregate.ID, Payload: event.Payload,
+		})
+		if broken := (*outbox.ContractError)(nil); errors.As(err, &broken) {
+			return nil, &core.Outcome{Class: core.Terminal, Reason: string(broken.Reason), Detail: clean.Error(err), Contract: true}
+		}
+	}
+	message := &Message{
+		ID: event.ID, Topic: publish.Topic, Key: event.Aggregate.Type + "/" + event.Aggregate.ID, Body: event.Payload,
+		Seq: event.Seq, Namespace: event.Aggregate.Namespace, EventType: event.Type, AggregateType: event.Aggregate.Type,
+		AggregateID: event.Aggregate.ID, CreatedAt: event.CreatedAt, Redelivered: publish.Redelivered,
+		Attributes: make(map[string]string, 8),
+	}
+	if message.Namespace != outbox.DefaultNamespace {
+		message.Key = message.Namespace + "/" + message.Key
+	}
+	if event.Headers != nil {
+		if err := json.Unmarshal(event.Headers, &message.Attributes); err != nil {
+			return nil, &core.Outcome{Class: core.Terminal, Reason: string(outbox.InvalidPayload), Detail: "headers: not an object of texts", Contract: true}
+		}
+	}
+	// One string for the three that must be written out.
+	text := make([]byte, 0, 96)
+	text = append(text, event.ID.String()...)
+	idEnd := len(text)
+	text = event.CreatedAt.UTC().AppendFormat(text, "2006-01-02T15:04:05.000000Z")
+	timeEnd := len(text)
+	all := string(strconv.AppendInt(text, event.Seq, 10))
+	message.Attributes["event_id"] = all[:idEnd]
+	message.Attributes["event_type"] = event.Type
+	message.Attributes["aggregate_type"] = event.Aggregate.Type
+	message.Attributes["aggregate_id"] = event.Aggregate.ID
+	message.Attributes["created_at"] = all[idEnd:timeEnd]
+	message.Attributes["outbox_seq"] = all[timeEnd:]
+	if event.Tenant != "" {
+		message.Attributes["tenant_id"] = event.Tenant
+	}
+	if event.DedupeKey != "" {
+		message.Attributes["dedupe_key"] = event.DedupeKey
+	}
+	return message, nil
+}
+
+// classify says whose fault an error of a publisher is: the one place where that is decided.
+func classify(err error) core.Outcome {
+	if err == nil {
+		return core.Outcome{Class: core.Acknowledged}
+	}
+	var (
+		terminal *TerminalError
+		rejected *RejectedError
+		route    *RouteError
+	)
+	switch {
+	case errors.Is(err, ErrNotSent):
+		return core.Outcome{Class: core.NotSent, Detail: clean.Error(err)}
+	case errors.As(err, &terminal):
+		reason := terminal.Reason
+		if reason != ReasonTooLarge {
+			reason = ReasonRejected
+		}
+		return core.Outcome{Class: core.Terminal, Reason: reason, Detail: clean.Error(err)}
+	case errors.As(err, &rejected):
+		return core.Outcome{Class: core.Rejected, Detail: clean.Error(err)}
+	case errors.As(err, &route):
+		return core.Outcome{Class: core.RouteFault, Detail: clean.Error(err), RetryAfter: min(max(route.RetryAfter, 0), longestRetryAfter)}
+	default:
+		return core.Outcome{Class: core.Unknown, Detail: clean.Error(err)}
+	}
+}
+
+// longestRetryAfter bounds what a broker may ask for.
+const longestRetryAfter = 10 * time.Minute

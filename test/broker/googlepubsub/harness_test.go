@@ -1,0 +1,262 @@
+package googlepubsub_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"cloud.google.com/go/pubsub/v2"
+	pb "cloud.google.com/go/pubsub/v2/apiv1/pubsubpb"
+	"go.uber.org/goleak"
+	"google.golang.org/api/option"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+
+	"github.com/posthaste-dev/posthaste/broker/googlepubsub"
+	"github.com/posthaste-dev/posthaste/outbox"
+	"github.com/posthaste-dev/posthaste/relay"
+	"github.com/posthaste-dev/posthaste/test/pubsubemulator"
+)
+
+const (
+	patience = 60 * time.Second
+	project  = "p"
+	orders   = "orders"
+)
+
+func TestMain(m *testing.M) {
+	goleak.VerifyTestMain(m,
+		goleak.IgnoreTopFunction("go.opencensus.io/stats/view.(*worker).start"),
+		// The client library leaves this behind after each Receive: it waits for tickers that it stopped.
+		goleak.IgnoreTopFunction("cloud.google.com/go/pubsub/v2.(*messageIterator).streamKeepAliveHandler"))
+}
+
+// world is an emulator with the topic orders, a client and a publisher.
+type world struct {
+	dir       string
+	server    *pubsubemulator.Server
+	client    *pubsub.Client
+	publisher *googlepubsub.Publisher
+}
+
+func newWorld(t *testing.T, config googlepubsub.Config, dial ...grpc.DialOption) *world {
+	t.Helper()
+	w := &world{dir: t.TempDir()}
+	w.server = startEmulator(t, w.dir, "")
+	t.Cleanup(func() { _ = w.server.Close() })
+	w.client = newClient(t, w.server.Addr(), dial...)
+	w.createTopic(t, orders)
+	w.publisher = newPublisher(t, w.client, config)
+	return w
+}
+
+func startEmulator(t *testing.T, dir, addr string) *pubsubemulator.Server {
+	t.Helper()
+	server, err := pubsubemulator.Start(pubsubemulator.Config{Dir: dir, Addr: addr})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return server
+}
+
+func newClient(t *testing.T, addr string, dial ...grpc.DialOption) *pubsub.Client {
+	t.Helper()
+	options := []option.ClientOption{
+		option.WithEndpoint(addr), option.WithoutAuthentication(),
+		option.WithGRPCDialOption(grpc.WithTransportCredentials(insecure.NewCredentials())),
+	}
+	for _, d := range dial {
+		options = append(options, option.WithGRPCDialOption(d))
+	}
+	client, err := pubsub.NewClient(t.Context(), project, options...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = client.Close() })
+	return client
+}
+
+func newPublisher(t *testing.T, client *pubsub.Client, config googlepubsub.Config) *googlepubsub.Publisher {
+	t.Helper()
+	publisher, err := googlepubsub.New(client, config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := publisher.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return publisher
+}
+
+func topicName(id string) string { return "projects/" + project + "/topics/" + id }
+
+func (w *world) createTopic(t *testing.T, id string) {
+	t.Helper()
+	if _, err := w.client.TopicAdminClient.CreateTopic(testContext(t), &pb.Topic{Name: topicName(id)}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (w *world) inject(t *testing.T, f pubsubemulator.Fault) {
+	t.Helper()
+	if err := w.server.Inject(f); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// journal is what the broker accepted, in order.
+func (w *world) journal(t *testing.T) []pubsubemulator.Message {
+	t.Helper()
+	messages, err := pubsubemulator.ReadMessages(w.dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return messages
+}
+
+// fired counts the calls that met a fault.
+func (w *world) fired() int {
+	fired := 0
+	for _, n := range w.server.Stats().Faulted {
+		fired += n
+	}
+	return fired
+}
+
+func testContext(t *testing.T) context.Context {
+	t.Helper()
+	return within(t, patience)
+}
+
+func within(t *testing.T, d time.Duration) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), d)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// newMessage is event number seq of an aggregate.
+func newMessage(aggregate string, seq int64) *relay.Message {
+	id := outbox.NewID()
+	return &relay.Message{
+		ID: id, Topic: orders, Key: "order/" + aggregate, Seq: seq,
+		Body:       fmt.Appendf(nil, `{"eventId":"%s","data":{"seq":%d}}`, id, seq),
+		Attributes: map[string]string{"event_id": id.String(), "outbox_seq": fmt.Sprint(seq)},
+	}
+}
+
+func newMessages(aggregate string, n int) []*relay.Message {
+	messages := make([]*relay.Message, n)
+	for i := range messages {
+		messages[i] = newMessage(aggregate, int64(i+1))
+	}
+	return messages
+}
+
+// pending is a message that was enqueued.
+type pending struct {
+	message *relay.Message
+	answer  chan error
+}
+
+// wait returns the answer.
+func (p pending) wait(t *testing.T) error {
+	t.Helper()
+	select {
+	case err := <-p.answer:
+		return err
+	case <-time.After(patience):
+		t.Fatalf("event %d of %s was never answered", p.message.Seq, p.message.Key)
+		return nil
+	}
+}
+
+func enqueue(ctx context.Context, pipeliner relay.Pipeliner, messages ...*relay.Message) []pending {
+	all := make([]pending, len(messages))
+	for i, message := range messages {
+		all[i] = pending{message: message, answer: make(chan error, 2)} // room for a second answer, which is one too many
+		pipeliner.Enqueue(ctx, message, func(err error) { all[i].answer <- err })
+	}
+	return all
+}
+
+// eventually waits for a state that nothing announces.
+func eventually(t *testing.T, what string, reached func() bool) {
+	t.Helper()
+	deadline := time.After(patience)
+	tick := time.NewTicker(2 * time.Millisecond)
+	defer tick.Stop()
+	for !reached() {
+		select {
+		case <-tick.C:
+		case <-deadline:
+			t.Fatalf("never happened: %s", what)
+		}
+	}
+}
+
+// checkHistory says what is wrong with what the broker accepted: events that are missing, changed or
+// strange, and events that came for the first time behind a later one of their aggregate. Copies are
+// allowed and counted.
+func checkHistory(history []pubsubemulator.Message, want ...[]*relay.Message) (problems []string, copies int) {
+	type place struct {
+		aggregate, number int
+	}
+	places := map[string]place{}
+	for a, messages := range want {
+		for n, m := range messages {
+			places[m.ID.String()] = place{a, n}
+		}
+	}
+	seen := map[string]bool{}
+	next := make([]int, len(want))
+	for _, got := range history {
+		id := got.Attributes["event_id"]
+		at, known := places[id]
+		switch {
+		case !known:
+			problems = append(problems, "strange: "+id)
+		case seen[id]:
+			copies++
+		case at.number != next[at.aggregate]:
+			problems = append(problems, fmt.Sprintf("order: %s: event %d came where %d was due", got.OrderingKey, at.number+1, next[at.aggregate]+1))
+		}
+		if known && string(got.Data) != string(want[at.aggregate][at.number].Body) {
+			problems = append(problems, "changed: "+id)
+		}
+		if known && !seen[id] {
+			next[at.aggregate] = max(next[at.aggregate], at.number+1)
+		}
+		seen[id] = true
+	}
+	for id := range places {
+		if !seen[id] {
+			problems = append(problems, "lost: "+id)
+		}
+	}
+	return problems, copies
+}
+
+func (w *world) expectHistory(t *testing.T, want ...[]*relay.Message) (copies int) {
+	t.Helper()
+	problems, copies := checkHistory(w.journal(t), want...)
+	if len(problems) > 0 {
+		t.Errorf("%d problems:\n%s", len(problems), strings.Join(problems[:min(len(problems), 10)], "\n"))
+	}
+	return copies
+}
+
+// newPlainClient is a client as an application makes it.
+func newPlainClient(t *testing.T) *pubsub.Client {
+	t.Helper()
+	client, err := pubsub.NewClient(t.Context(), project)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = client.Close() })
+	return client
+}

@@ -1,0 +1,108 @@
+package googlepubsub_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	pb "cloud.google.com/go/pubsub/v2/apiv1/pubsubpb"
+
+	"github.com/posthaste-dev/posthaste/broker/googlepubsub"
+	"github.com/posthaste-dev/posthaste/outbox"
+	"github.com/posthaste-dev/posthaste/relay"
+	"github.com/posthaste-dev/posthaste/relay/relaytest"
+	"github.com/posthaste-dev/posthaste/test/pubsubemulator"
+)
+
+// The contract of all publishers.
+func TestContract(t *testing.T) {
+	t.Parallel()
+	// Ten megabytes take their time on a busy machine.
+	const deadline = 40 * time.Second
+	middle := &middleman{}
+	w := newWorld(t, googlepubsub.Config{})
+	addr := w.server.Addr()
+	t.Cleanup(func() { _ = w.server.Close() })
+	fault := func(f pubsubemulator.Fault) relaytest.Fault {
+		return func(_ context.Context, topic string) (func(context.Context) error, error) {
+			f.Topic = topicName(topic)
+			end := func(context.Context) error { w.server.ClearFaults(); return nil }
+			return end, w.server.Inject(f)
+		}
+	}
+	relaytest.TestPublisher(t, relaytest.Harness{
+		Open: func(context.Context) (relay.Publisher, func() error, error) {
+			client := newClient(t, addr, middle.dialOption())
+			publisher, err := googlepubsub.New(client, googlepubsub.Config{Timeout: deadline - 10*time.Second})
+			if err != nil {
+				return nil, nil, err
+			}
+			return publisher, func() error {
+				if err := publisher.Close(); err != nil {
+					return err
+				}
+				return client.Close()
+			}, nil
+		},
+		MakeTopic: func(ctx context.Context, topic string) error {
+			if !strings.HasSuffix(topic, "-not") {
+				// A case of its own gets a journal of its own: messages of ten megabytes are slow to read.
+				w.restartEmpty(t)
+			}
+			_, err := w.client.TopicAdminClient.CreateTopic(ctx, &pb.Topic{Name: topicName(topic)})
+			return err
+		},
+		RemoveTopic: func(ctx context.Context, topic string) error {
+			return w.client.TopicAdminClient.DeleteTopic(ctx, &pb.DeleteTopicRequest{Topic: topicName(topic)})
+		},
+		Arrived:  func(_ context.Context, topic string) ([]relaytest.Arrived, error) { return arrived(w.dir, topic) },
+		MaxBytes: 10_000_000,
+		Size:     sizeOf,
+		Deadline: deadline,
+		Stop: func(context.Context, string) (func(context.Context) error, error) {
+			end := func(context.Context) error {
+				server, err := pubsubemulator.Start(pubsubemulator.Config{Dir: w.dir, Addr: addr})
+				if err == nil {
+					w.server = server
+				}
+				return err
+			}
+			return end, w.server.Close()
+		},
+		Slow: fault(pubsubemulator.Fault{Kind: pubsubemulator.KindDelay, Milliseconds: 5000}),
+		LoseAck: func(context.Context, string) (func(context.Context) error, error) {
+			end := middle.loseAnswers()
+			return func(context.Context) error { end(); return nil }, nil
+		},
+		RefuseAuth: fault(pubsubemulator.Fault{Kind: pubsubemulator.KindError, Code: "UNAUTHENTICATED"}),
+		RefuseMessage: func(_ context.Context, _ string, id outbox.ID) (func(context.Context) error, error) {
+			middle.refuseID(id.String())
+			return func(context.Context) error { middle.refuseID(""); return nil }, nil
+		},
+		Cannot: map[relaytest.Ability]string{
+			relaytest.Dedupe: "Pub/Sub gives every accepted message an id of its own and looks at no id of ours",
+		},
+	})
+}
+
+func arrived(dir, topic string) ([]relaytest.Arrived, error) {
+	messages, err := pubsubemulator.ReadMessages(dir)
+	var all []relaytest.Arrived
+	for _, m := range messages {
+		if m.Topic == topicName(topic) {
+			all = append(all, relaytest.Arrived{Body: m.Data, Attributes: m.Attributes, Key: m.OrderingKey})
+		}
+	}
+	return all, err
+}
+
+func (w *world) restartEmpty(t *testing.T) {
+	t.Helper()
+	addr := w.server.Addr()
+	if err := w.server.Close(); err != nil {
+		t.Fatal(err)
+	}
+	w.dir = t.TempDir()
+	w.server = startEmulator(t, w.dir, addr)
+}

@@ -1,0 +1,162 @@
+// Command bench-drain measures how fast the relay drains an outbox, against the shortest loop that could
+// do it and against a loop that leases rows, and how 1, 4 and 16 relay processes share the work.
+//
+// It prints tables and then one line of name=value figures. It fails when an event is lost, published out
+// of order or not known, when a lane has no owner for longer than the lease, or when something is broken; a
+// ratio of times never fails it. docs/benchmarks.md tells how it measures.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/posthaste-dev/posthaste/test/bench"
+	"github.com/posthaste-dev/posthaste/test/drain"
+	"github.com/posthaste-dev/posthaste/test/pgtest"
+)
+
+// options are the flags.
+type options struct {
+	url, nats   string
+	long        bool
+	only        string
+	events      int
+	pairs       int
+	batch       int
+	fleetEvents int
+	fleetPairs  int
+	killLease   time.Duration
+	profile     string
+	statements  bool
+}
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := command(ctx, os.Args[1:])
+	stop()
+	switch {
+	case err == nil || errors.Is(err, flag.ErrHelp):
+	case errors.Is(err, errMust):
+		fmt.Fprintln(os.Stderr, "bench-drain:", err)
+		os.Exit(1)
+	default:
+		fmt.Fprintln(os.Stderr, "bench-drain:", err)
+		os.Exit(2)
+	}
+}
+
+// command is the whole run, or one relay of it: the command starts itself for those.
+func command(ctx context.Context, args []string) error {
+	if len(args) > 0 && args[0] == "relay" {
+		member, err := drain.ParseMember(args[1:])
+		if err != nil {
+			return fmt.Errorf("relay: %w", err)
+		}
+		return member.Run(ctx)
+	}
+	o, err := parse(args)
+	if err != nil {
+		return err
+	}
+	return measure(ctx, o)
+}
+
+func parse(args []string) (options, error) {
+	var o options
+	flags := flag.NewFlagSet("bench-drain", flag.ContinueOnError)
+	flags.StringVar(&o.url, "url", pgtest.Servers()[0].URL, "server to measure on, on this machine, as a role that may create databases and checkpoint")
+	flags.StringVar(&o.nats, "nats", natsURL(), "NATS server with JetStream")
+	flags.BoolVar(&o.long, "long", false, "the long form: more events, more pairs, every combination of relays, delay and aggregates")
+	flags.StringVar(&o.only, "only", "", "measure only one part: single, fleet")
+	flags.IntVar(&o.events, "events", 0, "events of a drain (default 20,000, with -long 200,000)")
+	flags.IntVar(&o.pairs, "pairs", 0, "turns of each subject (default 3, with -long 8)")
+	flags.IntVar(&o.batch, "batch", 1000, "batch of the two loops; the relay has its default")
+	flags.IntVar(&o.fleetEvents, "fleet-events", 0, "events of a drain by several processes (default 24,000, with -long 100,000)")
+	flags.IntVar(&o.fleetPairs, "fleet-pairs", 0, "turns of each number of processes (default 2, with -long 6)")
+	flags.DurationVar(&o.killLease, "kill-lease", 5*time.Second, "lease of the relays of which one is killed; the others have the default")
+	flags.StringVar(&o.profile, "profile", "", "file for the CPU profile of the relay with typed contracts")
+	flags.BoolVar(&o.statements, "statements", false, "print the costliest statements of every drain by relays, with pg_stat_statements")
+	if err := flags.Parse(args); err != nil {
+		return o, err
+	}
+	if o.only != "" && o.only != "single" && o.only != "fleet" {
+		return o, fmt.Errorf("-only: %q is neither single nor fleet", o.only)
+	}
+	return o.withDefaults(), nil
+}
+
+func (o options) withDefaults() options {
+	set := func(value *int, short, long int) {
+		if *value == 0 && o.long {
+			*value = long
+		}
+		if *value == 0 {
+			*value = short
+		}
+	}
+	set(&o.events, 20_000, 200_000)
+	set(&o.pairs, 3, 8)
+	set(&o.fleetEvents, 24_000, 100_000)
+	set(&o.fleetPairs, 2, 6)
+	return o
+}
+
+func natsURL() string {
+	if url := os.Getenv("POSTHASTE_NATS_URL"); url != "" {
+		return url
+	}
+	return "nats://127.0.0.1:14222"
+}
+
+// run is one run of the command.
+type run struct {
+	options options
+	world   *drain.World
+	nats    *drain.NATS
+	folder  string // for journals
+}
+
+func measure(ctx context.Context, o options) (err error) {
+	db, err := bench.NewDatabase(ctx, o.url)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+	if !db.SeesBackends(ctx) {
+		return errors.New("the server's processes are not on this machine: CPU and times would mean nothing")
+	}
+	r := &run{options: o}
+	if r.world, err = drain.NewWorld(ctx, db); err != nil {
+		return err
+	}
+	if r.nats, err = drain.NewNATS(o.nats); err != nil {
+		return err
+	}
+	// Not the run's context: the stream must go also when the run was interrupted.
+	defer r.nats.Close(context.WithoutCancel(ctx))
+	if r.folder, err = os.MkdirTemp("", "bench-drain-"); err != nil {
+		return fmt.Errorf("a folder for journals: %w", err)
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(r.folder)) }()
+	found := &findings{options: o, figures: bench.NewFigures("bench-drain")}
+	if err := r.world.DB.Control.QueryRow(ctx, "SELECT 'PostgreSQL ' || current_setting('server_version')").Scan(&found.server); err != nil {
+		return fmt.Errorf("version: %w", err)
+	}
+	if o.only != "fleet" {
+		if found.single, err = r.single(ctx); err != nil {
+			return err
+		}
+	}
+	if o.only != "single" {
+		if found.fleets, err = r.fleets(ctx); err != nil {
+			return err
+		}
+	}
+	return found.print(os.Stdout)
+}

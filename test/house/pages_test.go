@@ -1,0 +1,96 @@
+package house
+
+import (
+	"encoding/json"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// pages lists the Markdown files of the root and of docs, relative to the root.
+func pages(t *testing.T) []string {
+	t.Helper()
+	list, err := filepath.Glob(filepath.Join(root, "*.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = filepath.WalkDir(filepath.Join(root, "docs"), func(path string, _ fs.DirEntry, err error) error {
+		if filepath.Ext(path) == ".md" {
+			list = append(list, path)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range list {
+		if list[i], err = filepath.Rel(root, list[i]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return list
+}
+
+var linkPattern = regexp.MustCompile(`\]\(([^)#:]+)(?:#[^)]*)?\)`) // not those with a scheme
+
+func TestLinksLeadSomewhere(t *testing.T) {
+	t.Parallel()
+	links := 0
+	for _, page := range pages(t) {
+		for _, match := range linkPattern.FindAllStringSubmatch(read(t, page), -1) {
+			links++
+			if _, err := os.Stat(filepath.Join(root, filepath.Dir(page), match[1])); err != nil {
+				t.Errorf("%s links to %s, which is not there", page, match[1])
+			}
+		}
+	}
+	if links < 20 {
+		t.Errorf("found %d links: this test does not see them", links)
+	}
+}
+
+// flat is a text without what indentation and line breaks add.
+func flat(text string) string { return strings.Join(strings.Fields(text), " ") }
+
+// What docs/relay.md shows first is compiled as an example.
+func TestTheRelayPageShowsWhatCompiles(t *testing.T) {
+	t.Parallel()
+	_, rest, _ := strings.Cut(read(t, "docs/relay.md"), "```go\n")
+	code, _, found := strings.Cut(rest, "```")
+	if !found || len(code) < 100 {
+		t.Fatal("docs/relay.md shows no code")
+	}
+	if !strings.Contains(flat(read(t, "relay/example_test.go")), flat(code)) {
+		t.Error("the first code of docs/relay.md is not in relay/example_test.go")
+	}
+}
+
+var modulePattern = regexp.MustCompile(`[a-z0-9.-]+\.[a-z]+(?:/[A-Za-z0-9._-]+)+`)
+
+func TestEveryDependencyHasItsLine(t *testing.T) {
+	t.Parallel()
+	named := modulePattern.FindAllString(read(t, "docs/dependencies.md"), -1)
+	for _, module := range modules(t) {
+		var mod struct {
+			Require []struct {
+				Path     string
+				Indirect bool
+			}
+		}
+		if err := json.Unmarshal(goCommand(t, filepath.Join(root, module), "mod", "edit", "-json"), &mod); err != nil {
+			t.Fatal(err)
+		}
+		for _, require := range mod.Require {
+			if require.Indirect || strings.HasPrefix(require.Path, ours) {
+				continue
+			}
+			if !slices.Contains(named, require.Path) {
+				t.Errorf("%s requires %s, which has no line in docs/dependencies.md", module, require.Path)
+			}
+		}
+	}
+}

@@ -1,0 +1,186 @@
+package order
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"sort"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/posthaste-dev/posthaste/internal/check"
+	"github.com/posthaste-dev/posthaste/outbox"
+)
+
+// The files of a run that the judge reads, besides those that producers and the chaos write.
+const (
+	producersFile  = "producers.jsonl"
+	faultsFile     = "faults.jsonl"
+	stepsJudged    = "steps.jsonl" // of all relays, with the database's times
+	deliveriesFile = "deliveries.jsonl"
+	tablesFile     = "tables.jsonl"
+)
+
+// collector brings together what was recorded, when the run is over.
+type collector struct {
+	world     *world
+	operators *operators
+	folder    string
+
+	steps   check.History
+	changes map[outbox.ID][]change
+	refused map[outbox.ID][]int64 // when publishes of the event were refused, in order
+	times   []int64               // of deliveries, by arrival
+	// unwitnessed counts settles that a relay takes for applied, and that no trigger saw.
+	unwitnessed int
+}
+
+// change is one change of a state as the trigger saw it.
+type change struct {
+	at    int64
+	after check.State
+}
+
+// collect writes the files.
+func (c *collector) collect(ctx context.Context) error {
+	deliveries, times, err := c.world.readStream(ctx)
+	if err != nil {
+		return err
+	}
+	c.times = times
+	var history check.History
+	for i := range deliveries {
+		history = append(history, check.Record{Delivery: &deliveries[i]})
+	}
+	if err := c.write(deliveriesFile, history); err != nil {
+		return err
+	}
+	if err := c.readSteps(); err != nil {
+		return err
+	}
+	tables, err := c.tables(ctx)
+	if err != nil {
+		return err
+	}
+	if err := c.write(tablesFile, tables); err != nil {
+		return err
+	}
+	leases, err := c.leases(ctx)
+	if err != nil {
+		return err
+	}
+	c.correct()
+	return c.write(stepsJudged, append(leases, c.steps...))
+}
+
+func (c *collector) write(name string, history check.History) error {
+	file, err := os.Create(filepath.Join(c.folder, name))
+	if err != nil {
+		return fmt.Errorf("order: %w", err)
+	}
+	if err := history.Write(file); err != nil {
+		return err
+	}
+	return file.Close()
+}
+
+// readSteps reads what every life of a relay wrote down. A last line that a kill cut is left out.
+func (c *collector) readSteps() error {
+	files, err := filepath.Glob(stepsFile(c.folder, "*"))
+	if err != nil {
+		return fmt.Errorf("order: %w", err)
+	}
+	c.refused = map[outbox.ID][]int64{}
+	for _, name := range files {
+		file, err := os.Open(name)
+		if err != nil {
+			return fmt.Errorf("order: %w", err)
+		}
+		history, err := check.ReadHistory(file)
+		file.Close()
+		if err != nil {
+			return fmt.Errorf("order: %s: %w", filepath.Base(name), err)
+		}
+		for _, r := range history {
+			if r.Step != nil && r.Step.Do == check.Refuse {
+				c.refused[r.Step.ID] = append(c.refused[r.Step.ID], r.Step.At)
+			}
+		}
+		c.steps = append(c.steps, history...)
+	}
+	for _, times := range c.refused {
+		slices.Sort(times)
+	}
+	return nil
+}
+
+// try names what a relay did with an event under one lease.
+type try struct {
+	relay, token string
+	id           outbox.ID
+}
+
+// correct gives every applied settle the time at which the database did it: the first such change after the
+// publish that it settles. What a relay that stood still learns late was done before.
+func (c *collector) correct() {
+	published := map[try]int64{}
+	for _, r := range c.steps {
+		if r.Step == nil {
+			continue
+		}
+		of := try{r.Step.Relay, r.Step.Token, r.Step.ID}
+		switch {
+		case r.Step.Do == check.Publish, r.Step.Do == check.Ack, r.Step.Do == check.Refuse:
+			published[of] = r.Step.At
+		case r.Step.Do == check.Settle && r.Step.Result == check.Applied:
+			at := slices.IndexFunc(c.changes[r.Step.ID], func(change change) bool {
+				return change.after == r.Step.To && change.at >= published[of] && change.at <= r.Step.At
+			})
+			if at < 0 {
+				c.unwitnessed++
+				continue
+			}
+			r.Step.At = c.changes[r.Step.ID][at].at
+		}
+	}
+}
+
+// next is the arrival that followed the given time; 0 for an unknown time.
+func (c *collector) next(at int64) uint64 {
+	if at == 0 {
+		return 0
+	}
+	return uint64(sort.Search(len(c.times), func(i int) bool { return c.times[i] > at })) + 1
+}
+
+// lastRefusal is when the event was last refused before it was declared dead.
+func (c *collector) lastRefusal(id outbox.ID, before int64) int64 {
+	var last int64
+	for _, at := range c.refused[id] {
+		if at <= before {
+			last = at
+		}
+	}
+	return last
+}
+
+// micros is how all times are read: microseconds since 1970.
+const micros = "(extract(epoch FROM %s) * 1000000)::bigint"
+
+// each runs a query and makes a record of every row.
+func each[R any](ctx context.Context, c *collector, query string, record func(R)) error {
+	rows, err := c.world.db.Control.Query(ctx, query)
+	if err != nil {
+		return fmt.Errorf("order: %w", err)
+	}
+	list, err := pgx.CollectRows(rows, pgx.RowToStructByPos[R])
+	if err != nil {
+		return fmt.Errorf("order: %w", err)
+	}
+	for _, r := range list {
+		record(r)
+	}
+	return nil
+}

@@ -1,0 +1,206 @@
+package order
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// process is one life of a relay.
+type process struct {
+	name    string
+	command *exec.Cmd
+	done    chan struct{} // closed when it ended; err is set then
+	err     error
+}
+
+// fleet keeps relays running.
+type fleet struct {
+	plan  Plan
+	world *world
+
+	mu    sync.Mutex
+	lives int
+	slots []*process
+	// problems are lives that ended by themselves, or did not end when they were asked to.
+	problems []error
+	asked    map[*process]bool // to end
+}
+
+func newFleet(plan Plan, w *world) *fleet {
+	return &fleet{plan: plan, world: w, slots: make([]*process, plan.Relays), asked: map[*process]bool{}}
+}
+
+// start begins a new life in the slot, under a name that no other life has.
+func (f *fleet) start(slot int) error {
+	f.mu.Lock()
+	f.lives++
+	life := Life{
+		Name: fmt.Sprintf("%d-%d", slot, f.lives), Database: f.world.url, NATS: f.plan.NATSURL, Run: f.world.run,
+		Folder: f.plan.Folder, Lease: f.plan.Lease, Plant: f.plan.Plant,
+	}
+	f.mu.Unlock()
+	text, err := json.Marshal(life)
+	if err != nil {
+		return fmt.Errorf("order: %w", err)
+	}
+	file := filepath.Join(f.plan.Folder, "life-"+life.Name+".json")
+	if err := os.WriteFile(file, text, 0o600); err != nil {
+		return fmt.Errorf("order: %w", err)
+	}
+	log, err := os.Create(logFile(f.plan.Folder, life.Name))
+	if err != nil {
+		return fmt.Errorf("order: %w", err)
+	}
+	defer log.Close() // the process has its own
+	// Not CommandContext: an interrupted run ends its relays in stopAll.
+	command := exec.Command(f.plan.Executable, "relay", file)
+	command.Stdout, command.Stderr = log, log
+	command.Env = append(os.Environ(), f.plan.Environment...)
+	if _, err := command.StdinPipe(); err != nil { // held open as long as this process lives
+		return fmt.Errorf("order: %w", err)
+	}
+	if err := command.Start(); err != nil {
+		return fmt.Errorf("order: start a relay: %w", err)
+	}
+	p := &process{name: life.Name, command: command, done: make(chan struct{})}
+	f.mu.Lock()
+	f.slots[slot] = p
+	f.mu.Unlock()
+	go f.wait(p)
+	return nil
+}
+
+// wait notes how the process ended.
+func (f *fleet) wait(p *process) {
+	p.err = p.command.Wait()
+	f.mu.Lock()
+	if !f.asked[p] {
+		f.problems = append(f.problems, fmt.Errorf("relay %s ended by itself: %w", p.name, errors.Join(p.err, errors.New(f.lastWords(p)))))
+	}
+	f.mu.Unlock()
+	close(p.done)
+}
+
+// lastWords is the end of the process's log.
+func (f *fleet) lastWords(p *process) string {
+	text, err := os.ReadFile(logFile(f.plan.Folder, p.name))
+	if err != nil {
+		return err.Error()
+	}
+	return strings.TrimSpace(string(text[max(0, len(text)-1000):]))
+}
+
+func logFile(folder, life string) string { return filepath.Join(folder, "relay-"+life+".log") }
+
+// signal sends a signal to the slot's process. End tells that it shall end by it.
+func (f *fleet) signal(slot int, signal os.Signal, end bool) (*process, error) {
+	f.mu.Lock()
+	p := f.slots[slot]
+	if end {
+		f.asked[p] = true
+	}
+	f.mu.Unlock()
+	if err := p.command.Process.Signal(signal); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		return p, fmt.Errorf("order: signal relay %s: %w", p.name, err)
+	}
+	return p, nil
+}
+
+// leaveTime is how long a relay that was asked to stop may take: its drain time, and some more.
+const leaveTime = 20 * time.Second
+
+// leave asks the slot's relay to stop and waits until it has.
+func (f *fleet) leave(slot int) error {
+	p, err := f.signal(slot, syscall.SIGTERM, true)
+	if err != nil {
+		return err
+	}
+	timer := time.NewTimer(leaveTime)
+	defer timer.Stop()
+	select {
+	case <-p.done:
+		if p.err != nil && !f.broken(p) {
+			f.problem(fmt.Errorf("relay %s was asked to stop and failed: %w", p.name, p.err))
+		}
+	case <-timer.C:
+		f.problem(fmt.Errorf("relay %s was asked to stop and did not within %s", p.name, leaveTime))
+		_ = p.command.Process.Kill() // it may have ended just now
+		<-p.done
+	}
+	return nil
+}
+
+// broken tells whether the process had ended before it was asked to.
+func (f *fleet) broken(p *process) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.ContainsFunc(f.problems, func(err error) bool { return strings.HasPrefix(err.Error(), "relay "+p.name+" ended by itself") })
+}
+
+func (f *fleet) problem(err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.problems = append(f.problems, err)
+}
+
+// leaveAll stops all relays at once.
+func (f *fleet) leaveAll() error {
+	var group sync.WaitGroup
+	problems := make([]error, len(f.slots))
+	for slot := range f.slots {
+		group.Go(func() { problems[slot] = f.leave(slot) })
+	}
+	group.Wait()
+	return errors.Join(problems...)
+}
+
+// killAll ends whatever still runs.
+func (f *fleet) killAll() {
+	f.mu.Lock()
+	var running []*process
+	for _, p := range f.slots {
+		if p != nil {
+			f.asked[p] = true
+			running = append(running, p)
+		}
+	}
+	f.mu.Unlock()
+	for _, p := range running {
+		_ = p.command.Process.Kill() // most have ended
+		<-p.done
+	}
+}
+
+// startAll begins one life in every slot.
+func (f *fleet) startAll(ctx context.Context) error {
+	for slot := range f.slots {
+		if err := errors.Join(ctx.Err(), f.start(slot)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// allEnded tells whether no relay is left.
+func (f *fleet) allEnded() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return !slices.ContainsFunc(f.slots, func(p *process) bool {
+		select {
+		case <-p.done:
+			return false
+		default:
+			return true
+		}
+	})
+}

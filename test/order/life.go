@@ -1,0 +1,111 @@
+package order
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/posthaste-dev/posthaste/broker/natsjetstream"
+	"github.com/posthaste-dev/posthaste/internal/check"
+	"github.com/posthaste-dev/posthaste/relay"
+)
+
+// Life is what one process of a relay is told, as a file of JSON.
+type Life struct {
+	Name     string        `json:"name"`
+	Database string        `json:"database"`
+	NATS     string        `json:"nats"`
+	Run      string        `json:"run"`
+	Folder   string        `json:"folder"`
+	Lease    time.Duration `json:"lease"`
+	Plant    string        `json:"plant,omitempty"`
+}
+
+// Runner is a relay, ours or one with a planted bug.
+type Runner interface {
+	Run(ctx context.Context) error
+}
+
+// Relay makes the relay that is to be proven.
+func Relay(config relay.Config) (Runner, error) { return relay.New(config) }
+
+// stepsFile is where a life writes its steps.
+func stepsFile(folder, life string) string { return filepath.Join(folder, "relay-"+life+".jsonl") }
+
+// Live runs one relay until the context ends, or until whoever started the process is gone.
+func Live(ctx context.Context, file string, newRelay func(relay.Config) (Runner, error)) (err error) {
+	var life Life
+	text, err := os.ReadFile(file)
+	if err == nil {
+		err = json.Unmarshal(text, &life)
+	}
+	if err != nil {
+		return fmt.Errorf("order: what the relay is told: %w", err)
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	go func() {
+		_, _ = io.Copy(io.Discard, os.Stdin) // ends when the parent does
+		cancel(errors.New("the parent is gone"))
+	}()
+	steps, err := os.Create(stepsFile(life.Folder, life.Name))
+	if err != nil {
+		return fmt.Errorf("order: %w", err)
+	}
+	defer steps.Close()
+	conn, err := natsjetstream.Connect(life.NATS)
+	if err != nil {
+		return err
+	}
+	publisher, err := natsjetstream.New(conn, natsjetstream.Config{Stream: life.Run})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, publisher.Close()) }()
+	config, err := life.config(publisher, check.NewWriter(steps))
+	if err != nil {
+		return err
+	}
+	r, err := newRelay(config)
+	if err != nil {
+		return err
+	}
+	return r.Run(ctx)
+}
+
+func (l Life) config(publisher relay.Publisher, steps *check.Writer) (relay.Config, error) {
+	registry, err := newContracts(l.Run).registry()
+	if err != nil {
+		return relay.Config{}, err
+	}
+	inner, err := plant(l.Plant, publisher)
+	if err != nil {
+		return relay.Config{}, err
+	}
+	logger := slog.New(slog.NewJSONHandler(os.Stderr, nil))
+	return relay.Config{
+		Database: l.Database, Registry: registry, Name: l.Name, Logger: logger,
+		Publisher: newHostile(inner, l.Folder, l.Name, steps),
+		Observe: func(step relay.Step) {
+			if step.Do == "alarm" {
+				logger.Warn("alarm", "lane", step.Lane, "event", step.Event.String(), "detail", step.Detail)
+			}
+			record, wanted := recorded(l.Name, step, time.Now())
+			if !wanted {
+				return
+			}
+			if err := steps.Add(record); err != nil {
+				logger.Error("a step is not recorded", "error", err)
+			}
+		},
+		Settings: relay.Settings{
+			Lease: l.Lease, Poll: 100 * time.Millisecond, BaseDelay: 50 * time.Millisecond, MaxDelay: time.Second, Drain: 10 * time.Second,
+		},
+	}, nil
+}

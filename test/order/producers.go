@@ -1,0 +1,173 @@
+package order
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync/atomic"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/posthaste-dev/posthaste/internal/check"
+	"github.com/posthaste-dev/posthaste/outbox"
+)
+
+// producers write the events of a run.
+type producers struct {
+	plan      Plan
+	world     *world
+	pool      *pgxpool.Pool
+	bell      *outbox.Doorbell
+	history   *check.Writer
+	began     time.Time
+	claimed   atomic.Int64 // events of transactions that will commit, or have
+	committed atomic.Int64
+	keys      atomic.Int64
+	rollbacks atomic.Int64
+	undone    atomic.Int64
+	held      atomic.Int64
+}
+
+// errRolledBack ends a transaction that was meant to fail.
+var errRolledBack = errors.New("rolled back on purpose")
+
+// run produces until enough events are committed.
+func (p *producers) run(ctx context.Context) error {
+	p.began = time.Now()
+	group, ctx := errgroup.WithContext(ctx)
+	for n := range p.plan.Producers {
+		random := rand.New(rand.NewPCG(p.plan.Seed, uint64(n)))
+		group.Go(func() error {
+			for {
+				at := p.claimed.Load()
+				if at >= int64(p.plan.Events) {
+					return nil
+				}
+				due := p.began.Add(time.Duration(float64(p.plan.Production) * float64(at) / float64(p.plan.Events)))
+				if err := pause(ctx, time.Until(due)); err != nil {
+					return err
+				}
+				if err := p.transact(ctx, random); err != nil {
+					return fmt.Errorf("order: a producer: %w", err)
+				}
+			}
+		})
+	}
+	return group.Wait()
+}
+
+// transact runs one transaction and writes down what became of it.
+func (p *producers) transact(ctx context.Context, random *rand.Rand) error {
+	d := draw(random, p.plan.Aggregates)
+	key := fmt.Sprintf("tx-%d", p.keys.Add(1))
+	var events []check.Event
+	err := pgx.BeginFunc(ctx, p.pool, func(tx pgx.Tx) error {
+		var err error
+		if events, err = p.fill(ctx, tx, random, d); err != nil {
+			return err
+		}
+		if _, err := tx.Exec(ctx, "INSERT INTO proof.done (key) VALUES ($1)", key); err != nil {
+			return err
+		}
+		if d.hold > 0 {
+			p.held.Add(1)
+			if err := pause(ctx, d.hold); err != nil {
+				return err
+			}
+		}
+		if err := p.history.Add(check.Record{Tx: &check.Tx{Key: key, Events: events}}); err != nil {
+			return err
+		}
+		if d.fail {
+			return errRolledBack
+		}
+		p.claimed.Add(int64(len(events)))
+		return nil
+	})
+	switch {
+	case err == nil:
+		p.committed.Add(int64(len(events)))
+		p.bell.Ring()
+		return p.history.Add(check.Record{Tx: &check.Tx{Key: key, Outcome: check.OK}})
+	case errors.Is(err, errRolledBack):
+		p.rollbacks.Add(1)
+		return p.history.Add(check.Record{Tx: &check.Tx{Key: key, Outcome: check.Failed}})
+	default:
+		return err
+	}
+}
+
+// fill changes the things and emits their events; it returns those that the transaction keeps.
+func (p *producers) fill(ctx context.Context, tx pgx.Tx, random *rand.Rand, d deal) ([]check.Event, error) {
+	var kept []check.Event
+	for _, id := range d.things {
+		var version uint64
+		if !d.loose {
+			err := tx.QueryRow(ctx, "UPDATE proof.things SET version = version + 1 WHERE id = $1 RETURNING version", id).Scan(&version)
+			if err != nil {
+				return nil, err
+			}
+		}
+		if d.undo {
+			if err := p.emitAndUndo(ctx, tx, random, id, version); err != nil {
+				return nil, err
+			}
+		}
+		events, err := p.world.contracts.make(random, id, version)
+		if err != nil {
+			return nil, err
+		}
+		if err := emit(ctx, tx, events); err != nil {
+			return nil, err
+		}
+		for _, one := range events {
+			kept = append(kept, one.known)
+		}
+	}
+	return kept, nil
+}
+
+// emitAndUndo emits events that nobody may ever see.
+func (p *producers) emitAndUndo(ctx context.Context, tx pgx.Tx, random *rand.Rand, id string, version uint64) error {
+	events, err := p.world.contracts.make(random, id, version)
+	if err != nil {
+		return err
+	}
+	inner, err := tx.Begin(ctx)
+	if err != nil {
+		return err
+	}
+	if err := emit(ctx, inner, events); err != nil {
+		return err
+	}
+	p.undone.Add(int64(len(events)))
+	return inner.Rollback(ctx)
+}
+
+func emit(ctx context.Context, tx pgx.Tx, list []made) error {
+	events := make([]outbox.Event, len(list))
+	for i := range list {
+		events[i] = list[i].event
+	}
+	_, err := outbox.Emit(ctx, tx, events...)
+	return err
+}
+
+// pause waits, if there is anything to wait for.
+func pause(ctx context.Context, length time.Duration) error {
+	if length <= 0 {
+		return ctx.Err()
+	}
+	timer := time.NewTimer(length)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}

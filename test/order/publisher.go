@@ -1,0 +1,118 @@
+package order
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"hash/fnv"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/posthaste-dev/posthaste/internal/check"
+	"github.com/posthaste-dev/posthaste/outbox"
+	"github.com/posthaste-dev/posthaste/relay"
+)
+
+// The names of files in the run's folder by which the proof speaks to the publishers of all relays.
+const (
+	curedFolder   = "cured"   // a file an event that no longer fails for ever
+	outagesFolder = "outages" // a file a topic that is out of order
+)
+
+// hostile is the broker's publisher, with failures in front of it.
+type hostile struct {
+	inner  relay.Publisher
+	folder string
+	life   string
+	faults *check.Writer
+
+	mu    sync.Mutex
+	tries map[outbox.ID]int
+}
+
+func newHostile(inner relay.Publisher, folder, life string, faults *check.Writer) *hostile {
+	return &hostile{inner: inner, folder: folder, life: life, faults: faults, tries: map[outbox.ID]int{}}
+}
+
+var (
+	errForNow  = errors.New("refused for now, for the proof")
+	errForGood = errors.New("refused for good, for the proof")
+	errOutage  = errors.New("the topic is out of order, for the proof")
+	errNoAck   = errors.New("the acknowledgement got lost, for the proof")
+)
+
+// Publish fails by a hash of the event, the relay's life and the try, so that a rerun of a try decides the
+// same and every event passes in the end.
+func (h *hostile) Publish(ctx context.Context, message *relay.Message) error {
+	if exists(filepath.Join(h.folder, outagesFolder, message.Topic)) {
+		return &relay.RouteError{Err: errOutage, RetryAfter: 200 * time.Millisecond}
+	}
+	switch h.fate(message) {
+	case Terminal:
+		return &relay.TerminalError{Reason: relay.ReasonRejected, Err: errForGood}
+	case Stubborn:
+		return &relay.RejectedError{Err: errForNow}
+	}
+	chance := h.chance(message.ID)
+	if chance%1000 < 50 {
+		return &relay.RejectedError{Err: errForNow}
+	}
+	// A broker that takes its time: a kill then always finds something in flight.
+	if err := pause(ctx, time.Duration(chance%15)*time.Millisecond); err != nil {
+		return err
+	}
+	if err := h.inner.Publish(ctx, message); err != nil {
+		return err
+	}
+	if chance/1000%400 == 0 {
+		now := time.Now().UnixMicro()
+		if err := h.faults.Add(check.Record{Fault: &check.Fault{Kind: check.AckLost, ID: message.ID, From: now, To: now}}); err != nil {
+			return err
+		}
+		return errNoAck
+	}
+	return nil
+}
+
+// fate reads the event's fate, unless it was cured.
+func (h *hostile) fate(message *relay.Message) Fate {
+	if !bytes.Contains(message.Body, []byte(`"fate":`)) || exists(filepath.Join(h.folder, curedFolder, message.ID.String())) {
+		return ""
+	}
+	var envelope struct {
+		Data Body `json:"data"`
+	}
+	if err := json.Unmarshal(message.Body, &envelope); err != nil {
+		return ""
+	}
+	return envelope.Data.Fate
+}
+
+// chance is a number that looks random and is the same for the same try.
+func (h *hostile) chance(id outbox.ID) uint64 {
+	h.mu.Lock()
+	h.tries[id]++
+	try := h.tries[id]
+	h.mu.Unlock()
+	hash := fnv.New64a()
+	_, _ = hash.Write(id[:]) // a hash takes everything
+	_, _ = hash.Write([]byte(strings.Join([]string{h.life, string(rune('a' + try))}, "/")))
+	return mix(hash.Sum64())
+}
+
+// mix spreads the last bytes over all bits, which FNV alone does not.
+func mix(x uint64) uint64 {
+	x ^= x >> 33
+	x *= 0xff51afd7ed558ccd
+	x ^= x >> 33
+	return x
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}

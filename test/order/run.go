@@ -1,0 +1,186 @@
+package order
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/posthaste-dev/posthaste/internal/check"
+	"github.com/posthaste-dev/posthaste/outbox"
+)
+
+// Run plays the plan and judges it. The histories stay in the plan's folder.
+func Run(ctx context.Context, plan Plan, say io.Writer) (_ *Report, err error) {
+	for _, folder := range []string{curedFolder, outagesFolder} {
+		if err := os.MkdirAll(filepath.Join(plan.Folder, folder), 0o700); err != nil {
+			return nil, fmt.Errorf("order: %w", err)
+		}
+	}
+	w, err := newWorld(ctx, plan.PostgresURL, plan.NATSURL)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, w.Close()) }()
+	pool, err := w.db.Pool(ctx, "proof-producers", plan.Producers+4)
+	if err != nil {
+		return nil, err
+	}
+	defer pool.Close()
+	if err := fillThings(ctx, pool, plan.Aggregates); err != nil {
+		return nil, err
+	}
+	files, err := create(plan.Folder, producersFile, faultsFile)
+	if err != nil {
+		return nil, err
+	}
+	defer closeAll(files)
+	r := &run{
+		plan: plan, world: w, pool: pool, say: say, began: time.Now(),
+		fleet: newFleet(plan, w), operators: newOperators(w, pool, plan),
+		producers: &producers{plan: plan, world: w, pool: pool, history: check.NewWriter(files[0])},
+		faults:    check.NewWriter(files[1]), tables: files[1],
+	}
+	return r.play(ctx)
+}
+
+// run is one run under way.
+type run struct {
+	plan      Plan
+	world     *world
+	pool      *pgxpool.Pool
+	say       io.Writer
+	began     time.Time
+	fleet     *fleet
+	operators *operators
+	producers *producers
+	faults    *check.Writer
+	tables    *os.File
+	drained   bool
+}
+
+// play lets everybody do their part, and collects and judges what they did.
+func (r *run) play(ctx context.Context) (*Report, error) {
+	defer r.fleet.killAll()
+	if err := r.fleet.startAll(ctx); err != nil {
+		return nil, err
+	}
+	if err := r.act(ctx); err != nil {
+		return nil, err
+	}
+	r.sayf("drained=%t, stopping the relays", r.drained)
+	if err := r.fleet.leaveAll(); err != nil {
+		return nil, err
+	}
+	end := check.End{Drained: r.drained, Dumped: true}
+	if err := r.faults.Add(check.Record{End: &end}); err != nil {
+		return nil, err
+	}
+	c := &collector{world: r.world, operators: r.operators, folder: r.plan.Folder}
+	if err := c.collect(ctx); err != nil {
+		return nil, err
+	}
+	verdict, err := Judge(r.plan.Folder, r.plan.Floor(), func(key string) (committed bool, err error) {
+		err = r.pool.QueryRow(ctx, "SELECT EXISTS (SELECT FROM proof.done WHERE key = $1)", key).Scan(&committed)
+		return committed, err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return r.report(c, verdict), nil
+}
+
+// act runs producers, chaos and operators until everything is produced, healed and drained.
+func (r *run) act(ctx context.Context) error {
+	r.producers.bell = outbox.NewDoorbell(outbox.RingPgx(r.pool, outbox.DefaultSchema))
+	defer r.producers.bell.Close()
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	calm, heal := context.WithCancel(ctx)
+	defer heal()
+	var others sync.WaitGroup
+	operating, retire := context.WithCancel(ctx)
+	defer retire()
+	others.Go(func() { fail(cancel, r.operators.run(operating)) })
+	storm := &chaos{plan: r.plan, fleet: r.fleet, world: r.world, faults: r.faults, random: rand.New(rand.NewPCG(r.plan.Seed, 2<<32))}
+	var chaotic sync.WaitGroup
+	chaotic.Go(func() { fail(cancel, storm.run(calm)) })
+	err := r.producers.run(ctx)
+	r.sayf("%d events committed in %d transactions", r.producers.committed.Load(), r.producers.keys.Load())
+	heal()
+	chaotic.Wait()
+	if err == nil {
+		r.drained, err = r.drain(ctx)
+	}
+	retire()
+	others.Wait()
+	return errors.Join(err, context.Cause(ctx))
+}
+
+// fail ends the run because of an error of one of its parts.
+func fail(cancel context.CancelCauseFunc, err error) {
+	if err != nil {
+		cancel(err)
+	}
+}
+
+// drain waits until no event is open and no dead one blocks, for as long as the plan allows. Operators go
+// on meanwhile.
+func (r *run) drain(ctx context.Context) (bool, error) {
+	for deadline := time.Now().Add(r.plan.Drain); ; {
+		var open int
+		err := r.pool.QueryRow(ctx, "SELECT count(*) FROM outbox_events WHERE state IN (0, 1, 2, 3, 4)").Scan(&open)
+		switch {
+		case err != nil:
+			return false, fmt.Errorf("order: %w", err)
+		case open == 0:
+			return true, nil
+		case r.fleet.allEnded():
+			return false, nil // there is nobody left to drain
+		case time.Now().After(deadline):
+			r.sayf("%d events are still open after %s", open, r.plan.Drain)
+			return true, nil // the relays had the time to finish: what is open now is stuck
+		}
+		if err := pause(ctx, 200*time.Millisecond); err != nil {
+			return false, err
+		}
+	}
+}
+
+func (r *run) sayf(format string, args ...any) {
+	_, _ = fmt.Fprintf(r.say, "proof-order: %5.1f s: %s\n", time.Since(r.began).Seconds(), fmt.Sprintf(format, args...)) // of no consequence
+}
+
+func fillThings(ctx context.Context, pool *pgxpool.Pool, count int) error {
+	_, err := pool.Exec(ctx, "INSERT INTO proof.things (id) SELECT 'thing-' || n FROM generate_series(0, $1 - 1) n", count)
+	if err != nil {
+		return fmt.Errorf("order: %w", err)
+	}
+	return nil
+}
+
+func create(folder string, names ...string) ([]*os.File, error) {
+	var files []*os.File
+	for _, name := range names {
+		file, err := os.Create(filepath.Join(folder, name))
+		if err != nil {
+			closeAll(files)
+			return nil, fmt.Errorf("order: %w", err)
+		}
+		files = append(files, file)
+	}
+	return files, nil
+}
+
+func closeAll(files []*os.File) {
+	for _, file := range files {
+		_ = file.Close() // all lines are written at once
+	}
+}

@@ -1,0 +1,164 @@
+package pinned_test
+
+import (
+	"context"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"go.uber.org/goleak"
+
+	"github.com/posthaste-dev/posthaste/outbox"
+	"github.com/posthaste-dev/posthaste/relay"
+	"github.com/posthaste-dev/posthaste/test/pgtest"
+	"github.com/posthaste-dev/posthaste/test/pinned"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// standIn is a relay that reads everything from the beginning. Without the watermark it is slow, as ours
+// would be among enough dead tuples.
+type standIn struct {
+	config relay.Config
+	lanes  atomic.Int64
+	// reorders lets later events of a batch go first, loses leaves some out.
+	reorders, loses bool
+}
+
+func (s *standIn) Stats() relay.Stats { return relay.Stats{Lanes: int(s.lanes.Load())} }
+
+func (s *standIn) Run(ctx context.Context) error {
+	conn, err := pgx.Connect(context.Background(), s.config.Database)
+	if err != nil {
+		return err
+	}
+	defer conn.Close(context.Background())
+	s.lanes.Store(64)
+	wait := 5 * time.Millisecond
+	if s.config.NoWatermark {
+		wait = time.Second
+	}
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(wait):
+		}
+		if err := s.batch(context.Background(), conn); err != nil {
+			return err
+		}
+	}
+}
+
+func (s *standIn) batch(ctx context.Context, conn *pgx.Conn) error {
+	order := "seq"
+	if s.reorders {
+		order = "seq DESC"
+	}
+	rows, err := conn.Query(ctx, "SELECT id, aggregate_id FROM public.outbox_events WHERE state = 0 ORDER BY "+order+" LIMIT 2000")
+	if err != nil {
+		return err
+	}
+	type row struct {
+		ID        outbox.ID
+		Aggregate string
+	}
+	list, err := pgx.CollectRows(rows, pgx.RowToStructByPos[row])
+	if err != nil {
+		return err
+	}
+	var ids []outbox.ID
+	for _, r := range list {
+		ids = append(ids, r.ID)
+		if s.loses && r.ID[15] == 7 {
+			continue
+		}
+		if err := s.config.Publisher.Publish(ctx, &relay.Message{ID: r.ID, AggregateID: r.Aggregate}); err != nil {
+			return err
+		}
+	}
+	_, err = conn.Exec(ctx, "UPDATE public.outbox_events SET state = 6, published_at = clock_timestamp() WHERE id = ANY ($1)", ids)
+	return err
+}
+
+func tiny() pinned.Plan {
+	return pinned.Plan{
+		URL: pgtest.Servers()[0].URL, Rate: 300, PerTx: 5, Aggregates: 40, Workers: 4, Settle: 500 * time.Millisecond, Length: 2 * time.Second,
+		Control: 2 * time.Second, Dead: 1000, Drain: 2 * time.Second,
+	}
+}
+
+type logWriter struct{ t *testing.T }
+
+func (w logWriter) Write(text []byte) (int, error) {
+	w.t.Log(strings.TrimSpace(string(text)))
+	return len(text), nil
+}
+
+// newStandIn makes a stand-in, with a bug where one is given.
+func newStandIn(bug func(*standIn)) func(relay.Config) (pinned.Runner, error) {
+	return func(config relay.Config) (pinned.Runner, error) {
+		s := &standIn{config: config}
+		if bug != nil {
+			bug(s)
+		}
+		return s, nil
+	}
+}
+
+func play(t *testing.T, plan pinned.Plan, newRelay func(relay.Config) (pinned.Runner, error)) *pinned.Report {
+	t.Helper()
+	report, err := pinned.Run(t.Context(), plan, newRelay, logWriter{t})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var text strings.Builder
+	if err := report.Print(&text); err != nil {
+		t.Fatal(err)
+	}
+	t.Log(text.String())
+	return report
+}
+
+func TestMeasuresARelay(t *testing.T) {
+	t.Parallel()
+	for name, newRelay := range map[string]func(relay.Config) (pinned.Runner, error){"ours": pinned.Relay, "stand-in": newStandIn(nil)} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			report := play(t, tiny(), newRelay)
+			for _, phase := range []*pinned.Phase{report.Unpinned, report.Snapshot, report.Writer} {
+				if phase.Undelivered != 0 || phase.Inverted != 0 || phase.Repeated != 0 || phase.Offered <= 0 || phase.P50 <= 0 || phase.P99 < phase.P50 {
+					t.Errorf("%+v", phase)
+				}
+			}
+			if !report.Own.InOrder() {
+				t.Errorf("the writer's own: %+v", report.Own)
+			}
+			if p99 := report.SnapshotControl.P99; name == "stand-in" && p99 < 500*time.Millisecond {
+				t.Errorf("the control waits a second for every read, and its p99 is %s", p99)
+			}
+			if reads := report.Snapshot.Reads; name == "ours" && reads <= 0 {
+				t.Error("no reads were counted")
+			}
+		})
+	}
+}
+
+func TestPlantedBugsAreFound(t *testing.T) {
+	t.Parallel()
+	for name, bug := range map[string]func(*standIn){
+		"came before an earlier one": func(s *standIn) { s.reorders = true },
+		"were not delivered":         func(s *standIn) { s.loses = true },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			plan := tiny()
+			plan.Aggregates = 4
+			if problems := strings.Join(play(t, plan, newStandIn(bug)).Problems(), "\n"); !strings.Contains(problems, name) {
+				t.Errorf("found: %s", problems)
+			}
+		})
+	}
+}

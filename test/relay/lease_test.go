@@ -1,0 +1,279 @@
+package relay
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/posthaste-dev/posthaste/outbox"
+	"github.com/posthaste-dev/posthaste/relay"
+)
+
+// short is a lease whose end a test can wait for.
+const short = 2 * time.Second
+
+func shortLease(s *relay.Settings) { s.Lease, s.Drain = short, 50*time.Millisecond }
+
+// crash takes a relay off the database in the middle of everything and ends it. What it holds it keeps, as far
+// as the database knows.
+func (r *run) crash(t testing.TB, x *proxy) {
+	t.Helper()
+	x.refuse()
+	if err := r.stop(t); err != nil {
+		t.Errorf("relay %s: %v", r.name, err)
+	}
+}
+
+// leaseEnds is when the last lease ends, by the server's clock.
+func (p *place) leaseEnds(t testing.TB) time.Time {
+	t.Helper()
+	var at time.Time
+	if err := p.Pool.QueryRow(t.Context(), p.SQL("SELECT max(lease_until) FROM {schema}.outbox_lanes")).Scan(&at); err != nil {
+		t.Fatal(err)
+	}
+	return at
+}
+
+// RL-2, C2, L2: what a crashed relay held moves when its lease ends, by itself, and is not blamed for the crash.
+func TestACrashedRelaysEventsMoveWhenItsLeaseEnds(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, p *place) {
+		const events = 12
+		p.broker.answer = func(ctx context.Context, _ *relay.Message, _ int) error {
+			<-ctx.Done() // the first relay dies with all of them in flight
+			return ctx.Err()
+		}
+		for i := range events {
+			p.emit(t, placed.New(fmt.Sprint(i), note{}))
+		}
+		x := startProxy(t, p.URL)
+		a := p.start(t, "a", through(t, x), with(shortLease))
+		eventually(t, "all in flight", func() bool { return p.broker.inFlight() == events })
+		a.crash(t, x)
+		p.broker.answer = nil
+		ends := p.leaseEnds(t)
+		if p.inState(t, ready) != events {
+			t.Fatal("the crash came too late")
+		}
+		p.start(t, "b", with(shortLease))
+		p.awaitPublished(t, events)
+		byB := p.broker.deliveries(func(d *delivery) bool { return d.relay == "b" })
+		for _, d := range byB {
+			if late := d.begun.Sub(ends); late < -time.Second/10 || late > 10*time.Second {
+				t.Errorf("taken over %s after the lease's end", late)
+			}
+		}
+		if len(byB) != events {
+			t.Errorf("the second relay delivered %d", len(byB))
+		}
+		p.wantInOrder(t)
+	})
+}
+
+// RL-5: what is written down as published is what the broker has acknowledged, not before.
+func TestPublishedAtOnlyAfterTheAcknowledgement(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, p *place) {
+		answer := make(chan struct{})
+		p.broker.answer = func(context.Context, *relay.Message, int) error {
+			<-answer
+			return nil
+		}
+		id := p.emit(t, placed.New("1", note{}))[0]
+		p.start(t, "a", with(func(s *relay.Settings) { s.Lease, s.Deadline = 30*time.Second, 10*time.Second }))
+		eventually(t, "the event in flight", func() bool { return p.broker.inFlight() == 1 })
+		p.emit(t, placed.New("1", note{N: 1})) // its follower is read meanwhile, and must not go
+		if r := p.row(t, id); r.state != ready || r.publishedAt != nil {
+			t.Errorf("in flight, and already %+v", r)
+		}
+		close(answer)
+		p.awaitPublished(t, 2)
+		first := p.broker.of(id)
+		if at := p.row(t, id).publishedAt; len(first) != 1 || at == nil || at.Before(first[0].ended.Add(-50*time.Millisecond)) {
+			t.Errorf("published at %v, acknowledged %+v", at, first)
+		}
+		p.wantDelivered(t)
+	})
+}
+
+// RL-5, C6, S6: an acknowledgement that comes when the lane is another's changes nothing and blames nobody.
+func TestASettleThatLostItsLeaseChangesNothing(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, p *place) {
+		taken := make(chan struct{})
+		p.broker.answer = func(_ context.Context, _ *relay.Message, try int) error {
+			if try == 1 { // somebody takes all lanes while the broker acknowledges
+				p.Exec(t, `UPDATE {schema}.outbox_lanes SET owner = gen_random_uuid(), token = gen_random_uuid(), lease_until = clock_timestamp() + interval '1.5 s'`)
+				close(taken)
+			}
+			return nil
+		}
+		id := p.emit(t, placed.New("1", note{}))[0]
+		// While the one event is in memory it reads no more, so the settle is what finds out.
+		a := p.start(t, "a", with(func(s *relay.Settings) { s.Batch, s.MaxInFlight = 1, 1 }))
+		<-taken
+		eventually(t, "a settle that came too late", func() bool { return a.Stats().StaleSettles > 0 })
+		if r := p.row(t, id); r.state != ready || r.publishedAt != nil || r.attempts != 0 || r.lastError != "" {
+			t.Errorf("a settle without the lease made of it %+v", r)
+		}
+		if len(p.logs.lines(t, "outcome", "settled too late: the lane is another relay's")) == 0 {
+			t.Error("nothing was logged about it")
+		}
+		p.awaitPublished(t, 1) // after that lease has ended
+		if n := len(p.broker.of(id)); n != 2 {
+			t.Errorf("%d deliveries, want 2", n)
+		}
+		p.wantInOrder(t)
+	})
+}
+
+// C6: a publish ends before the lease does, however slow the broker, because leases are renewed meanwhile.
+func TestNoPublishOutlivesItsLease(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, p *place) {
+		const aggregates, each = 3, 8
+		var lost, checked atomic.Int64
+		p.broker.answer = func(ctx context.Context, message *relay.Message, _ int) error {
+			var left float64
+			err := p.Pool.QueryRow(ctx, p.SQL(`SELECT extract(epoch FROM lease_until - clock_timestamp())::float8 FROM {schema}.outbox_lanes
+				WHERE lane = {schema}.outbox_lane($1, $2, $3)`), message.Namespace, message.AggregateType, message.AggregateID).Scan(&left)
+			deadline, ok := ctx.Deadline()
+			switch {
+			case err != nil:
+				return err
+			case !ok:
+				t.Error("a publish without a deadline")
+			case time.Until(deadline).Seconds() > left:
+				t.Errorf("the publish may last %s, the lease %.3f s", time.Until(deadline), left)
+			}
+			checked.Add(1)
+			<-time.After(short / 6)
+			return nil
+		}
+		for n := range each {
+			for aggregate := range aggregates {
+				p.emit(t, placed.New(fmt.Sprint(aggregate), note{N: n}))
+			}
+		}
+		p.start(t, "a", with(shortLease), with(func(s *relay.Settings) { s.Drain = 5 * time.Second }), func(config *relay.Config) {
+			config.Observe = func(step relay.Step) {
+				if step.Do == "lose" {
+					lost.Add(1)
+				}
+			}
+		})
+		p.awaitPublished(t, aggregates*each)
+		p.wantDelivered(t)
+		if lost.Load() > 0 || checked.Load() < aggregates*each {
+			t.Errorf("%d lanes lost, %d publishes looked at", lost.Load(), checked.Load())
+		}
+	})
+}
+
+// P1, C2: the broker has it and the settle never came: it is sent again, the same in every byte.
+func TestWhatWasAcknowledgedAndNotSettledIsSentAgainUnderItsID(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, p *place) {
+		x := startProxy(t, p.URL)
+		p.broker.answer = func(context.Context, *relay.Message, int) error {
+			x.refuse()
+			return nil
+		}
+		id := p.emit(t, placed.New("1", note{Text: "x"}))[0]
+		a := p.start(t, "a", through(t, x), with(shortLease))
+		eventually(t, "the acknowledgement", func() bool { return len(p.broker.took("1")) == 1 })
+		a.crash(t, x)
+		p.broker.answer = nil
+		if state := p.row(t, id).state; state != ready {
+			t.Fatalf("the crash came too late: %d", state)
+		}
+		p.start(t, "b", with(shortLease))
+		p.awaitPublished(t, 1)
+		got := p.broker.of(id)
+		if len(got) != 2 || string(got[0].Body) != string(got[1].Body) || got[0].Key != got[1].Key || fmt.Sprint(got[0].Attributes) != fmt.Sprint(got[1].Attributes) {
+			t.Errorf("delivered as %+v", got)
+		}
+		p.wantInOrder(t)
+	})
+}
+
+// S-1: the settle was applied and its answer lost. It is sent again and changes nothing.
+func TestASettleWhoseAnswerIsLostIsAppliedOnce(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, p *place) {
+		x := startProxy(t, p.URL)
+		p.broker.answer = func(context.Context, *relay.Message, int) error {
+			x.mute()
+			return nil
+		}
+		id := p.emit(t, placed.New("1", note{}))[0]
+		var uncertain, applied atomic.Int64
+		p.start(t, "a", through(t, x), with(func(s *relay.Settings) { s.Lease = 6 * time.Second }), func(config *relay.Config) {
+			config.Database += "&default_query_exec_mode=exec" // a settle is one message: it needs no answer to be sent
+			config.Observe = func(step relay.Step) {
+				switch {
+				case step.Do == "settle" && step.Result == "uncertain":
+					uncertain.Add(1)
+				case step.Do == "settle" && step.Result == "applied":
+					applied.Add(1)
+				}
+			}
+		})
+		first := p.awaitState(t, id, published)
+		x.heal()
+		eventually(t, "a settle with an answer", func() bool { return applied.Load() > 0 })
+		if uncertain.Load() == 0 {
+			t.Error("no answer was lost")
+		}
+		if again := p.row(t, id); !again.publishedAt.Equal(*first.publishedAt) || again.state != published {
+			t.Errorf("settled twice: %+v, then %+v", first, again)
+		}
+		if n := p.broker.count(); n != 1 {
+			t.Errorf("%d deliveries", n)
+		}
+		p.wantDelivered(t)
+	})
+}
+
+// C16: relays that crash at the last attempt leave nothing behind that nobody takes.
+func TestACrashAtTheLastAttemptStrandsNothing(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, p *place) {
+		refused := &relay.RejectedError{Err: errors.New("not today")}
+		var crashed atomic.Bool
+		p.broker.answer = func(ctx context.Context, message *relay.Message, try int) error {
+			switch {
+			case try == 1 || crashed.Load() && message.AggregateID == "bad":
+				return refused
+			case !crashed.Load():
+				<-ctx.Done()
+				return refused // which the relay that hears it can write down nowhere
+			}
+			return nil
+		}
+		good, bad := p.emit(t, limited.New("good", note{}))[0], p.emit(t, limited.New("bad", note{}))[0]
+		x := startProxy(t, p.URL)
+		a := p.start(t, "a", through(t, x), with(shortLease))
+		eventually(t, "both at their last attempt", func() bool { return p.broker.inFlight() == 2 && len(p.broker.of(good))+len(p.broker.of(bad)) == 4 })
+		a.crash(t, x)
+		crashed.Store(true)
+		for _, id := range []outbox.ID{good, bad} {
+			if r := p.row(t, id); r.state != retrying || r.attempts != 1 {
+				t.Fatalf("before the take-over: %+v", r)
+			}
+		}
+		p.start(t, "b", with(shortLease))
+		if r := p.awaitState(t, good, published); r.attempts != 1 {
+			t.Errorf("the good one: %+v", r)
+		}
+		if r := p.awaitState(t, bad, deadBlocking); r.attempts != 2 {
+			t.Errorf("the bad one: %+v", r)
+		}
+		if p.Count(t, "SELECT count(*) FROM {schema}.outbox_dlq WHERE error_reason = 'max_attempts'") != 1 {
+			t.Error("no dead letter")
+		}
+	})
+}

@@ -1,0 +1,17 @@
+package relay
+
+import (
+	"flag"
+	"testing"
+
+	"go.uber.org/goleak"
+)
+
+// TestMain runs more tests at a time than there are processors: most of them wait, for a lease to end or a
+// server to come back. The command line can say otherwise.
+func TestMain(m *testing.M) {
+	if err := flag.Set("test.parallel", "10"); err != nil {
+		panic(err)
+	}
+	goleak.VerifyTestMain(m)
+}
