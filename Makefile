@@ -36,10 +36,23 @@ proof-emit: services-postgres ## Prove the emit side: faults, hostile inputs, ra
 bench-emit: services-postgres ## Measure what an emit costs, as ratios (LONG=1 for the long form)
 	@go run ./test/cmd/bench-emit $(if $(LONG),-long)
 
+proof-sim: ## Prove the relay's core in simulated time: thousands of worlds with faults (SHORT=1 for fewer)
+	@go run ./relay/internal/sim/proof-sim $(if $(SHORT),-short)
+proof-model: services-postgres ## Prove that PostgreSQL and the model do the same, action by action (SHORT=1 for fewer)
+	@go run ./relay/internal/modeltest/proof-model $(if $(SHORT),-sequences 60)
+proof-order: services-postgres ## Prove the order: relays that join, leave and die between PostgreSQL and NATS (SHORT=1 for fewer events)
+	@services/services up nats >/dev/null
+	@go run ./test/cmd/proof-order $(if $(SHORT),-short)
+bench-pinned: services-postgres ## Measure the relay under a held snapshot and an open writer (SHORT=1, LONG=1 for half an hour each)
+	@go run ./test/cmd/bench-pinned $(if $(LONG),-long) $(if $(SHORT),-seconds 20 -dead 200000)
+bench-drain: services-postgres ## Measure how fast the relay drains a backlog, as ratios (LONG=1 for the long form)
+	@services/services up nats >/dev/null
+	@go run ./test/cmd/bench-drain $(if $(LONG),-long)
+
 ci: ## Run what CI runs
 	@.ci/run
 
 services-postgres:
 	@services/services up postgres18 postgres15 pgbouncer >/dev/null
 
-.PHONY: help services services-status services-check services-down build test examples lint format tidy check-deps vulncheck proof-emit bench-emit ci services-postgres
+.PHONY: help services services-status services-check services-down build test examples lint format tidy check-deps vulncheck proof-emit bench-emit proof-sim proof-model proof-order bench-pinned bench-drain ci services-postgres

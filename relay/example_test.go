@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
@@ -69,11 +70,13 @@ func ExampleOperator_Redrive() {
 	}
 }
 
+// Whatever is wrong is said at once.
 func ExampleNew_problems() {
-	_, err := relay.New(relay.Config{Settings: relay.Settings{Poll: 20e9}})
+	_, err := relay.New(relay.Config{Settings: relay.Settings{Poll: 20 * time.Second, Deadline: time.Minute}})
 	fmt.Println(err)
 	// Output:
 	// relay: Poll: 20s, must be at least 1 ms and at most a third of the lease (30s)
+	// Deadline: 1m0s, must be at least 10 ms and at most a third of the lease (30s)
 	// the Database is missing: give the URL of the outbox's database
 	// the Registry is missing: make one with outbox.NewRegistry
 	// the Publisher is missing: give a broker's publisher, or a relay.Func

@@ -10,7 +10,7 @@ import (
 // Publisher sends events to one broker.
 type Publisher interface {
 	// Publish sends one message and returns nil only after the broker acknowledged it. The context ends at
-	// the publish deadline.
+	// the publish deadline; Publish must return soon after that.
 	//
 	// It is called from many goroutines at once, but never twice at a time for one aggregate on one topic.
 	// What went wrong is said with [RejectedError], [TerminalError], [RouteError] and [ErrNotSent]; any other error,

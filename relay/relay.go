@@ -101,7 +101,7 @@ func (r *Relay) Stats() Stats { return *r.counts.Load() }
 // Settings are the relay's limits and times. The zero value of each means its default.
 type Settings struct {
 	Batch       int           // events of one read; 500
-	MaxInFlight int           // events in memory and not settled; 4 batches
+	MaxInFlight int           // events in memory and not settled; 8 batches
 	MaxBytes    int           // bytes in memory and not settled; 64 MiB
 	Concurrency int           // publishes at a time; 256
 	Poll        time.Duration // the longest idle sleep; 500 ms
@@ -127,7 +127,7 @@ const (
 
 func (s Settings) withDefaults() Settings {
 	fill(&s.Batch, 500)
-	fill(&s.MaxInFlight, 4*s.Batch)
+	fill(&s.MaxInFlight, 8*s.Batch)
 	fill(&s.MaxBytes, 64<<20)
 	fill(&s.Concurrency, 256)
 	fill(&s.Poll, 500*time.Millisecond)

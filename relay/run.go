@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -18,9 +17,12 @@ import (
 	"github.com/posthaste-dev/posthaste/relay/internal/pgstore"
 )
 
-// connections is how many the relay uses at once: reading, settling, the fence, leases, the barrier and what
-// is held each have one call under way at most.
-const connections = 6
+// The connections that the relay uses at once, at most. Leases and settles have their own: were they to wait for
+// slow reads, the lanes would be lost.
+const (
+	leaseConnections = 4
+	readConnections  = 5
+)
 
 // Run moves events until the context ends; then it finishes what is in flight, gives its lanes back and
 // returns nil. It survives every outage of the database and the broker; it returns an error only for
@@ -30,7 +32,7 @@ func (r *Relay) Run(ctx context.Context) error {
 	if err != nil {
 		return errors.New("relay: Database: not a URL that PostgreSQL clients understand") // without the URL: it may hold a password
 	}
-	config.MaxConns = connections
+	config.MaxConns = leaseConnections
 	pgstore.Configure(config, r.config.Lease)
 	// What runs when the context ends must still be able to settle, so nothing below hangs on it.
 	work, giveUp := context.WithCancel(context.WithoutCancel(ctx))
@@ -40,15 +42,22 @@ func (r *Relay) Run(ctx context.Context) error {
 		return fmt.Errorf("relay: %w", err)
 	}
 	defer pool.Close()
+	reading := config.Copy()
+	reading.MaxConns = readConnections
+	readers, err := pgxpool.NewWithConfig(work, reading)
+	if err != nil {
+		return fmt.Errorf("relay: %w", err)
+	}
+	defer readers.Close()
 	s := &shell{
-		relay: r, store: pgstore.New(pool, r.config.Schema), clock: newClock(), work: work,
+		relay: r, leases: pgstore.New(pool, r.config.Schema), reads: pgstore.New(readers, r.config.Schema), clock: newClock(), work: work,
 		tells: make(chan func(time.Duration), 64), results: make(chan result, r.config.Concurrency), bell: make(chan struct{}, 1),
 	}
 	if err := s.checkSchema(ctx, pool); err != nil {
 		return err
 	}
 	s.prepare()
-	defer s.running.Wait()
+	defer s.wait()
 	defer giveUp()
 	s.listen(ctx)
 	s.loop(ctx.Done()) //nolint:contextcheck // what the loop starts outlives ctx, so that it can be settled
@@ -59,7 +68,8 @@ func (r *Relay) Run(ctx context.Context) error {
 // came of it. All calls of the core are made by loop.
 type shell struct {
 	relay   *Relay
-	store   core.Store
+	leases  core.Store // for leases and settles
+	reads   core.Store // for all else
 	core    *core.Core
 	clock   *clock
 	sender  *sender
@@ -90,6 +100,22 @@ func (s *shell) prepare() {
 	})
 }
 
+// wait lets what was started come to its end. A publisher that ignores its context is not waited for.
+func (s *shell) wait() {
+	ended := make(chan struct{})
+	go func() {
+		s.running.Wait()
+		close(ended)
+	}()
+	timer := time.NewTimer(s.relay.config.Deadline)
+	defer timer.Stop()
+	select {
+	case <-ended:
+	case <-timer.C:
+		s.relay.config.Logger.ErrorContext(s.work, "the publisher does not return although its context has ended")
+	}
+}
+
 // mostInputs is how many answers one decision of the core takes in.
 const mostInputs = 2048
 
@@ -115,7 +141,7 @@ func (s *shell) loop(stop <-chan struct{}) {
 		case tell := <-s.tells:
 			tell(s.clock.now())
 		case done := <-s.results:
-			s.core.Published(s.clock.now(), done.publish, done.outcome)
+			s.published(s.clock.now(), done)
 		case <-s.bell:
 			s.core.Bell(s.clock.now())
 		case <-stop:
@@ -134,11 +160,16 @@ func (s *shell) takeMore() {
 		case tell := <-s.tells:
 			tell(now)
 		case done := <-s.results:
-			s.core.Published(now, done.publish, done.outcome)
+			s.published(now, done)
 		default:
 			return
 		}
 	}
+}
+
+func (s *shell) published(now time.Duration, done result) {
+	s.sender.inFlight--
+	s.core.Published(now, done.publish, done.outcome)
 }
 
 // call makes a call of the store. It may take a third of the lease: a server that hangs, for instance on a
@@ -147,12 +178,24 @@ func (s *shell) call(call core.Call) {
 	s.running.Go(func() {
 		ctx, cancel := context.WithTimeout(s.work, s.relay.config.Lease/3)
 		defer cancel()
-		tell := call.Run(ctx, s.store)
+		tell := call.Run(ctx, s.storeOf(call.Op))
 		select {
 		case s.tells <- tell:
 		case <-s.work.Done():
 		}
 	})
+}
+
+// storeOf picks the connections of a call.
+func (s *shell) storeOf(op core.Op) core.Store {
+	switch op {
+	case core.OpHeartbeat, core.OpAcquire, core.OpRelease, core.OpSettle, core.OpNote:
+		return s.leases
+	case core.OpFence, core.OpRead, core.OpBarrier, core.OpHeldKeys, core.OpDueKeys, core.OpHeldRows, core.OpOldParked, core.OpSweep, core.OpSaveRoutes:
+		return s.reads
+	default:
+		return s.reads
+	}
 }
 
 // listen rings the core's bell when somebody rings the outbox's.
@@ -175,26 +218,24 @@ func (s *shell) listen(ctx context.Context) {
 }
 
 // clock tells the time since it was made, by the monotonic clock or the wall's, whichever says more: the
-// monotonic one stands still while a machine is suspended, and leases do not. It never goes back.
+// monotonic one stands still while a machine is suspended, and leases do not. It adds up what passed between two
+// looks, so that a wall clock that is set back takes nothing away.
 type clock struct {
-	start time.Time
-	last  atomic.Int64
+	mutex sync.Mutex
+	last  time.Time
+	total time.Duration
 }
 
-func newClock() *clock { return &clock{start: time.Now()} }
+func newClock() *clock { return &clock{last: time.Now()} }
 
-func (c *clock) now() time.Duration {
-	t := time.Now()
-	elapsed := max(t.Sub(c.start), t.Round(0).Sub(c.start.Round(0))) // Round strips the monotonic reading
-	for {
-		last := c.last.Load()
-		if int64(elapsed) <= last {
-			return time.Duration(last)
-		}
-		if c.last.CompareAndSwap(last, int64(elapsed)) {
-			return elapsed
-		}
-	}
+func (c *clock) now() time.Duration { return c.at(time.Now()) }
+
+func (c *clock) at(t time.Time) time.Duration {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	c.total += max(0, t.Sub(c.last), t.Round(0).Sub(c.last.Round(0))) // Round strips the monotonic reading
+	c.last = t
+	return c.total
 }
 
 // cryptoRandom is chance that nobody can foresee: tokens are made of it.

@@ -8,7 +8,6 @@ import (
 	"hash/maphash"
 	"strconv"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/posthaste-dev/posthaste/outbox"
@@ -26,7 +25,7 @@ type sender struct {
 	results   chan<- result
 	jobs      chan *core.Publish // has room for all that can be in flight
 	workers   int
-	idle      atomic.Int64
+	inFlight  int // begun and not answered, as the loop sees it
 	pipeliner Pipeliner
 	shards    []chan *core.Publish
 	seed      maphash.Seed
@@ -57,12 +56,13 @@ func (s *sender) depth() int {
 // send begins publishes. Every one is answered with one result.
 func (s *sender) send(publishes []*core.Publish) {
 	for _, publish := range publishes {
+		s.inFlight++
 		if s.pipeliner != nil {
 			s.shard(publish) <- publish
 			continue
 		}
 		// Goroutines are kept: a new one would have to grow its stack for every event.
-		if s.idle.Load() <= int64(len(s.jobs)) && s.workers < s.config.Concurrency {
+		if s.inFlight > s.workers && s.workers < s.config.Concurrency {
 			s.workers++
 			s.running.Go(s.worker)
 		}
@@ -72,10 +72,8 @@ func (s *sender) send(publishes []*core.Publish) {
 
 func (s *sender) worker() {
 	for {
-		s.idle.Add(1)
 		select {
 		case publish := <-s.jobs:
-			s.idle.Add(-1)
 			s.results <- result{publish: publish, outcome: s.publish(s.deadline.context(s.work, s.config.Deadline), publish)}
 		case <-s.work.Done():
 			return
@@ -134,32 +132,63 @@ func (s *sender) shard(publish *core.Publish) chan<- *core.Publish {
 	return s.shards[maphash.Comparable(s.seed, publish.Event.Aggregate)%shards]
 }
 
+// lineOf names what is kept in order.
+type lineOf struct {
+	aggregate core.Aggregate
+	topic     string
+}
+
+// pipeline hands over the events of a shard. The broker fails what is behind a failure of its own; what is
+// behind an event that never got there must be kept back here.
 func (s *sender) pipeline(shard <-chan *core.Publish) {
+	refused := map[lineOf]time.Time{}
 	for {
 		select {
 		case publish := <-shard:
-			s.enqueue(publish)
+			line := lineOf{publish.Event.Aggregate, publish.Topic}
+			if publish.First {
+				delete(refused, line)
+			}
+			if _, is := refused[line]; is {
+				s.results <- result{publish: publish, outcome: core.Outcome{Class: core.NotSent, Detail: "one before it was not sent"}}
+			} else if !s.enqueue(publish) {
+				refused[line] = time.Now()
+				s.forgetRefused(refused)
+			}
 		case <-s.work.Done():
 			return
 		}
 	}
 }
 
-// enqueue hands one event to the pipeliner.
-func (s *sender) enqueue(publish *core.Publish) {
+// forgetRefused drops lines of which nothing can be in flight any more, when there are many.
+func (s *sender) forgetRefused(refused map[lineOf]time.Time) {
+	if len(refused) < 10*s.config.Concurrency {
+		return
+	}
+	for line, at := range refused {
+		if time.Since(at) > 2*s.config.Deadline {
+			delete(refused, line)
+		}
+	}
+}
+
+// enqueue hands one event to the pipeliner, and tells whether it did.
+func (s *sender) enqueue(publish *core.Publish) (sent bool) {
 	var once sync.Once
 	done := func(outcome core.Outcome) {
 		once.Do(func() { s.results <- result{publish: publish, outcome: outcome} })
 	}
 	defer func() {
 		if cause := recover(); cause != nil {
+			sent = false
 			done(core.Outcome{Class: core.Rejected, Detail: clean.Text(fmt.Sprintf("the publisher panicked: %v", cause))})
 		}
 	}()
 	message, refused := s.message(publish)
 	if refused != nil {
 		done(*refused)
-		return
+		return false
 	}
 	ctx, cancel := context.WithTimeout(s.work, s.config.Deadline)
 	stop := context.AfterFunc(ctx, func() { done(classify(ctx.Err())) })
@@ -168,6 +197,7 @@ func (s *sender) enqueue(publish *core.Publish) {
 		cancel()
 		done(classify(err))
 	})
+	return true
 }
 
 // message checks an event and makes the message of it; refused is why not.

@@ -97,7 +97,7 @@ type tree struct {
 // checkShown wants tests or make targets that exist, or a reason: "later: ..." or "not tested: ...".
 func (r tree) checkShown(e entry) (problems []string) {
 	named := 0
-	for _, match := range namePattern.FindAllStringSubmatch(e.shown, -1) {
+	for _, match := range namePattern.FindAllStringSubmatch(flat(e.shown), -1) {
 		name := match[1]
 		if target, isTarget := strings.CutPrefix(name, "make "); isTarget {
 			named++

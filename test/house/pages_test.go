@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/posthaste-dev/posthaste/test/conformance"
 )
 
 // pages lists the Markdown files of the root and of docs, relative to the root.
@@ -66,6 +68,38 @@ func TestTheRelayPageShowsWhatCompiles(t *testing.T) {
 	}
 	if !strings.Contains(flat(read(t, "relay/example_test.go")), flat(code)) {
 		t.Error("the first code of docs/relay.md is not in relay/example_test.go")
+	}
+}
+
+// settingPattern is a field of relay.Settings, whose comment ends with the default.
+var settingPattern = regexp.MustCompile(`(?m)^\t([A-Z]\w+) +(?:int|time\.Duration) +// (?:.*; )?(.+)$`)
+
+func TestTheRelayPageHasTheDefaults(t *testing.T) {
+	t.Parallel()
+	_, rest, _ := strings.Cut(read(t, "relay/relay.go"), "\ntype Settings struct {\n")
+	fields, _, _ := strings.Cut(rest, "\n}\n")
+	page := read(t, "docs/relay.md")
+	found := settingPattern.FindAllStringSubmatch(fields, -1)
+	for _, field := range found {
+		if !strings.Contains(page, "| `"+field[1]+"` | "+field[2]+" |") {
+			t.Errorf("docs/relay.md does not say that %s is %s", field[1], field[2])
+		}
+	}
+	if len(found) < 10 {
+		t.Errorf("found %d settings: this test does not see them", len(found))
+	}
+}
+
+// Whether they passed is asked after a run of all tests; that they exist can be asked at once.
+func TestConformanceNamesTestsThatExist(t *testing.T) {
+	t.Parallel()
+	there := theTree(t)
+	for _, row := range conformance.Rows(read(t, "docs/conformance.md")) {
+		for _, test := range row.Tests {
+			if folder, name, _ := strings.Cut(test, "."); !there.tests(folder, name) {
+				t.Errorf("docs/conformance.md, %s: %s has no %s", row.ID, folder, name)
+			}
+		}
 	}
 }
 

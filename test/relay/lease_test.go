@@ -13,7 +13,7 @@ import (
 )
 
 // short is a lease whose end a test can wait for.
-const short = 2 * time.Second
+const short = 3 * time.Second
 
 func shortLease(s *relay.Settings) { s.Lease, s.Drain = short, 50*time.Millisecond }
 
@@ -134,7 +134,7 @@ func TestASettleThatLostItsLeaseChangesNothing(t *testing.T) {
 func TestNoPublishOutlivesItsLease(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, p *place) {
-		const aggregates, each = 3, 8
+		const aggregates, each = 3, 7
 		var lost, checked atomic.Int64
 		p.broker.answer = func(ctx context.Context, message *relay.Message, _ int) error {
 			var left float64

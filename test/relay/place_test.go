@@ -102,7 +102,7 @@ type run struct {
 // settings are short times, so that what must be waited for comes soon.
 func settings() relay.Settings {
 	return relay.Settings{
-		Batch: 100, Lease: 3 * time.Second, Poll: 100 * time.Millisecond, Drain: 10 * time.Second,
+		Batch: 100, Lease: 6 * time.Second, Poll: 100 * time.Millisecond, Drain: 10 * time.Second,
 		BaseDelay: 20 * time.Millisecond, MaxDelay: 200 * time.Millisecond,
 	}
 }
@@ -183,18 +183,23 @@ func with(change func(*relay.Settings)) func(*relay.Config) {
 // emit writes events in one transaction.
 func (p *place) emit(t testing.TB, events ...outbox.Event) []outbox.ID {
 	t.Helper()
-	var ids []outbox.ID
-	err := outbox.InTx(t.Context(), p.Pool, func(ctx context.Context, tx pgx.Tx) error {
-		receipts, err := outbox.Emit(ctx, outbox.InSchema(tx, p.Schema), events...)
-		for _, receipt := range receipts {
-			ids = append(ids, receipt.ID)
-		}
-		return err
-	})
-	if err != nil {
+	ids := make([]outbox.ID, len(events))
+	for i := range events {
+		ids[i] = outbox.NewID()
+		events[i].ID = ids[i]
+	}
+	if err := p.tryEmit(t.Context(), events...); err != nil {
 		t.Fatal(err)
 	}
 	return ids
+}
+
+// tryEmit is emit for goroutines, which must not end the test.
+func (p *place) tryEmit(ctx context.Context, events ...outbox.Event) error {
+	return outbox.InTx(ctx, p.Pool, func(ctx context.Context, tx pgx.Tx) error {
+		_, err := outbox.Emit(ctx, outbox.InSchema(tx, p.Schema), events...)
+		return err
+	})
 }
 
 // insert writes a row past the library, as somebody might. {id} in the payload is the event's id.
@@ -325,9 +330,15 @@ func (l *logs) text() string {
 	return l.buffer.String()
 }
 
+// tail is the end of it, without the lanes' comings and goings.
 func (l *logs) tail(n int) string {
-	text := l.text()
-	return text[max(0, len(text)-n):]
+	var text strings.Builder
+	for line := range strings.Lines(l.text()) {
+		if !strings.Contains(line, `"msg":"lane`) {
+			text.WriteString(line)
+		}
+	}
+	return text.String()[max(0, text.Len()-n):]
 }
 
 // lines lists the lines that have this value under this key.

@@ -24,7 +24,9 @@ func TestSeveralRelaysPublishEveryEventOnceAndInOrder(t *testing.T) {
 			group.Go(func() {
 				for n := range each {
 					for aggregate := range aggregates {
-						p.emit(t, placed.New(fmt.Sprint(producer, "-", aggregate), note{N: n}))
+						if err := p.tryEmit(t.Context(), placed.New(fmt.Sprint(producer, "-", aggregate), note{N: n})); err != nil {
+							t.Error(err)
+						}
 					}
 				}
 			})

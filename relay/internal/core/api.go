@@ -97,6 +97,9 @@ type Publish struct {
 	Redelivered bool
 	// Attempt is 1 for the first try.
 	Attempt int
+	// First tells that nothing of its aggregate and topic is in flight. What is not first must not be sent when
+	// one before it was not.
+	First bool
 	// DecidedAt is when the core decided on it. Who gets to it much later must not begin: the lane may be lost.
 	DecidedAt time.Duration
 

@@ -18,7 +18,11 @@ func (c *Core) failed(now time.Duration, l *line, r *row) {
 	outcome := r.outcome
 	switch outcome.Class {
 	case Acknowledged, NotSent:
-		c.again(l, r, now+c.config.MinPoll)
+		if r.refused++; r.refused > failuresToPause { // whatever keeps it from being sent, it is not the event
+			c.failedRoute(now, l, r)
+			return
+		}
+		c.again(l, r, now+c.jitter(grow(c.config.MinPoll, r.refused, longestPause)))
 	case Rejected:
 		c.answered(now, l.route)
 		c.charge(now, l, r)
@@ -168,7 +172,12 @@ func (c *Core) notKnown(now time.Duration, r *row) {
 			health.alarmed = true
 			c.alarm(r.Lane, "event type "+r.Type+" is not known here: its events are parked")
 		}
-		c.park(now, r, key, detail)
+		if r.State == Retrying { // whoever knows it must find it due
+			c.hold(r.lane, key, now+c.config.MaxDelay)
+			c.forget(r)
+		} else {
+			c.park(now, r, key, detail)
+		}
 	}
 	c.hold(r.lane, key, never).addType(r.Type)
 }

@@ -16,6 +16,7 @@ const never = time.Duration(math.MaxInt64)
 // shell's choice; they never go back.
 type Core struct {
 	config  Config
+	now     time.Duration // when the core was last told or asked something
 	actions Actions
 	counts  Counts
 
@@ -38,11 +39,14 @@ type Core struct {
 	held     held
 	settling settling
 
-	publishing int // publishes in flight
-	unsettled  int // events in memory whose settle is not acknowledged
-	bytes      int // of those
+	publishing int           // publishes in flight
+	unsettled  int           // events in memory whose settle is not acknowledged
+	bytes      int           // of those
+	largest    int           // the most that one event took
+	roomAt     time.Duration // when to look again for lines that take up too much
 	noting     bool
 	note       gate
+	unnote     []*lane // whose noted event was answered and is not settled: that must not count
 	saving     gate
 	careful    bool // one event at a time, because something keeps killing the relays
 }
@@ -53,20 +57,23 @@ func New(config Config) *Core {
 		config.Observe = func(Step) {}
 	}
 	return &Core{
-		config: config,
-		stopBy: never,
-		lanes:  map[int16]*lane{},
-		lines:  map[lineKey]*line{},
-		routes: map[string]*route{},
-		types:  map[string]*typeHealth{},
-		fence:  fence{open: map[string]openWriter{}},
-		reader: reader{idle: config.MinPoll},
-		held:   held{sweepAt: config.SweepPeriod, agedAt: config.SweepPeriod},
+		config:   config,
+		stopBy:   never,
+		roomAt:   never,
+		lanes:    map[int16]*lane{},
+		lines:    map[lineKey]*line{},
+		routes:   map[string]*route{},
+		types:    map[string]*typeHealth{},
+		fence:    fence{open: map[string]openWriter{}},
+		reader:   reader{idle: config.MinPoll, lanes: manyLanes},
+		settling: settling{most: mostOfASettle},
+		held:     held{sweepAt: config.SweepPeriod, agedAt: config.SweepPeriod},
 	}
 }
 
 // Act returns what is to be done now. Call it after everything that the core was told, and at Actions.Wake.
 func (c *Core) Act(now time.Duration) Actions {
+	c.now = now
 	c.actions = Actions{Wake: never}
 	c.forgetExpired(now)
 	c.keepMembership(now)
@@ -74,11 +81,14 @@ func (c *Core) Act(now time.Duration) Actions {
 	c.lookAtHeld(now)
 	c.keepFence(now)
 	c.wakeRoutes(now)
+	c.makeRoom(now)
 	c.readReady(now)
 	c.readRoutes(now)
 	c.passBarrier(now)
+	c.clearNotes(now)
 	c.publishNext(now)
 	c.settleOutcomes(now)
+	c.settleRefused(now)
 	c.saveRoutes(now)
 	c.actions.Stopped = c.stopping && c.stopped(now)
 	actions := c.actions
@@ -89,7 +99,7 @@ func (c *Core) Act(now time.Duration) Actions {
 // Bell tells that somebody rang: there may be new events, or an operator has made something due.
 func (c *Core) Bell(now time.Duration) {
 	c.reader.wake(now, c.config.MinPoll)
-	c.held.lookAt = min(c.held.lookAt, max(now, c.held.lookedAt+c.config.MinPoll))
+	c.held.lookAt = min(c.held.lookAt, max(now, c.held.lookedAt+c.config.HeldPeriod/10))
 }
 
 // Stop asks the core to finish what is in flight and to give its lanes back.
@@ -145,6 +155,7 @@ func begin[A any](c *Core, op Op, g *gate, ask func(context.Context, Store) (A, 
 	c.actions.Calls = append(c.actions.Calls, Call{Op: op, Run: func(ctx context.Context, store Store) func(time.Duration) {
 		answer, err := ask(ctx, store)
 		return func(now time.Duration) {
+			c.now = now
 			g.busy = false
 			if err != nil {
 				g.failures++

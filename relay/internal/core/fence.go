@@ -11,6 +11,7 @@ import (
 type fence struct {
 	gate        gate
 	dueAt       time.Duration
+	beganAt     time.Duration
 	incarnation string
 	known       bool
 	number      int                   // counts the fences
@@ -39,15 +40,20 @@ func (c *Core) keepFence(now time.Duration) {
 		c.wakeAt(c.fence.dueAt)
 		return
 	}
+	c.fence.beganAt = now
 	c.fence.dueAt = now + c.config.FencePeriod
+	if c.reader.idle > c.config.MinPoll { // nothing new: what the next read finds is not far above the last fence
+		c.fence.dueAt = now + idleFence*c.config.FencePeriod
+	}
 	begin(c, OpFence, &c.fence.gate,
 		func(ctx context.Context, store Store) (Fence, error) { return store.Fence(ctx) },
-		func(_ time.Duration, seen Fence, err error) {
+		func(now time.Duration, seen Fence, err error) {
 			switch {
 			case err != nil:
 				c.forgetFence()
 			case seen.Standby:
 				c.forgetFence()
+				c.fence.dueAt = now + idleFence*c.config.FencePeriod
 				c.alarm(0, "the database is in recovery: the relay needs the primary")
 			default:
 				c.fenced(seen)
@@ -70,7 +76,7 @@ func (c *Core) forgetFence() {
 		for i := range r.resume {
 			at := &r.resume[i]
 			at.from = min(at.from, at.lane.floor)
-			at.generation++
+			at.goneBack()
 		}
 	}
 }
@@ -117,6 +123,9 @@ func (c *Core) fenced(seen Fence) {
 		f.safe, f.hasCursor, f.except = 0, false, nil
 	}
 	for _, l := range c.sorted {
+		if l.crashed && l.inherited == 0 {
+			l.inherited = seen.Last
+		}
 		if l.floor > seen.Last { // restored or copied without its sequence: what is new would be below the floor
 			c.alarm(l.number, "the lane's floor is above the sequence: set the sequence to the highest number in use")
 			l.w, l.c, l.floor = 0, 0, 0
@@ -124,6 +133,19 @@ func (c *Core) fenced(seen Fence) {
 		}
 	}
 }
+
+// hurryFence brings the next fence forward, because reads have gone beyond the last one: what they found comes
+// again with every read until a fence has passed it.
+func (c *Core) hurryFence(now time.Duration, far bool) {
+	period := c.config.FencePeriod
+	if far {
+		period /= 10
+	}
+	c.fence.dueAt = min(c.fence.dueAt, max(now, c.fence.beganAt+period))
+}
+
+// idleFence is how many periods a fence may take while nothing is found.
+const idleFence = 4
 
 // enoughListings is how many it takes to know where the open writers begin. Before that a read would walk all
 // that is dead above the lane's floor.

@@ -42,8 +42,9 @@ type held struct {
 const (
 	asksOfALook = 64
 	rowsOfAnAsk = 32
-	dueOfALane  = 16
-	sweepWindow = 20_000 // numbers
+	dueOfALane  = 64
+	sweepWindow = 20_000  // old numbers
+	sweepMost   = 200_000 // new ones
 )
 
 // isHeld tells whether rows of a line must wait: behind the line's own held rows, or behind an event of the
@@ -89,16 +90,21 @@ func (c *Core) lookAtHeld(now time.Duration) {
 	c.lookForDue(now)
 	c.sweepFloors(now)
 	c.buryAged(now)
-	if c.stopping || c.held.timers.next() == never || c.shut(&c.held.gate, now) {
+	room := min(c.room(), max(1, (c.config.MaxBytes-c.bytes)/max(c.largest, 1024)))
+	if c.stopping || room <= 0 || c.held.timers.next() == never || c.shut(&c.held.gate, now) {
 		return
 	}
-	asked, asks := c.dueHolds(now)
+	asked, asks := c.dueHolds(now, min(asksOfALook, room))
+	limit := max(1, min(rowsOfAnAsk, room/max(1, len(asks))))
+	if slices.ContainsFunc(asked, func(h *hold) bool { return h.key.topic != "" && c.routeOf(h.key.topic).probing }) {
+		limit = 1
+	}
 	if len(asks) == 0 {
 		c.wakeAt(c.held.timers.next())
 		return
 	}
 	begin(c, OpHeldRows, &c.held.gate,
-		func(ctx context.Context, store Store) ([]Event, error) { return store.HeldRows(ctx, asks, rowsOfAnAsk) },
+		func(ctx context.Context, store Store) ([]Event, error) { return store.HeldRows(ctx, asks, limit) },
 		func(now time.Duration, rows []Event, err error) {
 			found := map[*hold][]*Event{}
 			for i := range rows {
@@ -122,8 +128,8 @@ func (c *Core) lookAtHeld(now time.Duration) {
 }
 
 // dueHolds takes the holds whose time has come and that may be looked at.
-func (c *Core) dueHolds(now time.Duration) (asked []*hold, asks []HeldAsk) {
-	for c.held.timers.next() <= now && len(asks) < asksOfALook {
+func (c *Core) dueHolds(now time.Duration, most int) (asked []*hold, asks []HeldAsk) {
+	for c.held.timers.next() <= now && len(asks) < most {
 		h := c.held.timers.pop()
 		h.queued = false
 		types := h.types
@@ -239,9 +245,7 @@ func (c *Core) takeHeld(now time.Duration, h *hold, event *Event) *row {
 		return nil
 	}
 	r := &row{Event: *event, lane: h.lane, held: true}
-	h.lane.remember(r)
-	c.unsettled++
-	c.bytes += r.Bytes()
+	c.remember(r)
 	return r
 }
 
@@ -332,9 +336,9 @@ func (c *Core) meetHeld(now time.Duration, l *lane, key HeldKey) {
 	}
 }
 
-// sweepFloors looks at what must not be there: ready rows at or below a lane's floor. It looks at the newest
-// numbers each time and at a window of older ones, because where a snapshot is held every settled event is
-// walked over.
+// sweepFloors looks at what must not be there: ready rows at or below a lane's floor. It looks once at every
+// number that has sunk below the floor in this tenure, and at a window of the older ones: where a snapshot is
+// held every settled event is walked over.
 func (c *Core) sweepFloors(now time.Duration) {
 	if c.stopping || len(c.lanes) == 0 || c.shut(&c.held.sweep, now) {
 		return
@@ -344,24 +348,32 @@ func (c *Core) sweepFloors(now time.Duration) {
 		return
 	}
 	c.held.sweepAt = now + c.jitter(c.config.SweepPeriod)
+	c.largest /= 2 // what was large long ago
 	from := c.held.swept
 	c.held.swept += sweepWindow
 	var floors []Floor
+	var lanes []*lane
 	for _, l := range c.sorted {
 		if !l.opened || l.draining {
 			continue
 		}
-		floors = append(floors, Floor{Lane: l.number, Above: max(0, l.floor-sweepWindow), Seq: l.floor})
-		if to := min(from+sweepWindow, l.floor-sweepWindow); to > from {
+		lanes = append(lanes, l)
+		floors = append(floors, Floor{Lane: l.number, Above: l.swept, Seq: min(l.floor, l.swept+sweepMost)})
+		if to := min(from+sweepWindow, l.sweptFrom); to > from {
 			floors = append(floors, Floor{Lane: l.number, Above: from, Seq: to})
 		}
 	}
-	if len(floors) <= len(c.sorted) { // all of them looked at their newest numbers only: begin again
+	if len(floors) == len(lanes) { // no old numbers are left: begin again
 		c.held.swept = 0
 	}
 	begin(c, OpSweep, &c.held.sweep,
 		func(ctx context.Context, store Store) ([]Floor, error) { return store.Sweep(ctx, floors, asksOfALook) },
-		func(_ time.Duration, found []Floor, _ error) {
+		func(_ time.Duration, found []Floor, err error) {
+			for _, l := range lanes {
+				if err == nil && !l.lost {
+					l.swept = min(l.floor, l.swept+sweepMost)
+				}
+			}
 			for _, f := range found {
 				l := c.lanes[f.Lane]
 				if l == nil || l.rows[f.Seq] != nil || f.Seq > l.floor {
@@ -403,9 +415,7 @@ func (c *Core) buryAged(now time.Duration) {
 					continue
 				}
 				r := &row{Event: rows[i], lane: l, held: true}
-				l.remember(r)
-				c.unsettled++
-				c.bytes += r.Bytes()
+				c.remember(r)
 				key := lineKey{Aggregate: r.Aggregate}
 				c.hold(l, key, 0).addType(r.Type)
 				c.die(key, r, r.Attempts, reasonUnknownType, "no relay came to know the type in time")

@@ -15,8 +15,9 @@ type lane struct {
 	token      outbox.ID
 	since      time.Duration // the lease counts from before its last renewal was sent
 	acquiredAt time.Duration
-	needed     bool // it was taken for the types parked in it
-	crashed    bool // the owner before did not give it back
+	wanted     bool     // it was taken for the types parked in it
+	needed     []string // what it needed when it was given up
+	crashed    bool     // the owner before did not give it back
 	suspect    outbox.ID
 	careful    bool      // relays keep dying with it: one event at a time
 	noted      outbox.ID // the event that is sent alone
@@ -26,6 +27,8 @@ type lane struct {
 	draining   bool // to be given back as soon as nothing is in flight
 	releasing  bool
 
+	swept      int64 // numbers up to here were looked at once more, from sweptFrom on
+	sweptFrom  int64
 	floor      int64 // as the database has it: everything at or below is settled or held
 	w          int64 // nothing can still appear at or below it, and all of it has been read
 	c          int64 // reads begin here, as long as the reader's excepted writers are open
@@ -33,6 +36,8 @@ type lane struct {
 	more       int   // rows to read beyond those in memory
 
 	rows      map[int64]*row // in memory, by number
+	sent      map[int64]bool // handed to the broker by this relay, and not settled
+	inherited int64          // up to here the owner before may have sent events: it crashed
 	unsettled int            // ready rows among them
 	inFlight  int            // publishes
 	undecided int            // fates that are not written down
@@ -124,6 +129,7 @@ func (c *Core) lose(l *lane, why string) {
 		return
 	}
 	c.config.Observe(Step{Do: DidLose, Lane: l.number, Token: l.token, Detail: why})
+	l.needed = l.needsOf()
 	c.leave(l)
 	c.members.lost = append(c.members.lost, l)
 }
@@ -161,6 +167,9 @@ func (c *Core) progressed(now time.Duration, l *lane) bool {
 	if !l.opened || c.floorOf(l) <= l.floor {
 		return false
 	}
+	if c.survived(now, l) {
+		return true
+	}
 	for key, h := range l.holds {
 		if key.topic == "" || h.due <= now || h.asking || h.changes > 0 || c.lines[key] != nil {
 			return false
@@ -169,12 +178,16 @@ func (c *Core) progressed(now time.Duration, l *lane) bool {
 	return true
 }
 
+// survived tells that this relay has held the lane for so long that nothing in it can be what killed the
+// others, even if something holds the floor: a topic that is down, a type that nobody knows.
+func (c *Core) survived(now time.Duration, l *lane) bool { return now-l.acquiredAt >= 2*c.config.Lease }
+
 // reviewCare ends the one-at-a-time mode of lanes whose floor has moved: whatever killed the relays is
 // behind them.
 func (c *Core) reviewCare(now time.Duration) {
 	c.careful = false
 	for _, l := range c.sorted {
-		l.careful = l.careful && !c.progressed(now, l)
+		l.careful = l.careful && !c.progressed(now, l) && !c.survived(now, l)
 		c.careful = c.careful || l.careful
 	}
 }
@@ -201,7 +214,7 @@ func (c *Core) drain(l *lane) {
 	l.generation++
 	for _, r := range c.ordered {
 		if at := r.place(l); at != nil {
-			at.generation++
+			at.goneBack()
 		}
 	}
 	for _, r := range l.rows {
@@ -356,7 +369,7 @@ func (c *Core) takeLanes(now time.Duration) {
 				return
 			}
 			for _, a := range lanes {
-				c.acquired(now, told, a, take.Token).needed = needed[a.Lane]
+				c.acquired(now, told, a, take.Token).wanted = needed[a.Lane]
 			}
 		})
 }
@@ -367,8 +380,8 @@ func (c *Core) acquired(sent, now time.Duration, a Acquired, token outbox.ID) *l
 		c.lose(old, "the lane was acquired anew")
 	}
 	l := &lane{
-		number: a.Lane, token: token, since: sent, acquiredAt: now, crashed: a.Crashed, floor: a.Floor, w: a.Floor, c: a.Floor,
-		rows: map[int64]*row{}, holds: map[lineKey]*hold{},
+		number: a.Lane, token: token, since: sent, acquiredAt: now, crashed: a.Crashed, floor: a.Floor, swept: a.Floor, sweptFrom: a.Floor, w: a.Floor, c: a.Floor,
+		rows: map[int64]*row{}, sent: map[int64]bool{}, holds: map[lineKey]*hold{},
 	}
 	if a.CrashCount >= crashesToCare {
 		l.careful, c.careful = true, true
@@ -464,7 +477,7 @@ func (c *Core) share(now time.Duration) (wanted []int16) {
 			continue
 		}
 		kept++
-		if everybodys && !(l.needed && now-l.acquiredAt < c.config.MinStay) {
+		if everybodys && !(l.wanted && (now-l.acquiredAt < c.config.MinStay || l.isBusy())) {
 			surplus = append(surplus, l)
 		}
 	}
@@ -483,6 +496,16 @@ func (c *Core) share(now time.Duration) (wanted []int16) {
 		}
 	}
 	return wanted
+}
+
+// isBusy tells whether something that is held will be sent.
+func (l *lane) isBusy() bool {
+	for key, h := range l.holds {
+		if key.topic != "" && (h.due != never || h.changes > 0 || h.asking) {
+			return true
+		}
+	}
+	return false
 }
 
 // suits tells whether no peer knows more of the types than this relay, and whether all know as many.
@@ -529,11 +552,11 @@ func (c *Core) giveBack(now time.Duration) {
 	}
 	give.Tokens = m.unknown
 	m.lost = slices.DeleteFunc(m.lost, func(l *lane) bool {
-		if l.inFlight == 0 { // else it is free when the lease ends, and the publish has ended
-			give.Lanes = append(give.Lanes, Renewal{Tenure: l.tenure(), Floor: l.floor})
+		if l.inFlight == 0 { // else another owner could overtake what this one has sent
+			give.Lanes = append(give.Lanes, Renewal{Tenure: l.tenure(), Floor: l.floor, Needs: l.needed})
 			c.config.Observe(Step{Do: DidRelease, Lane: l.number, Token: l.token})
 		}
-		return true
+		return l.inFlight == 0 || now >= l.since+c.config.Lease
 	})
 	if len(give.Lanes) == 0 && len(give.Tokens) == 0 {
 		return

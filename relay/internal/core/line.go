@@ -8,7 +8,6 @@ type row struct {
 	lane      *lane
 	line      *line
 	held      bool // read as a held row: it is not ready, and does not keep the lane's floor down
-	sent      bool // was handed to the broker by this relay
 	deferred  bool // let other probes go first once
 	decided   bool // its fate is known
 	done      bool // its settle is acknowledged
@@ -29,15 +28,68 @@ type lineKey struct {
 type line struct {
 	key       lineKey
 	route     *route
+	lane      int16
 	rows      []*row
 	inFlight  int
+	failed    bool          // something in flight has failed: nothing more is sent until all of it is answered
 	queued    bool          // is in Core.runnable, or waits to be put there
 	notBefore time.Duration // after a failure that was nobody's: a pause before the next try
 }
 
-// longestLine is how many events of one line are kept in memory. More of them wait in the database, so
-// that one slow aggregate cannot fill the memory of all.
-const longestLine = 128
+// The line that may always be in memory, and how long the broker may take for a longer one. What is beyond
+// waits in the database, so that one slow aggregate cannot fill the memory of all.
+const (
+	shortLine   = 128
+	longestWork = time.Second
+)
+
+// isLong tells whether a line has more in memory than the broker takes in soon.
+func (c *Core) isLong(now time.Duration, l *line) bool {
+	if len(l.rows) < shortLine {
+		return false
+	}
+	latency := l.route.latency
+	if l.inFlight > 0 {
+		latency = max(latency, now-l.rows[0].startedAt)
+	}
+	return time.Duration(len(l.rows)/c.config.Depth)*latency > longestWork
+}
+
+// makeRoom sends back to the database what is queued in lines whose heads hang, when there is no room for others:
+// it waits there, and the rest goes on. A route that has most of the room gets its own reader, which takes no
+// more than the route may send.
+func (c *Core) makeRoom(now time.Duration) {
+	if c.stopping || c.room() > 0 {
+		c.roomAt = never
+		return
+	}
+	look := now >= c.roomAt
+	if look || c.roomAt == never { // it may be full for a moment only
+		c.roomAt = now + c.config.HeldPeriod/4
+	}
+	c.wakeAt(c.roomAt)
+	if !look {
+		return
+	}
+	for _, r := range c.ordered {
+		rows := 0
+		for _, l := range c.linesOf(r) {
+			rows += len(l.rows)
+			if c.hangs(now, l) && len(l.rows) > l.inFlight && !l.failed {
+				c.hold(l.rows[l.inFlight].lane, l.key, now)
+				c.waitBehind(l)
+			}
+		}
+		if len(c.ordered) > 1 && rows > c.config.MaxInFlight/2 && !r.paused {
+			c.detach(now, r)
+		}
+	}
+}
+
+// hangs tells whether the head of a line has been in flight for much longer than others.
+func (c *Core) hangs(now time.Duration, l *line) bool {
+	return l.inFlight > 0 && now-l.rows[0].startedAt > max(longestWork, 10*l.route.latency)
+}
 
 // lineOf returns the line, making it if need be.
 func (c *Core) lineOf(key lineKey) *line {
@@ -53,7 +105,12 @@ func (c *Core) lineOf(key lineKey) *line {
 func (c *Core) admit(now time.Duration, r *row) {
 	route, known := c.config.Routes.Route(r.Type)
 	if !known {
-		c.notKnown(now, r)
+		if unknown := r.lane.holds[lineKey{Aggregate: r.Aggregate}]; unknown != nil && unknown.first < r.Seq {
+			unknown.addType(r.Type)
+			c.wait(r, unknown.key)
+		} else {
+			c.notKnown(now, r)
+		}
 		return
 	}
 	key := lineKey{Aggregate: r.Aggregate, topic: route.Topic}
@@ -66,7 +123,7 @@ func (c *Core) admit(now time.Duration, r *row) {
 		l := c.lineOf(key)
 		switch {
 		case c.suspected(now, l, r):
-		case len(l.rows) >= longestLine:
+		case c.isLong(now, l):
 			c.hold(r.lane, key, now)
 			c.wait(r, key)
 		default:
@@ -77,7 +134,7 @@ func (c *Core) admit(now time.Duration, r *row) {
 
 // enqueue puts a row at the end of its line.
 func (c *Core) enqueue(l *line, r *row) {
-	r.line = l
+	r.line, l.lane = l, r.Lane
 	l.rows = append(l.rows, r)
 	c.run(l)
 }
@@ -105,9 +162,23 @@ func (c *Core) dropQueued(l *line, take func(*row)) {
 
 // retire forgets a line without rows.
 func (c *Core) retire(l *line) {
-	if len(l.rows) == 0 && c.lines[l.key] == l {
-		delete(c.lines, l.key)
+	if len(l.rows) > 0 || c.lines[l.key] != l {
+		return
 	}
+	delete(c.lines, l.key)
+	if lane := c.lanes[l.lane]; lane != nil {
+		if h := lane.holds[l.key]; h != nil {
+			c.reschedule(c.now, h) // what is held of it had to wait for the line
+		}
+	}
+}
+
+// remember takes a row into memory.
+func (c *Core) remember(r *row) {
+	r.lane.remember(r)
+	c.unsettled++
+	c.bytes += r.Bytes()
+	c.largest = max(c.largest, r.Bytes())
 }
 
 // forget drops a row from memory. The database has it as it was; whoever reads it goes back to it.
@@ -125,7 +196,7 @@ func (c *Core) forget(r *row) {
 	if route := c.routeOfType(r.Type); route != nil {
 		if at := route.place(r.lane); at != nil {
 			at.from = min(at.from, r.Seq-1)
-			at.generation++
+			at.goneBack()
 			return
 		}
 	}

@@ -2,6 +2,7 @@ package core
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/posthaste-dev/posthaste/outbox"
@@ -21,7 +22,7 @@ func (c *Core) publishNext(now time.Duration) {
 	for c.runnable.len() > 0 && c.publishing < c.limit() {
 		l := c.runnable.pop()
 		l.queued = false
-		if l.inFlight < min(len(l.rows), c.config.Depth) {
+		if l.inFlight < min(len(l.rows), c.config.Depth) && !l.failed {
 			c.tryPublish(now, l)
 		}
 	}
@@ -29,10 +30,10 @@ func (c *Core) publishNext(now time.Duration) {
 
 // limit is how many publishes may be in flight.
 func (c *Core) limit() int {
-	if !c.careful && !c.noting {
+	if !c.careful && !c.noting && len(c.unnote) == 0 {
 		return c.config.Concurrency
 	}
-	if c.noting {
+	if c.noting || len(c.unnote) > 0 {
 		return 0
 	}
 	return 1
@@ -54,6 +55,9 @@ func (c *Core) tryPublish(now time.Duration, l *line) {
 	case l.route.inFlight >= c.slots(now, l.route):
 		l.queued = true
 		l.route.waiting.push(l)
+	case c.careful && r.lane.noted != r.ID && r.lane.undecided > 0: // the settle clears the note, so it comes first
+		l.queued = true
+		c.delayed.push(now+c.config.MinPoll, l)
 	case c.careful && r.lane.noted != r.ID:
 		c.noteFirst(l, r)
 	default:
@@ -62,8 +66,8 @@ func (c *Core) tryPublish(now time.Duration, l *line) {
 }
 
 func (c *Core) startPublish(now time.Duration, l *line, r *row) {
-	redelivered := r.sent || r.State != Ready
-	r.sent, r.startedAt = true, now
+	redelivered := r.lane.sent[r.Seq] || r.State != Ready || r.Seq <= r.lane.inherited
+	r.lane.sent[r.Seq], r.startedAt = true, now
 	l.inFlight++
 	if l.route.inFlight == 0 {
 		l.route.answeredAt = now
@@ -72,11 +76,30 @@ func (c *Core) startPublish(now time.Duration, l *line, r *row) {
 	c.publishing++
 	r.lane.inFlight++
 	publish := &Publish{
-		Event: &r.Event, Topic: l.key.topic, Redelivered: redelivered, Attempt: int(r.Attempts) + 1, DecidedAt: now, row: r,
+		Event: &r.Event, Topic: l.key.topic, Redelivered: redelivered, Attempt: int(r.Attempts) + 1, First: l.inFlight == 1, DecidedAt: now, row: r,
 	}
 	c.config.Observe(publish.step(DidPublish, Outcome{}))
 	c.actions.Publish = append(c.actions.Publish, publish)
 	c.run(l)
+}
+
+// clearNotes takes back the note of an event that was answered and is not settled, before anything else is
+// sent: only an owner that dies while the event is in flight counts.
+func (c *Core) clearNotes(now time.Duration) {
+	c.unnote = slices.DeleteFunc(c.unnote, func(l *lane) bool { return l.lost || l.noted == outbox.ID{} })
+	if len(c.unnote) == 0 || c.noting || c.shut(&c.note, now) {
+		return
+	}
+	c.noting = true
+	l := c.unnote[0]
+	begin(c, OpNote, &c.note,
+		func(ctx context.Context, store Store) (bool, error) { return store.Note(ctx, l.tenure(), outbox.ID{}) },
+		func(_ time.Duration, _ bool, err error) {
+			c.noting = false
+			if err == nil {
+				l.noted = outbox.ID{}
+			}
+		})
 }
 
 // noteFirst writes down which event is sent next. When the relay dies of it, the next owner knows.
@@ -84,29 +107,11 @@ func (c *Core) noteFirst(l *line, r *row) {
 	c.noting = true
 	l.queued = true
 	tenure := r.lane.tenure()
-	var old []*lane // with notes of events that were answered and not settled: these must not count
-	for _, other := range c.sorted {
-		if other != r.lane && other.noted != (outbox.ID{}) {
-			old = append(old, other)
-		}
-	}
 	begin(c, OpNote, &c.note,
-		func(ctx context.Context, store Store) (bool, error) {
-			for _, other := range old {
-				if _, err := store.Note(ctx, other.tenure(), outbox.ID{}); err != nil {
-					return false, err
-				}
-			}
-			return store.Note(ctx, tenure, r.ID)
-		},
+		func(ctx context.Context, store Store) (bool, error) { return store.Note(ctx, tenure, r.ID) },
 		func(now time.Duration, held bool, err error) {
 			c.noting = false
 			l.queued = false
-			if err == nil {
-				for _, other := range old {
-					other.noted = outbox.ID{}
-				}
-			}
 			switch {
 			case err == nil && !held:
 				c.lose(r.lane, "the lane is another relay's")
@@ -125,6 +130,7 @@ func (c *Core) noteFirst(l *line, r *row) {
 
 // Published tells what a publish came to.
 func (c *Core) Published(now time.Duration, publish *Publish, outcome Outcome) {
+	c.now = now
 	r := publish.row
 	l := r.line
 	r.answered, r.outcome = true, outcome
@@ -138,8 +144,12 @@ func (c *Core) Published(now time.Duration, publish *Publish, outcome Outcome) {
 		c.carried(now, l.route, r.startedAt)
 	} else {
 		c.config.Observe(publish.step(DidRefuse, outcome))
+		l.failed = true // what is in flight behind it is answered first
 	}
 	c.advance(now, l)
+	if r.lane.noted == r.ID && !r.decided && !r.lane.lost {
+		c.unnote = append(c.unnote, r.lane)
+	}
 }
 
 // step describes the publish for whoever observes.
@@ -171,6 +181,7 @@ func (c *Core) advance(now time.Duration, l *line) {
 			c.acknowledged(now, l, r)
 		}
 	}
+	l.failed = l.failed && l.inFlight > 0
 	c.run(l)
 	c.retire(l)
 }
@@ -179,7 +190,7 @@ func (c *Core) advance(now time.Duration, l *line) {
 // the queue. An acknowledgement behind the failure is an acknowledgement all the same.
 func (c *Core) rewind(now time.Duration, l *line) {
 	head, behind, queued := l.rows[0], l.rows[1:l.inFlight], l.rows[l.inFlight:]
-	l.rows, l.inFlight = nil, 0
+	l.rows, l.inFlight, l.failed = nil, 0, false
 	head.line = nil
 	for _, r := range behind {
 		r.answered = false

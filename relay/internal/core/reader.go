@@ -15,6 +15,8 @@ type reader struct {
 	idle        time.Duration // the next pause after a read that found nothing
 	promoted    int           // the number of the fence whose cursor the lanes have
 	except      []OpenWriter  // while all of these are open, nothing can have appeared below a lane's c
+	lanes       int           // how many lanes to read at once: fewer after a read that failed, perhaps by its size
+	turn        int           // which of them is the first
 	number      int           // counts the reads of this and all routes' readers
 	running     []int         // the numbers of those without an answer, ascending
 	incarnation string        // of the server that showed them
@@ -84,7 +86,7 @@ func (c *Core) readReady(now time.Duration) {
 		c.wakeAt(r.at)
 		return
 	}
-	request, reads := c.boundReads(now, c.room())
+	request, reads, all := c.boundReads(now, c.room())
 	if len(reads) == 0 {
 		return
 	}
@@ -96,22 +98,23 @@ func (c *Core) readReady(now time.Duration) {
 	}
 	slices.Sort(request.Exclude)
 	sent := sentRead{reads: reads, safe: c.fence.safe, fence: c.fence.number, number: c.beginRead()}
-	if c.fence.hasCursor && c.fence.number > r.promoted {
+	if c.fence.hasCursor && c.fence.number > r.promoted && all {
 		sent.promotes, sent.cursor, sent.except = true, c.fence.cursor, c.fence.except
 	}
 	r.startedAt = now
 	begin(c, OpRead, &r.gate,
 		func(ctx context.Context, store Store) (ReadAnswer, error) { return store.Read(ctx, request) },
 		func(now time.Duration, answer ReadAnswer, err error) {
-			if err != nil {
-				c.endRead(sent.number)
-				c.forgetFence()
+			if !c.readable(sent.number, sent.reads, answer, err) {
+				r.lanes, r.at = max(1, len(sent.reads)/2), now+c.config.MinPoll
 				return
 			}
+			r.lanes *= 2
 			fresh := c.takeRows(sent.reads, answer, nil)
 			c.moveBounds(&sent, answer.Gone)
 			c.endRead(sent.number)
-			c.paceReads(now, fresh, slices.ContainsFunc(sent.reads, func(l laneRead) bool { return l.unread || l.cut() != uncut }))
+			more := !all || slices.ContainsFunc(sent.reads, func(l laneRead) bool { return l.unread || l.cut() != uncut })
+			c.paceReads(now, fresh, more, len(answer.Events)-fresh >= c.config.Batch)
 		})
 }
 
@@ -126,9 +129,9 @@ type sentRead struct {
 	except   []OpenWriter
 }
 
-// boundReads says from where and how far to read each lane. Rows that are in memory are ready still, so
+// boundReads says from where and how far to read each lane, and whether it is all of them. Rows that are in memory are ready still, so
 // they come again and must not use up the limit.
-func (c *Core) boundReads(now time.Duration, room int) (Read, []laneRead) {
+func (c *Core) boundReads(now time.Duration, room int) (_ Read, _ []laneRead, all bool) {
 	var usable []*lane
 	for _, l := range c.sorted {
 		if l.opened && !l.draining && c.mayPublish(l, now) {
@@ -136,7 +139,13 @@ func (c *Core) boundReads(now time.Duration, room int) (Read, []laneRead) {
 		}
 	}
 	if len(usable) == 0 {
-		return Read{}, nil
+		return Read{}, nil, true
+	}
+	all = true
+	if c.reader.lanes = min(c.reader.lanes, manyLanes); c.reader.lanes < len(usable) {
+		c.reader.turn = (c.reader.turn + c.reader.lanes) % len(usable)
+		usable = append(usable[c.reader.turn:], usable[:c.reader.turn]...)[:c.reader.lanes]
+		all = false
 	}
 	share := max(1, c.config.Batch/len(usable))
 	wanted := 0
@@ -155,8 +164,11 @@ func (c *Core) boundReads(now time.Duration, room int) (Read, []laneRead) {
 		request.Lanes = append(request.Lanes, LaneRead{Lane: l.number, Token: l.token, W: l.w, C: l.c, Limit: limit})
 		reads = append(reads, laneRead{lane: l, generation: l.generation, limit: limit})
 	}
-	return request, reads
+	return request, reads, all
 }
+
+// manyLanes is more than there are.
+const manyLanes = 1 << 14
 
 // beginRead numbers a read.
 func (c *Core) beginRead() int {
@@ -181,6 +193,26 @@ func (c *Core) endRead(number int) {
 	r.settled = kept
 }
 
+// readable tells whether an answer can be used. One that is not in the order asked for would leave rows behind
+// bounds that it moves.
+func (c *Core) readable(number int, reads []laneRead, answer ReadAnswer, err error) bool {
+	next := 0
+	for i := range answer.Events {
+		for next < len(reads) && reads[next].lane.number != answer.Events[i].Lane {
+			next++
+		}
+	}
+	if next < len(reads) && err == nil {
+		return true
+	}
+	if err == nil {
+		c.alarm(0, "a read was answered out of order")
+	}
+	c.endRead(number)
+	c.forgetFence()
+	return false
+}
+
 // takeRows takes in the rows that are not in memory yet, and notes how far each lane was read. By is the
 // route whose own reader read them, nil for the main read.
 func (c *Core) takeRows(reads []laneRead, answer ReadAnswer, by *route) (fresh int) {
@@ -200,9 +232,6 @@ func (c *Core) takeRows(reads []laneRead, answer ReadAnswer, by *route) (fresh i
 		for next < len(reads) && reads[next].lane.number != event.Lane {
 			next++
 		}
-		if next == len(reads) {
-			break // an answer out of the order asked for: take nothing from it
-		}
 		read := &reads[next]
 		read.count++
 		read.last = event.Seq
@@ -210,9 +239,7 @@ func (c *Core) takeRows(reads []laneRead, answer ReadAnswer, by *route) (fresh i
 			continue
 		}
 		r := &row{Event: *event, lane: read.lane}
-		read.lane.remember(r)
-		c.unsettled++
-		c.bytes += r.Bytes()
+		c.remember(r)
 		c.reader.fresh = append(c.reader.fresh, r)
 		fresh++
 	}
@@ -287,13 +314,15 @@ func (c *Core) moveBounds(sent *sentRead, gone []uint64) {
 
 // paceReads decides when to read again: at once while there is more, soon after something was found, and
 // ever later while nothing is.
-func (c *Core) paceReads(now time.Duration, fresh int, more bool) {
+func (c *Core) paceReads(now time.Duration, fresh int, more, again bool) {
 	r := &c.reader
 	switch {
 	case more && fresh > 0:
 		r.idle, r.at = c.config.MinPoll, now
+		c.hurryFence(now, again)
 	case fresh > 0:
 		r.idle, r.at = c.config.MinPoll, now+c.config.MinPoll
+		c.hurryFence(now, false)
 	default:
 		r.at = now + c.jitter(r.idle)
 		r.idle = min(2*r.idle, c.config.Poll)

@@ -3,7 +3,7 @@ package core_test
 import (
 	"context"
 	"encoding/binary"
-	"math"
+	"slices"
 	"testing"
 	"time"
 
@@ -118,40 +118,43 @@ func (p *place) relay(t *testing.T, routes registry, change func(*core.Config)) 
 	return r
 }
 
+// step acts once and does what the core wants done. It tells whether the core was told something.
+func (r *rig) step() (told bool) {
+	actions := r.core.Act(r.now)
+	r.wake, r.stopped = actions.Wake, actions.Stopped
+	if r.stopped {
+		return false
+	}
+	for _, call := range actions.Calls {
+		r.calls[call.Op]++
+		tell := call.Run(context.Background(), r.via)
+		if r.keep[call.Op] {
+			r.kept = append(r.kept, tell)
+			continue
+		}
+		tell(r.now)
+		told = true
+	}
+	for _, publish := range actions.Publish {
+		r.sent = append(r.sent, publish.Event.ID)
+	}
+	flying := slices.Concat(r.flying, actions.Publish)
+	r.flying = nil
+	for _, publish := range flying {
+		if outcome, ok := r.answer(publish); ok {
+			r.core.Published(r.now, publish, outcome)
+			told = true
+		} else {
+			r.flying = append(r.flying, publish)
+		}
+	}
+	return told
+}
+
 // settle acts until nothing happens any more at this time.
 func (r *rig) settle() {
 	for range 10_000 {
-		actions := r.core.Act(r.now)
-		r.wake, r.stopped = actions.Wake, actions.Stopped
-		if r.stopped {
-			return
-		}
-		busy := false
-		for _, call := range actions.Calls {
-			r.calls[call.Op]++
-			tell := call.Run(context.Background(), r.via)
-			if r.keep[call.Op] {
-				r.kept = append(r.kept, tell)
-				continue
-			}
-			tell(r.now)
-			busy = true
-		}
-		for _, publish := range actions.Publish {
-			r.sent = append(r.sent, publish.Event.ID)
-			r.flying = append(r.flying, publish)
-		}
-		flying := r.flying
-		r.flying = nil
-		for _, publish := range flying {
-			if outcome, ok := r.answer(publish); ok {
-				r.core.Published(r.now, publish, outcome)
-				busy = true
-			} else {
-				r.flying = append(r.flying, publish)
-			}
-		}
-		if !busy && r.wake > r.now {
+		if told := r.step(); r.stopped || !told && r.wake > r.now {
 			return
 		}
 	}
@@ -180,5 +183,3 @@ func (r *rig) tellKept() {
 		tell(r.now)
 	}
 }
-
-func (r *rig) never() bool { return r.wake == math.MaxInt64 }

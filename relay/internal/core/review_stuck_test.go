@@ -81,3 +81,48 @@ func TestReviewRedriveBehindBlockedRetries(t *testing.T) {
 		}
 	}
 }
+
+// A lane that was lost and won again while an event of it was in flight: what is held of that event's line
+// goes on when the old publish is answered.
+func TestReviewHoldBehindAnOldPublish(t *testing.T) {
+	t.Parallel()
+	p := newPlace(1)
+	r := p.relay(t, registry{"a": {Topic: "topic", Block: true}}, nil)
+	hang := false
+	r.answer = func(publish *core.Publish) (core.Outcome, bool) {
+		return core.Outcome{}, !hang && r.now >= publish.DecidedAt+50*time.Millisecond
+	}
+	r.pass(time.Second)
+	for range 20 { // so that the broker is known to be slow
+		p.emit(t, "0", "another", "a")
+	}
+	r.pass(10 * time.Second)
+	hang = true
+	var last outbox.ID
+	for range 130 { // more than a line has in memory: the last ones wait in the database
+		last = p.emit(t, "0", "one", "a")
+	}
+	r.pass(time.Second)
+	if state := p.state(t, last); state != core.Waiting {
+		t.Fatalf("the last event is in state %d, %+v", state, r.core.Counts())
+	}
+	// Another relay has the lane for a moment, as after a jump of the database's clock.
+	p.store.ExpireLane(0)
+	rival := core.Acquire{Relay: p.id(), Token: p.id(), Lanes: []int16{0}, Max: 1, Lease: time.Minute}
+	if taken, err := p.store.Acquire(t.Context(), rival); err != nil || len(taken) != 1 {
+		t.Fatal(taken, err)
+	}
+	r.pass(100 * time.Millisecond)
+	if err := p.store.Release(t.Context(), core.Release{Tokens: []outbox.ID{rival.Token}}); err != nil {
+		t.Fatal(err)
+	}
+	r.pass(2 * time.Second) // won again
+	if lanes := r.core.Counts().Lanes; lanes != 1 {
+		t.Fatalf("%d lanes", lanes)
+	}
+	hang = false
+	r.pass(20 * time.Second)
+	if state := p.state(t, last); state != core.Published {
+		t.Errorf("the last event is in state %d 20 seconds after the old publish was answered", state)
+	}
+}

@@ -32,6 +32,7 @@ type route struct {
 	waiting    queue[*line] // runnable, when the route takes more
 	holds      []*hold      // due, when the route takes some again
 
+	latency      time.Duration // of acknowledgements, smoothed
 	newestAcked  time.Duration // the latest start of a publish that was acknowledged
 	acknowledged bool
 
@@ -50,7 +51,15 @@ type route struct {
 type resume struct {
 	lane       *lane
 	from       int64
-	generation int // changes when from went back
+	generation int  // changes when from went back
+	more       int  // rows to read beyond those in memory
+	complete   bool // a read has shown the lane to its end, since from went back
+}
+
+// goneBack takes in that from is lower now.
+func (at *resume) goneBack() {
+	at.generation++
+	at.complete = false
 }
 
 // The limits of a route's breaker.
@@ -59,6 +68,7 @@ const (
 	firstProbeAfter = 500 * time.Millisecond
 	probesALane     = 4
 	stallsAfter     = time.Second
+	mostReads       = 2
 )
 
 // routeOf returns the route to a topic.
@@ -110,6 +120,7 @@ func (r *route) failing(failed *row) bool {
 // carried takes in an acknowledgement.
 func (c *Core) carried(now time.Duration, r *route, started time.Duration) {
 	r.acknowledged = true
+	r.latency += (now - started - r.latency) / 8
 	r.newestAcked = max(r.newestAcked, started)
 	c.answered(now, r)
 }
@@ -174,6 +185,12 @@ func (c *Core) pause(now time.Duration, r *route, why Outcome) {
 		r.detail = "the broker does not answer"
 	}
 	r.saved = false
+	c.detach(now, r)
+}
+
+// detach takes a route out of the main read, which moves on without it, and drops what is queued for it. Its own
+// reader finds that again, and ends when it has caught up.
+func (c *Core) detach(now time.Duration, r *route) {
 	for _, l := range c.sorted {
 		if r.place(l) == nil {
 			r.resume = append(r.resume, resume{lane: l, from: l.w})
@@ -255,6 +272,12 @@ func (c *Core) readRoutes(now time.Duration) {
 		if len(r.resume) == 0 || r.paused || c.stopping || c.room() == 0 || c.shut(&r.gate, now) {
 			continue
 		}
+		if running := len(c.reader.running); running > mostReads { // leave connections for the others
+			continue
+		}
+		if r.waiting.len() >= c.slots(now, r) { // it has more than it may send; an answer changes that
+			continue
+		}
 		if now < r.readAt {
 			c.wakeAt(r.readAt)
 			continue
@@ -284,7 +307,7 @@ func (c *Core) readRoute(now time.Duration, r *route) {
 		if !at.lane.opened || at.lane.draining || !c.mayPublish(at.lane, now) {
 			continue
 		}
-		limit := more + at.lane.unsettled
+		limit := max(more, min(at.more, c.room())) + at.lane.unsettled
 		request.Lanes = append(request.Lanes, LaneRead{Lane: at.lane.number, Token: at.lane.token, W: at.from, C: at.from, Limit: limit})
 		sent.reads = append(sent.reads, laneRead{lane: at.lane, generation: at.generation, limit: limit})
 	}
@@ -295,9 +318,7 @@ func (c *Core) readRoute(now time.Duration, r *route) {
 	begin(c, OpRead, &r.gate,
 		func(ctx context.Context, store Store) (ReadAnswer, error) { return store.Read(ctx, request) },
 		func(now time.Duration, answer ReadAnswer, err error) {
-			if err != nil {
-				c.endRead(sent.number)
-				c.forgetFence()
+			if !c.readable(sent.number, sent.reads, answer, err) {
 				return
 			}
 			if r.round != round { // paused meanwhile: the reader began anew, further back
@@ -313,20 +334,20 @@ func (c *Core) readRoute(now time.Duration, r *route) {
 // caughtUp moves the places of a route's reader, and gives the route back to the main read once it has
 // shown every lane to its end. The main read then begins each lane at the lower of the two places.
 func (c *Core) caughtUp(now time.Duration, r *route, sent *sentRead, fresh int) {
-	complete := map[*lane]bool{}
 	for i := range sent.reads {
 		read := &sent.reads[i]
 		if !read.current(r) || read.unread {
 			continue
 		}
-		complete[read.lane] = read.cut() == uncut
 		at := r.place(read.lane)
 		at.from = max(at.from, min(sent.safe, read.cut()))
+		if read.cut() == uncut {
+			at.complete, at.more = true, 0
+		} else {
+			at.more = min(2*max(at.more, 1), c.config.Batch)
+		}
 	}
-	atEnd := true
-	for i := range r.resume {
-		atEnd = atEnd && complete[r.resume[i].lane]
-	}
+	atEnd := !slices.ContainsFunc(r.resume, func(at resume) bool { return !at.complete })
 	if atEnd && r.probing && r.allowance > 1 && fresh == 0 && r.inFlight == 0 && r.waiting.len() == 0 { // it has carried all there was
 		r.probing, r.pauses = false, 0
 	}
@@ -341,7 +362,10 @@ func (c *Core) caughtUp(now time.Duration, r *route, sent *sentRead, fresh int) 
 		return
 	}
 	if fresh > 0 {
-		r.idle, r.readAt = c.config.MinPoll, now+c.config.MinPoll
+		r.idle, r.readAt = c.config.MinPoll, now
+		if atEnd {
+			r.readAt += c.config.MinPoll
+		}
 		return
 	}
 	r.readAt = now + c.jitter(r.idle)

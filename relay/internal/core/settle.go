@@ -2,6 +2,7 @@ package core
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/posthaste-dev/posthaste/outbox"
@@ -12,6 +13,7 @@ type fate struct {
 	row      *row
 	key      lineKey
 	hold     *hold
+	failed   int // how often it could not be settled alone
 	state    State
 	attempts int32
 	delay    time.Duration
@@ -20,16 +22,23 @@ type fate struct {
 	topic    string
 }
 
-// settling is what waits to be written down. One statement is under way at a time; what is decided
-// meanwhile goes into the next one, so that groups form by themselves.
+// settling is what waits to be written down. What is decided while statements are under way goes into the
+// next one, so that groups form by themselves. A second statement beside the first is worth it when a group
+// has formed already.
 type settling struct {
-	gate    gate
+	gates   [2]gate
 	pending []fate
-	sent    []fate // of the statement under way
+	most    int    // of the next statement: less after a failure, because one event may be what the database refuses
+	refused []fate // those are tried alone, now and then, and hold up nobody else
+	alone   gate
 }
 
-// mostOfASettle bounds one statement.
-const mostOfASettle = 2000
+// The size of a statement: at most, and from which on it is not kept back while another is under way.
+const (
+	mostOfASettle    = 2000
+	enoughForASettle = 500
+	triesOfALeaving  = 3 // of an event that cannot be settled, before its lane is given away all the same
+)
 
 // decide queues what became of an event. If its line is held, the hold waits for the acknowledgement.
 func (c *Core) decide(f fate) {
@@ -46,22 +55,53 @@ func (c *Core) decide(f fate) {
 // settleOutcomes writes down what is decided.
 func (c *Core) settleOutcomes(now time.Duration) {
 	s := &c.settling
-	if len(s.pending) == 0 || c.shut(&s.gate, now) {
+	for i := range s.gates {
+		if len(s.pending) == 0 || i > 0 && len(s.pending) < enoughForASettle {
+			return
+		}
+		if !c.shut(&s.gates[i], now) {
+			n := min(len(s.pending), s.most)
+			sent := append([]fate(nil), s.pending[:n]...)
+			s.pending = slices.Delete(s.pending, 0, n)
+			c.settleSome(&s.gates[i], sent)
+		}
+	}
+}
+
+// settleRefused tries one event again that could not be settled alone.
+func (c *Core) settleRefused(now time.Duration) {
+	s := &c.settling
+	s.refused = slices.DeleteFunc(s.refused, func(f fate) bool {
+		givenUp := f.row.lane.draining && f.failed >= triesOfALeaving
+		if givenUp { // the next owner meets it again
+			f.row.lane.undecided--
+		}
+		return f.row.lane.lost || givenUp
+	})
+	if len(s.refused) == 0 || c.shut(&s.alone, now) {
 		return
 	}
-	n := min(len(s.pending), mostOfASettle)
-	s.sent = append(s.sent[:0], s.pending[:n]...)
-	s.pending = append(s.pending[:0], s.pending[n:]...)
-	request := c.settleRequest(s.sent)
-	begin(c, OpSettle, &s.gate,
+	sent := []fate{s.refused[0]}
+	s.refused = slices.Delete(s.refused, 0, 1)
+	c.settleSome(&s.alone, sent)
+}
+
+// settleSome writes some down, in one statement.
+func (c *Core) settleSome(g *gate, sent []fate) {
+	s := &c.settling
+	request := c.settleRequest(sent)
+	begin(c, OpSettle, g,
 		func(ctx context.Context, store Store) (SettleAnswer, error) { return store.Settle(ctx, request) },
 		func(now time.Duration, answer SettleAnswer, err error) {
-			sent := s.sent
-			s.sent = nil
 			switch {
 			case err != nil: // it may have been applied; applied twice it is applied once
 				c.observeSettles(sent, Uncertain)
-				c.settleAgain(sent)
+				if s.most = max(1, len(sent)/2); len(sent) == 1 {
+					sent[0].failed++
+					s.refused = append(s.refused, sent...)
+				} else {
+					c.settleAgain(sent)
+				}
 			case !answer.Applied:
 				c.counts.StaleSettles++
 				c.observeSettles(sent, Stale)
@@ -69,6 +109,7 @@ func (c *Core) settleOutcomes(now time.Duration) {
 				c.settleAgain(sent)
 			default:
 				c.observeSettles(sent, Applied)
+				s.most = min(2*s.most, mostOfASettle)
 				for i := range sent {
 					if !sent[i].row.lane.lost {
 						c.settled(now, &sent[i])
@@ -139,6 +180,7 @@ func (c *Core) settleRequest(fates []fate) *Settle {
 func (c *Core) settled(now time.Duration, f *fate) {
 	r := f.row
 	r.done = true
+	delete(r.lane.sent, r.Seq)
 	if r.lane.noted == r.ID {
 		r.lane.noted = outbox.ID{}
 	}
@@ -187,7 +229,7 @@ func (c *Core) observeSettles(fates []fate, result Result) {
 	for i := range fates {
 		f := &fates[i]
 		c.config.Observe(Step{
-			Do: DidSettle, Lane: f.row.Lane, Token: f.row.lane.token, Event: f.row.ID, Type: f.row.Type, Topic: f.key.topic,
+			Do: DidSettle, Lane: f.row.Lane, Token: f.row.lane.token, Event: f.row.ID, Type: f.row.Type, Aggregate: f.row.Aggregate, Topic: f.key.topic,
 			State: f.state, Result: result, Attempt: int(f.attempts), Detail: f.reason,
 		})
 	}

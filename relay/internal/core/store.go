@@ -79,7 +79,8 @@ type Store interface { //nolint:interfacebloat // the whole database, and every 
 	Unpark(ctx context.Context, unpark Unpark) error
 	// HeldKeys lists what is held in the lanes: the first held row of each aggregate and event type.
 	HeldKeys(ctx context.Context, lanes []int16) ([]HeldKey, error)
-	// DueKeys lists held rows that are retrying and due, at most limit a lane, of types not excluded.
+	// DueKeys lists held rows that are retrying and due, at most limit a lane, of types not excluded: those first
+	// that became due last, because operators have just made them so.
 	DueKeys(ctx context.Context, due DueKeys) ([]HeldKey, error)
 	// HeldRows reads held rows of aggregates, in order: what is asked for each, at most limit each.
 	HeldRows(ctx context.Context, ask []HeldAsk, limit int) ([]Event, error)
@@ -253,7 +254,7 @@ type Settle struct {
 	Published []outbox.ID // from ready, retrying, waiting
 	Retry     []Retry     // from ready, retrying, waiting
 	Wait      []outbox.ID // from ready
-	Park      []Park      // from ready, retrying, waiting
+	Park      []Park      // from ready, waiting
 	Dead      []Death     // from any state in which it is not published, dead or discarded
 	// ClearNotes are the lanes whose noted event is among these.
 	ClearNotes []Tenure

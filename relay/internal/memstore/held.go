@@ -65,11 +65,11 @@ func (s *Store) DueKeys(_ context.Context, due core.DueKeys) ([]core.HeldKey, er
 			continue
 		}
 		taken := 0
-		for _, r := range lane.due {
-			if r.due > now || taken >= due.Limit {
+		for _, r := range slices.Backward(lane.due) {
+			if taken >= due.Limit {
 				break
 			}
-			if slices.Contains(due.Exclude, r.Type) {
+			if r.due > now || slices.Contains(due.Exclude, r.Type) {
 				continue
 			}
 			keys = append(keys, s.heldKey(r))

@@ -59,7 +59,7 @@ func (s *Store) settleEvents(settle *core.Settle) {
 		}
 	}
 	for _, park := range settle.Park {
-		if r := s.find(park.ID, core.Ready, core.Retrying, core.Waiting); r != nil {
+		if r := s.find(park.ID, core.Ready, core.Waiting); r != nil {
 			r.lastError = park.Error
 			s.move(r, core.Parked, by)
 		}

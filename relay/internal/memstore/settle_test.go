@@ -67,7 +67,7 @@ func TestAChangeAsksForTheStateItStartsFrom(t *testing.T) {
 		"published": {func(id outbox.ID) *core.Settle { return &core.Settle{Published: []outbox.ID{id}} }, core.Published, []core.State{core.Ready, core.Retrying, core.Waiting}},
 		"retry":     {func(id outbox.ID) *core.Settle { return &core.Settle{Retry: []core.Retry{{ID: id, Attempts: 3}}} }, core.Retrying, []core.State{core.Ready, core.Retrying, core.Waiting}},
 		"wait":      {func(id outbox.ID) *core.Settle { return &core.Settle{Wait: []outbox.ID{id}} }, core.Waiting, []core.State{core.Ready}},
-		"park":      {func(id outbox.ID) *core.Settle { return &core.Settle{Park: []core.Park{{ID: id}}} }, core.Parked, []core.State{core.Ready, core.Retrying, core.Waiting}},
+		"park":      {func(id outbox.ID) *core.Settle { return &core.Settle{Park: []core.Park{{ID: id}}} }, core.Parked, []core.State{core.Ready, core.Waiting}},
 		"dead":      {func(id outbox.ID) *core.Settle { return &core.Settle{Dead: []core.Death{{ID: id}}} }, core.Dead, []core.State{core.Ready, core.Retrying, core.Parked, core.Waiting}},
 		"blocking":  {func(id outbox.ID) *core.Settle { return &core.Settle{Dead: []core.Death{{ID: id, Blocking: true}}} }, core.DeadBlocking, []core.State{core.Ready, core.Retrying, core.Parked, core.Waiting}},
 	}

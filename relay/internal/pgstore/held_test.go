@@ -63,9 +63,9 @@ func TestDueKeys(t *testing.T) {
 			due  core.DueKeys
 			want string
 		}{
-			{core.DueKeys{Lanes: []int16{one, two}, Limit: 9}, "cdax"},
-			{core.DueKeys{Lanes: []int16{two, one}, Limit: 2}, "xcd"},
-			{core.DueKeys{Lanes: []int16{one}, Limit: 2, Exclude: []string{"d"}}, "ca"},
+			{core.DueKeys{Lanes: []int16{one, two}, Limit: 9}, "adcx"},
+			{core.DueKeys{Lanes: []int16{two, one}, Limit: 2}, "xad"},
+			{core.DueKeys{Lanes: []int16{one}, Limit: 2, Exclude: []string{"d"}}, "ac"},
 			{core.DueKeys{Limit: 2}, ""},
 		} {
 			got := ""

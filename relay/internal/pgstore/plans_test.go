@@ -90,7 +90,7 @@ func claims(t testing.TB, w *world) []planned {
 		{"held keys", text("held_keys"), []any{three}, "outbox_events_held", laneExpression, true, 30, 4, 60},
 		{"unpark", text("unpark"), []any{[]int16{3}, []string{tenure.Token.String()}, types, int32(100)}, "outbox_events_held", laneExpression, true, 20, 40, 60},
 		{"old parked", text("old_parked"), []any{three, int64(0), int32(100)}, "outbox_events_held", laneExpression, false, 30, 4, 60},
-		{"sweep", text("sweep"), []any{three, []int64{36000, 36000, 36000}, int32(100)}, "outbox_events_ready", laneExpression + `.*seq <= `, false, 0, 4, 30},
+		{"sweep", text("sweep"), []any{three, []int64{36000, 36000, 36000}, int32(100), []int64{0, 0, 0}}, "outbox_events_ready", laneExpression + `.*seq <= `, false, 0, 4, 30},
 	}
 }
 

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -45,55 +46,71 @@ type Report struct {
 	figures  []Figure
 }
 
-// Prove runs all seeds and all scenarios, as many at a time as there are processors.
+// Prove runs all scenarios and all seeds, as many at a time as there are processors.
 func Prove(ctx context.Context, options Options) *Report {
-	report := &Report{options: options, Counts: map[check.Counter]int{}}
-	var mu sync.Mutex
-	began, done := time.Now(), 0
-	next := atomic.Uint64{}
-	var scenarios []Scenario
+	p := proof{report: &Report{options: options, Counts: map[check.Counter]int{}}, began: time.Now()}
 	if options.Stories {
-		scenarios = Scenarios()
+		p.scenarios = Scenarios()
 	}
-	figures := make([][]Figure, len(scenarios))
-	told := began
+	p.figures = make([][]Figure, len(p.scenarios))
 	var group sync.WaitGroup
 	for range runtime.GOMAXPROCS(0) {
 		group.Go(func() {
-			for ctx.Err() == nil {
-				job := int(next.Add(1)) - 1
-				if job < len(scenarios) { // the long ones first
-					figures[job] = scenarios[job].Run(options.Short)
-					mu.Lock()
-					options.progressf("%s is told after %s\n", scenarios[job].Name, time.Since(began).Round(time.Second))
-					mu.Unlock()
-					continue
-				}
-				seed := job - len(scenarios)
-				if seed >= options.Seeds {
-					return
-				}
-				result := Run(options.From+uint64(seed), options.Steps, Plant{}, nil) //nolint:contextcheck // nothing in a simulated world waits
-				mu.Lock()
-				report.add(&result)
-				if !result.Pass() {
-					options.progressf("%s\n", result.Explain(options.Steps))
-				}
-				done++
-				if time.Since(told) > 5*time.Second {
-					told = time.Now()
-					options.tell(report, done, began)
-				}
-				mu.Unlock()
+			for more := true; more && ctx.Err() == nil; {
+				more = p.work(int(p.next.Add(1)) - 1) //nolint:contextcheck // nothing in a simulated world waits
 			}
 		})
 	}
 	group.Wait()
-	for _, list := range figures {
-		report.figures = append(report.figures, list...)
+	for _, list := range p.figures {
+		p.report.figures = append(p.report.figures, list...)
 	}
-	slices.SortFunc(report.Failed, func(a, b Result) int { return int(a.Seed) - int(b.Seed) })
-	return report
+	slices.SortFunc(p.report.Failed, func(a, b Result) int { return cmp.Compare(a.Seed, b.Seed) })
+	return p.report
+}
+
+// proof is what the workers share.
+type proof struct {
+	scenarios []Scenario
+	figures   [][]Figure // of each
+	next      atomic.Uint64
+
+	mu           sync.Mutex // guards what follows
+	report       *Report
+	began, first time.Time // the whole, and the first seed
+	told         time.Time
+}
+
+// work does one scenario, the long ones first, or one seed. False: there is nothing left.
+func (p *proof) work(job int) bool {
+	options := &p.report.options
+	if job < len(p.scenarios) {
+		p.figures[job] = p.scenarios[job].Run(options.Short)
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		options.progressf("%s is told after %s\n", p.scenarios[job].Name, time.Since(p.began).Round(time.Second))
+		return true
+	}
+	seed := job - len(p.scenarios)
+	if seed >= options.Seeds {
+		return false
+	}
+	began := time.Now()
+	result := Run(options.From+uint64(seed), options.Steps, Plant{}, nil)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.first.IsZero() {
+		p.first, p.told = began, began
+	}
+	p.report.add(&result)
+	if !result.Pass() {
+		options.progressf("%s\n", result.Explain(options.Steps))
+	}
+	if time.Since(p.told) > 5*time.Second {
+		p.told = time.Now()
+		options.tell(p.report, p.first)
+	}
+	return true
 }
 
 func (o *Options) progressf(format string, args ...any) {
@@ -103,11 +120,10 @@ func (o *Options) progressf(format string, args ...any) {
 }
 
 // tell writes one line of progress.
-func (o *Options) tell(r *Report, done int, began time.Time) {
-	took := time.Since(began)
-	rate := float64(done) / took.Seconds()
-	left := time.Duration(float64(o.Seeds-done)/rate) * time.Second
-	o.progressf("%d of %d seeds, %.0f seeds/s, %d steps, %d failed, %s left\n", done, o.Seeds, rate, r.Steps, len(r.Failed), left.Round(time.Second))
+func (o *Options) tell(r *Report, began time.Time) {
+	rate := float64(r.Seeds) / time.Since(began).Seconds()
+	left := time.Duration(float64(o.Seeds-r.Seeds)/rate) * time.Second
+	o.progressf("%d of %d seeds, %.0f seeds/s, %d steps, %d failed, %s left\n", r.Seeds, o.Seeds, rate, r.Steps, len(r.Failed), left.Round(time.Second))
 }
 
 func (r *Report) add(result *Result) {

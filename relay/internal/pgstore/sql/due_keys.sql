@@ -1,4 +1,5 @@
--- $1 lanes, $2 event types to leave out, $3 limit of each lane. The time is asked once: clock_timestamp() in
+-- $1 lanes, $2 event types to leave out, $3 limit of each lane. Those first that became due last: what
+-- an operator has just released comes before what is due and cannot go. The time is asked once: clock_timestamp() in
 -- the condition itself is asked for every row, and then no index can serve it. The limit is hidden from the
 -- planner, see sweep.sql.
 SELECT k.* FROM unnest($1::smallint[]) l(lane) CROSS JOIN LATERAL (
@@ -7,5 +8,5 @@ SELECT k.* FROM unnest($1::smallint[]) l(lane) CROSS JOIN LATERAL (
       FROM {schema}.outbox_events e
      WHERE {schema}.outbox_lane(e.namespace, e.aggregate_type, e.aggregate_id) = l.lane AND e.state = 1
        AND e.next_attempt_at <= (SELECT clock_timestamp()) AND e.event_type <> ALL($2::text[])
-     ORDER BY e.next_attempt_at, e.seq LIMIT (SELECT $3::integer)
+     ORDER BY e.next_attempt_at DESC, e.seq DESC LIMIT (SELECT $3::integer)
 ) k

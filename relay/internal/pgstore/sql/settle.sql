@@ -26,7 +26,7 @@ WITH own AS MATERIALIZED (
 ), parked AS (
     UPDATE {schema}.outbox_events e SET state = 2, last_error = r.error
       FROM unnest($9::uuid[], $10::text[]) r(id, error)
-     WHERE e.id = ANY($9::uuid[]) AND e.id = r.id AND e.state IN (0, 1, 3) AND (SELECT ok FROM held)
+     WHERE e.id = ANY($9::uuid[]) AND e.id = r.id AND e.state IN (0, 3) AND (SELECT ok FROM held)
 ), dead AS (
     UPDATE {schema}.outbox_events e
        SET state = CASE WHEN r.blocking THEN 4 ELSE 5 END, attempt_count = r.attempts, last_error = coalesce(nullif(r.detail, ''), r.reason)

@@ -1,0 +1,62 @@
+package core_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/posthaste-dev/posthaste/relay/internal/core"
+)
+
+// Nothing dies in an outage of the broker, also when relays are killed meanwhile for reasons of their own.
+func TestReviewKillsDuringAnOutage(t *testing.T) {
+	t.Parallel()
+	p := newPlace(1)
+	down := true
+	event := p.emit(t, "0", "one", "a")
+	for life := range 12 {
+		r := p.relay(t, registry{"a": {Topic: "topic", Block: true}}, nil)
+		r.answer = func(*core.Publish) (core.Outcome, bool) {
+			if down {
+				return core.Outcome{Class: core.RouteFault, Detail: "the broker is down"}, true
+			}
+			return core.Outcome{}, true
+		}
+		r.pass(40 * time.Second)
+		for range 1000 { // killed while nothing is in flight, between two probes
+			if len(r.flying) == 0 && r.wake > r.now {
+				break
+			}
+			r.pass(time.Millisecond)
+		}
+		if state := p.state(t, event); state != core.Ready {
+			t.Fatalf("life %d: the event is in state %d, letters %+v", life, state, p.store.Letters())
+		}
+		p.now += time.Minute // the lease expires
+	}
+}
+
+// While an event is in flight alone, the database has it noted, also when the one before it is settled at
+// the same time.
+func TestReviewNoteAndSettleOfOneLane(t *testing.T) {
+	t.Parallel()
+	p := newPlace(1)
+	routes := registry{"a": {Topic: "topic", Block: true}}
+	first := p.emit(t, "0", "one", "a")
+	hang := func(*core.Publish) (core.Outcome, bool) { return core.Outcome{}, false }
+	for range 3 { // dies with the first event in flight
+		r := p.relay(t, routes, nil)
+		r.answer = hang
+		r.pass(4 * time.Second)
+		p.now += time.Minute
+	}
+	second := p.emit(t, "0", "two", "a")
+	r := p.relay(t, routes, nil)
+	r.answer = func(publish *core.Publish) (core.Outcome, bool) { return core.Outcome{}, publish.Event.ID == first }
+	r.pass(4 * time.Second)
+	if len(r.flying) != 1 || r.flying[0].Event.ID != second {
+		t.Fatalf("%d publishes are in flight", len(r.flying))
+	}
+	if noted := p.store.Lanes()[0].NotedEvent; noted != second {
+		t.Errorf("event %s is in flight alone, and noted is %s", second, noted)
+	}
+}

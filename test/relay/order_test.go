@@ -1,0 +1,116 @@
+package relay
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/posthaste-dev/posthaste/outbox"
+	"github.com/posthaste-dev/posthaste/relay"
+)
+
+// rejecting refuses the events of an aggregate with this number until it is told to stop.
+func rejecting(n int, until func(try int) bool) func(context.Context, *relay.Message, int) error {
+	return func(_ context.Context, message *relay.Message, try int) error {
+		if d := (&delivery{Message: *message}); message.AggregateID == "held" && d.n() == n && !until(try) {
+			return &relay.RejectedError{Err: errors.New("not now")}
+		}
+		return nil
+	}
+}
+
+func never(int) bool { return false }
+
+// S-7, S4: what comes behind a failing event of its aggregate and topic waits for it; nobody else does.
+func TestFollowersWaitForARetry(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, p *place) {
+		p.broker.answer = rejecting(2, func(try int) bool { return try > 3 })
+		for n := 1; n <= 5; n++ {
+			p.emit(t, placed.New("held", note{N: n}), billed.New("held", note{N: n}), placed.New("free", note{N: n}))
+		}
+		p.start(t, "a")
+		p.awaitPublished(t, 15)
+		var onOrders []int
+		for _, d := range p.broker.deliveries(func(d *delivery) bool { return d.AggregateID == "held" && d.Topic == "orders" }) {
+			onOrders = append(onOrders, d.n())
+		}
+		if want := []int{1, 2, 2, 2, 2, 3, 4, 5}; !slices.Equal(onOrders, want) {
+			t.Errorf("sent %v, want %v", onOrders, want)
+		}
+		if got := p.broker.took("free"); !slices.Equal(got, []int{1, 2, 3, 4, 5}) {
+			t.Errorf("of the other aggregate: %v", got)
+		}
+		if wrong := p.broker.outOfOrder(); len(wrong) > 0 || p.broker.overlaps > 0 {
+			t.Errorf("out of order: %v, %d overlaps", wrong, p.broker.overlaps)
+		}
+	})
+}
+
+// S-8: the contract says whether followers of a dead event wait or go.
+func TestADeadEventBlocksOrNotAsItsContractSays(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, p *place) {
+		p.broker.answer = rejecting(1, never)
+		skipped := p.emit(t, noted.New("held", note{N: 1}))[0]
+		p.emit(t, noted.New("held", note{N: 2}))
+		p.start(t, "a", with(func(s *relay.Settings) { s.MaxAttempts = 2 }))
+		if r := p.awaitState(t, skipped, dead); r.publishedAt != nil {
+			t.Errorf("dead, and %+v", r)
+		}
+		eventually(t, "its follower", func() bool { return slices.Equal(p.broker.took("held"), []int{2}) })
+		blocking := p.emit(t, placed.New("held", note{N: 1}))[0]
+		p.emit(t, noted.New("held", note{N: 3}), billed.New("held", note{N: 4}))
+		p.awaitState(t, blocking, deadBlocking)
+		// The other topic's event was emitted after the one that must wait: once it is there, the relay has met both.
+		eventually(t, "the other topic's", func() bool { return slices.Equal(p.broker.took("held"), []int{2, 4}) })
+		eventually(t, "a follower that waits", func() bool { return p.inState(t, waiting) == 1 })
+		p.letter(t, skipped)
+		p.letter(t, blocking)
+	})
+}
+
+// DL-4, S7, L3: what an operator decides is done at once, and the aggregate goes on in order.
+func TestOperatorsEndABlockAndTheAggregateGoesOnInOrder(t *testing.T) {
+	t.Parallel()
+	for name, verdict := range map[string]struct {
+		act  func(*relay.Operator, context.Context, relay.Action, ...outbox.ID) ([]relay.ActionResult, error)
+		ends int
+		took []int
+	}{
+		"redrive": {(*relay.Operator).Redrive, published, []int{0, 1, 2, 3}},
+		"skip":    {(*relay.Operator).Skip, dead, []int{0, 2, 3}},
+		"discard": {(*relay.Operator).Discard, discarded, []int{0, 2, 3}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			onEach(t, func(t *testing.T, p *place) {
+				const attempts = 2
+				p.broker.answer = rejecting(1, func(try int) bool { return try > attempts })
+				p.emit(t, placed.New("held", note{}))
+				id := p.emit(t, placed.New("held", note{N: 1}))[0]
+				for n := 2; n <= 3; n++ {
+					p.emit(t, placed.New("held", note{N: n}))
+				}
+				p.start(t, "a", with(func(s *relay.Settings) { s.MaxAttempts = attempts }))
+				p.awaitState(t, id, deadBlocking)
+				eventually(t, "two that wait", func() bool { return p.inState(t, waiting) == 2 })
+				action := relay.Action{ID: outbox.NewID(), Actor: "ann", Reason: "the topic is back"}
+				results, err := verdict.act(relay.NewOperator(p.Pool, p.Schema), t.Context(), action, id)
+				if err != nil || results[0].Outcome != relay.ActionDone {
+					t.Fatalf("%+v, %v", results, err)
+				}
+				eventually(t, fmt.Sprint("the followers ", verdict.took), func() bool { return slices.Equal(p.broker.took("held"), verdict.took) })
+				p.awaitState(t, id, verdict.ends)
+				p.emit(t, placed.New("held", note{N: 4}))
+				eventually(t, "the next event", func() bool { return slices.Equal(p.broker.took("held"), append(slices.Clone(verdict.took), 4)) })
+				eventually(t, "nothing held", func() bool { return p.inState(t, waiting)+p.inState(t, ready)+p.inState(t, retrying) == 0 })
+				if p.broker.overlaps > 0 {
+					t.Errorf("%d overlaps", p.broker.overlaps)
+				}
+			})
+		})
+	}
+}

@@ -1,0 +1,108 @@
+package relay
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/posthaste-dev/posthaste/relay"
+)
+
+// S-2, RL-11, RL-15, L5: the database goes while the broker acknowledges. What was acknowledged is settled when it comes
+// back, within the lease, and so not sent twice; what was emitted meanwhile follows.
+func TestTheDatabaseGoesAndComesBack(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, p *place) {
+		const before, during, outage = 40, 20, 3 * time.Second
+		x := startProxy(t, p.URL)
+		var down atomic.Bool
+		cut := make(chan struct{})
+		p.broker.answer = func(ctx context.Context, _ *relay.Message, _ int) error {
+			if down.CompareAndSwap(false, true) {
+				x.refuse()
+				close(cut)
+			}
+			<-cut // all that are in flight are acknowledged after the database has gone
+			return nil
+		}
+		for i := range before {
+			p.emit(t, placed.New(fmt.Sprint(i), note{N: 1}))
+		}
+		p.start(t, "a", through(t, x), with(func(s *relay.Settings) { s.Lease = 30 * time.Second }))
+		<-cut
+		gone := time.Now()
+		for i := range during {
+			p.emit(t, placed.New(fmt.Sprint(i), note{N: 2}))
+		}
+		eventually(t, "the outage's end", func() bool { return time.Since(gone) > outage })
+		tries := x.refused()
+		if n := p.inState(t, published); n > 0 {
+			t.Errorf("%d settles got through", n)
+		}
+		x.heal()
+		p.awaitPublished(t, before+during)
+		p.wantDelivered(t)
+		// Each kind of call backs off on its own: some ten tries each in three seconds, and no hot loop.
+		if tries == 0 || tries > 150 {
+			t.Errorf("%d connections tried in %s", tries, outage)
+		}
+	})
+}
+
+// RL-15, L5: a relay that starts before its database waits for it.
+func TestTheDatabaseIsDownAtTheStart(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, p *place) {
+		x := startProxy(t, p.URL)
+		x.refuse()
+		p.emit(t, placed.New("1", note{}))
+		a := p.start(t, "a", through(t, x))
+		eventually(t, "some tries", func() bool { return len(p.logs.lines(t, "msg", "the database cannot be used yet")) >= 3 })
+		select {
+		case <-a.done:
+			t.Fatalf("it gave up: %v", a.err)
+		default:
+		}
+		x.heal()
+		p.awaitPublished(t, 1)
+		p.wantDelivered(t)
+		// And one that is told to stop while it waits does.
+		x.refuse()
+		b := p.start(t, "b", through(t, x))
+		if err := b.stop(t); err != nil {
+			t.Errorf("stopped while it waited: %v", err)
+		}
+	})
+}
+
+// C11, RL-10, S9: sessions are killed again and again, and a lock keeps settles out for longer than a statement may take.
+func TestKilledSessionsLoseNothingAndBlameNobody(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, p *place) {
+		const aggregates, each = 20, 15
+		p.start(t, p.Schema)
+		killed := 0
+		for n := range each {
+			for aggregate := range aggregates {
+				p.emit(t, placed.New(fmt.Sprint(aggregate), note{N: n}))
+			}
+			killed += p.terminate(t, p.Schema)
+		}
+		tx := p.Begin(t)
+		if _, err := tx.Exec(t.Context(), p.SQL("LOCK TABLE {schema}.outbox_lanes IN ACCESS EXCLUSIVE MODE")); err != nil {
+			t.Fatal(err)
+		}
+		p.emit(t, placed.New("locked", note{}))
+		eventually(t, "a call that the lock has ended", func() bool { return len(p.logs.lines(t, "msg", "the database failed")) > 0 })
+		if err := tx.Rollback(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		p.awaitPublished(t, aggregates*each+1)
+		p.wantInOrder(t)
+		if killed < each {
+			t.Errorf("%d sessions killed", killed)
+		}
+	})
+}

@@ -1,0 +1,116 @@
+package relay
+
+import (
+	"context"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/posthaste-dev/posthaste/relay"
+	"github.com/posthaste-dev/posthaste/test/pgtest"
+)
+
+// role makes a login role with the grants of a relay and returns the change that makes a relay use it.
+func (p *place) role(t testing.TB, parts ...string) (string, func(*relay.Config)) {
+	t.Helper()
+	name := pgtest.NewName("relay")
+	p.Exec(t, "CREATE ROLE "+name+" LOGIN")
+	t.Cleanup(func() {
+		for _, statement := range []string{"DROP OWNED BY ", "DROP ROLE "} {
+			if _, err := p.Pool.Exec(context.Background(), statement+name); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	for _, part := range parts {
+		p.Exec(t, "SELECT {schema}.outbox_grant($1, $2)", part, name)
+	}
+	return name, func(config *relay.Config) {
+		address, err := url.Parse(config.Database)
+		if err != nil {
+			t.Fatal(err)
+		}
+		address.User = url.User(name)
+		config.Database = address.String()
+	}
+}
+
+// wantRefusal runs a relay that must end by itself, with an error that says these things.
+func (p *place) wantRefusal(t testing.TB, says []string, change ...func(*relay.Config)) {
+	t.Helper()
+	r := p.launch(t, "refused", change...)
+	eventually(t, "the end of Run", func() bool {
+		select {
+		case <-r.done:
+			return true
+		default:
+			return false
+		}
+	})
+	for _, words := range says {
+		if r.err == nil || !strings.Contains(r.err.Error(), words) {
+			t.Errorf("Run returned %v, want it to say %q", r.err, words)
+		}
+	}
+}
+
+// C22: row level security that hides events looks like an outbox without work, so it is refused in words.
+func TestRowLevelSecurityThatHidesEventsIsRefused(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, p *place) {
+		name, asRole := p.role(t, "relay")
+		p.emit(t, placed.New("1", note{}))
+		p.Exec(t, "ALTER TABLE {schema}.outbox_events ENABLE ROW LEVEL SECURITY")
+		p.wantRefusal(t, []string{"row level security hides events", "CREATE POLICY"}, asRole)
+		p.Exec(t, "CREATE POLICY half ON {schema}.outbox_events FOR ALL TO "+name+" USING (tenant_id = 'acme')")
+		p.wantRefusal(t, []string{"row level security hides events"}, asRole)
+		// What the error says to do helps.
+		p.Exec(t, "CREATE POLICY relay ON {schema}.outbox_events FOR ALL TO "+name+" USING (true)")
+		p.start(t, "a", asRole)
+		p.awaitPublished(t, 1)
+	})
+}
+
+// A23: a schema that is not there, is too old or is not this role's is refused with what to do.
+func TestASchemaThatDoesNotFitIsRefused(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, p *place) {
+		p.wantRefusal(t, []string{`schema "nowhere"`, "outboxctl migrate up"}, func(config *relay.Config) { config.Schema = "nowhere" })
+		_, asStranger := p.role(t)
+		p.wantRefusal(t, []string{"outboxctl grant relay"}, asStranger)
+		p.Exec(t, "UPDATE {schema}.outbox_meta SET schema_version = 3")
+		p.wantRefusal(t, []string{"has version 3", "needs 6", "outboxctl migrate up"})
+		// A newer one is additive.
+		p.Exec(t, "UPDATE {schema}.outbox_meta SET schema_version = 99")
+		p.emit(t, placed.New("1", note{}))
+		p.start(t, "a")
+		p.awaitPublished(t, 1)
+	})
+}
+
+// C21: where the database takes no writes, as a standby, the relay says so, does not end, publishes nothing, and goes
+// on when the primary is back. A server in recovery and a role that may not write answer alike, with 25006.
+func TestADatabaseThatTakesNoWritesIsNamedAndOutlived(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, p *place) {
+		name, asRole := p.role(t, "relay")
+		p.Exec(t, "ALTER ROLE "+name+" SET default_transaction_read_only = on")
+		p.emit(t, placed.New("1", note{}))
+		a := p.start(t, p.Schema, asRole)
+		eventually(t, "the error in the log", func() bool {
+			return strings.Contains(p.logs.text(), "read-only transaction")
+		})
+		select {
+		case <-a.done:
+			t.Fatalf("it gave up: %v", a.err)
+		default:
+		}
+		if p.broker.count() > 0 {
+			t.Error("it published without a lease")
+		}
+		p.Exec(t, "ALTER ROLE "+name+" RESET default_transaction_read_only")
+		p.terminate(t, p.Schema)
+		p.awaitPublished(t, 1)
+		p.wantDelivered(t)
+	})
+}

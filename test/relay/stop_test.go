@@ -1,0 +1,114 @@
+package relay
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/posthaste-dev/posthaste/outbox"
+	"github.com/posthaste-dev/posthaste/relay"
+)
+
+// longLease is one that no test waits for: what goes on within it was given back.
+func longLease(s *relay.Settings) { s.Lease = 60 * time.Second }
+
+// C18, L4, RL-15: twenty stops under load. Nothing is sent twice, nobody is charged, the lanes are free at once and
+// the next relay goes on.
+func TestAStopUnderLoadLeavesNothingBehind(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, p *place) {
+		const rounds, aggregates = 20, 30
+		p.broker.answer = func(context.Context, *relay.Message, int) error {
+			<-time.After(2 * time.Millisecond) // so that a stop finds something in flight
+			return nil
+		}
+		emitted, stop := 0, make(chan struct{})
+		var producer sync.WaitGroup
+		defer producer.Wait()
+		end := sync.OnceFunc(func() { close(stop) })
+		defer end()
+		producer.Go(func() {
+			full := time.NewTicker(5 * time.Millisecond)
+			defer full.Stop()
+			for n := 0; ; n++ {
+				var events []outbox.Event
+				for aggregate := range aggregates {
+					events = append(events, placed.New(fmt.Sprint(aggregate), note{N: n}))
+				}
+				if err := p.tryEmit(t.Context(), events...); err != nil {
+					t.Error(err)
+					return
+				}
+				for emitted += len(events); emitted-p.broker.count() > 10*aggregates; { // enough to do for now
+					select {
+					case <-stop:
+						return
+					case <-full.C:
+					}
+				}
+				select {
+				case <-stop:
+					return
+				default:
+				}
+			}
+		})
+		busy := 0
+		for round := range rounds {
+			name := fmt.Sprint("round ", round)
+			r := p.start(t, name, with(longLease))
+			within(t, 20*time.Second, "its first events, well within the lease of the one before", func() bool {
+				return p.broker.countOf(name) > 20
+			})
+			busy += min(1, p.broker.inFlight())
+			begin := time.Now()
+			if err := r.stop(t); err != nil {
+				t.Error(err)
+			}
+			if took := time.Since(begin); took > settings().Drain {
+				t.Errorf("the stop took %s", took)
+			}
+			if n := p.Count(t, "SELECT count(*) FROM {schema}.outbox_lanes WHERE owner IS NOT NULL"); n > 0 {
+				t.Errorf("%d lanes are not free after the stop", n)
+			}
+		}
+		end()
+		producer.Wait()
+		p.start(t, "last", with(longLease))
+		p.awaitPublished(t, emitted)
+		p.wantDelivered(t)
+		if busy == 0 {
+			t.Error("no stop had anything in flight")
+		}
+	})
+}
+
+// L4, C18: a stop waits for the broker as long as its drain and no longer. Lanes with something in flight stay taken:
+// nobody may send it a second time while the first may still arrive.
+func TestAStopEndsWithItsDrain(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, p *place) {
+		p.broker.answer = func(ctx context.Context, _ *relay.Message, _ int) error {
+			<-ctx.Done()
+			return ctx.Err()
+		}
+		id := p.emit(t, placed.New("1", note{}))[0]
+		r := p.start(t, "a", with(longLease), with(func(s *relay.Settings) { s.Drain = 300 * time.Millisecond }))
+		eventually(t, "the event in flight", func() bool { return p.broker.inFlight() == 1 })
+		begin := time.Now()
+		if err := r.stop(t); err != nil {
+			t.Error(err)
+		}
+		if took := time.Since(begin); took < 300*time.Millisecond || took > 10*time.Second {
+			t.Errorf("the stop took %s", took)
+		}
+		if n := p.Count(t, "SELECT count(*) FROM {schema}.outbox_lanes WHERE owner IS NOT NULL"); n != 1 {
+			t.Errorf("%d lanes are taken, want that of the event in flight", n)
+		}
+		if r := p.row(t, id); r.state != ready || r.attempts != 0 {
+			t.Errorf("the stop made of it %+v", r)
+		}
+	})
+}
