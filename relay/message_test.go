@@ -60,7 +60,7 @@ func TestTheMessageOfAnEvent(t *testing.T) {
 	} {
 		publish := stored(is.change)
 		publish.Redelivered = name == "redelivered"
-		message, refused := newTestSender(t, nil0).message(publish)
+		message, refused := newTestSender(t, quiet).message(publish)
 		if refused != nil {
 			t.Errorf("%s: refused: %+v", name, refused)
 			continue
@@ -78,8 +78,8 @@ func TestTheMessageOfAnEvent(t *testing.T) {
 	}
 }
 
-// nil0 publishes nothing.
-var nil0 = Func(func(context.Context, *Message) error { return nil })
+// quiet acknowledges everything.
+var quiet = Func(func(context.Context, *Message) error { return nil })
 
 // S10, EM-6: headers that somebody wrote past the library do not stand for what the row says.
 func TestHeadersDoNotStandForTheRow(t *testing.T) {
@@ -87,7 +87,7 @@ func TestHeadersDoNotStandForTheRow(t *testing.T) {
 	publish := stored(func(e *core.Event) {
 		e.Headers = []byte(`{"event_id":"x","event_type":"x","aggregate_type":"x","aggregate_id":"x","created_at":"x","outbox_seq":"x","tenant_id":"evil","dedupe_key":"evil"}`)
 	})
-	message, refused := newTestSender(t, nil0).message(publish)
+	message, refused := newTestSender(t, quiet).message(publish)
 	if refused != nil {
 		return // that is an answer as well
 	}
@@ -106,13 +106,13 @@ func TestABrokenContractBecomesNoMessage(t *testing.T) {
 		"aggregate_mismatch": func(e *core.Event) { e.Aggregate.Type = "card" },
 		"unknown_event_type": func(e *core.Event) { e.Type = "order_shipped" },
 	} {
-		message, refused := newTestSender(t, nil0).message(stored(change))
+		message, refused := newTestSender(t, quiet).message(stored(change))
 		if message != nil || refused == nil || refused.Class != core.Terminal || refused.Reason != reason || !refused.Contract || strings.Contains(refused.Detail, "4111") {
 			t.Errorf("%s: %+v, %+v", reason, message, refused)
 		}
 	}
 	for _, headers := range []string{`{"a":1}`, `["a"]`, `null`, `{`} {
-		message, refused := newTestSender(t, nil0).message(stored(func(e *core.Event) { e.Headers = []byte(headers) }))
+		message, refused := newTestSender(t, quiet).message(stored(func(e *core.Event) { e.Headers = []byte(headers) }))
 		if headers == "null" && refused == nil && len(message.Attributes) == 6 { // none is none
 			continue
 		}

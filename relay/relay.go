@@ -116,6 +116,9 @@ type Settings struct {
 	UnknownTypeMaxAge time.Duration
 }
 
+// longestTime is more than anybody can mean.
+const longestTime = 366 * 24 * time.Hour
+
 // The times that are not settings.
 const (
 	fencePeriod = 250 * time.Millisecond
@@ -164,6 +167,7 @@ func (s Settings) problems() []error {
 	refuse(s.Deadline < 10*time.Millisecond || s.Deadline > s.Lease/3,
 		"Deadline: %s, must be at least 10 ms and at most a third of the lease (%s)", s.Deadline, s.Lease)
 	refuse(s.Drain < 0, "Drain: %s, must not be negative", s.Drain)
+	refuse(max(s.Lease, s.Drain, s.BaseDelay, s.MaxDelay) > longestTime, "Lease, Drain, BaseDelay, MaxDelay: must not be longer than a year")
 	refuse(s.MaxAttempts < 1, "MaxAttempts: %d, must be at least 1", s.MaxAttempts)
 	refuse(s.BaseDelay < 0 || s.MaxDelay < s.BaseDelay, "BaseDelay and MaxDelay: %s and %s, must not be negative and in this order", s.BaseDelay, s.MaxDelay)
 	return problems

@@ -20,7 +20,7 @@ import (
 // The connections that the relay uses at once, at most. Leases and settles have their own: were they to wait for
 // slow reads, the lanes would be lost.
 const (
-	leaseConnections = 4
+	leaseConnections = 5
 	readConnections  = 5
 )
 
@@ -228,11 +228,14 @@ type clock struct {
 
 func newClock() *clock { return &clock{last: time.Now()} }
 
-func (c *clock) now() time.Duration { return c.at(time.Now()) }
-
-func (c *clock) at(t time.Time) time.Duration {
+func (c *clock) now() time.Duration {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
+	return c.at(time.Now()) // looked at inside the lock: else two of these could be taken in the wrong order
+}
+
+// at takes in the next time.
+func (c *clock) at(t time.Time) time.Duration {
 	c.total += max(0, t.Sub(c.last), t.Round(0).Sub(c.last.Round(0))) // Round strips the monotonic reading
 	c.last = t
 	return c.total

@@ -225,7 +225,7 @@ func (s *sender) message(publish *core.Publish) (_ *Message, refused *core.Outco
 		message.Key = message.Namespace + "/" + message.Key
 	}
 	if event.Headers != nil {
-		if err := json.Unmarshal(event.Headers, &message.Attributes); err != nil {
+		if err := json.Unmarshal(event.Headers, &message.Attributes); err != nil || message.Attributes == nil {
 			return nil, &core.Outcome{Class: core.Terminal, Reason: string(outbox.InvalidPayload), Detail: "headers: not an object of texts", Contract: true}
 		}
 	}
@@ -242,6 +242,8 @@ func (s *sender) message(publish *core.Publish) (_ *Message, refused *core.Outco
 	message.Attributes["aggregate_id"] = event.Aggregate.ID
 	message.Attributes["created_at"] = all[idEnd:timeEnd]
 	message.Attributes["outbox_seq"] = all[timeEnd:]
+	delete(message.Attributes, "tenant_id") // headers do not stand for the row
+	delete(message.Attributes, "dedupe_key")
 	if event.Tenant != "" {
 		message.Attributes["tenant_id"] = event.Tenant
 	}

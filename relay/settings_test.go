@@ -64,9 +64,9 @@ func TestEverySettingThatCannotWorkIsRefused(t *testing.T) {
 		"MaxAttempts: -1, must be at least 1":                                               func(c *Config) { c.MaxAttempts = -1 },
 		"BaseDelay and MaxDelay: 2s and 1s, must not be negative and in this order":         func(c *Config) { c.BaseDelay, c.MaxDelay = 2*time.Second, time.Second },
 		"BaseDelay and MaxDelay: -1s and 5m0s, must not be negative and in this order":      func(c *Config) { c.BaseDelay = -time.Second },
-		"Database: missing; give the URL of the outbox's database":                          func(c *Config) { c.Database = "" },
-		"Registry: missing; make one with outbox.NewRegistry":                               func(c *Config) { c.Registry = nil },
-		"Publisher: missing; give a broker's publisher, or a relay.Func":                    func(c *Config) { c.Publisher = nil },
+		"the Database is missing: give the URL of the outbox's database":                    func(c *Config) { c.Database = "" },
+		"the Registry is missing: make one with outbox.NewRegistry":                         func(c *Config) { c.Registry = nil },
+		"the Publisher is missing: give a broker's publisher, or a relay.Func":              func(c *Config) { c.Publisher = nil },
 	} {
 		config := complete(t)
 		change(&config)
@@ -96,7 +96,7 @@ func TestSettingsAtTheirLimits(t *testing.T) {
 func TestAllProblemsAtOnce(t *testing.T) {
 	t.Parallel()
 	_, err := New(Config{Settings: Settings{Batch: -1, Lease: time.Millisecond, MaxAttempts: -1}})
-	for _, problem := range []string{"Batch:", "Lease:", "MaxAttempts:", "Database:", "Registry:", "Publisher:"} {
+	for _, problem := range []string{"Batch:", "Lease:", "MaxAttempts:", "Database", "Registry", "Publisher"} {
 		if err == nil || !strings.Contains(err.Error(), problem) {
 			t.Errorf("%s is not in: %v", problem, err)
 		}
@@ -112,7 +112,7 @@ func TestABadURLIsNotQuoted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := r.Run(t.Context()); err == nil || strings.Contains(err.Error(), "s3cr3t") || !strings.Contains(err.Error(), "Database:") {
+	if err := r.Run(t.Context()); err == nil || strings.Contains(err.Error(), "s3cr3t") || !strings.Contains(err.Error(), "Database") {
 		t.Errorf("Run returned %v", err)
 	}
 }

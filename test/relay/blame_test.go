@@ -15,10 +15,10 @@ import (
 	"github.com/posthaste-dev/posthaste/relay"
 )
 
-// hostile is an error as a broker should never send it, and may; endless is one that is far too long as well.
+// errHostile is an error as a broker should never send it, and may; errEndless is one that is far too long as well.
 var (
-	hostile = errors.New("no\x00pe \x1b[31mred\x1b[0m \xff\xfe password=hunter2 postgres://u:s3cr3t@h/d \u202e")
-	endless = fmt.Errorf("%w %s", hostile, strings.Repeat("and so on ", 2000))
+	errHostile = errors.New("no\x00pe \x1b[31mred\x1b[0m \xff\xfe password=hunter2 postgres://u:s3cr3t@h/d \u202e")
+	errEndless = fmt.Errorf("%w %s", errHostile, strings.Repeat("and so on ", 2000))
 )
 
 func wantReadable(t testing.TB, text string) {
@@ -37,7 +37,7 @@ func wantReadable(t testing.TB, text string) {
 func TestARejectionIsChargedWrittenDownAndDueLater(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, p *place) {
-		p.broker.answer = func(context.Context, *relay.Message, int) error { return &relay.RejectedError{Err: endless} }
+		p.broker.answer = func(context.Context, *relay.Message, int) error { return &relay.RejectedError{Err: errEndless} }
 		id := p.emit(t, placed.New("1", note{}))[0]
 		p.start(t, "a", with(func(s *relay.Settings) { s.BaseDelay, s.MaxDelay = time.Hour, 10*time.Hour }))
 		r := p.awaitState(t, id, retrying)
@@ -68,8 +68,8 @@ func TestTheDelaysGrow(t *testing.T) {
 		p.start(t, "a", with(func(s *relay.Settings) { s.BaseDelay, s.MaxDelay = 100*time.Millisecond, 400*time.Millisecond }))
 		p.awaitPublished(t, 1)
 		tries := p.broker.of(id)
-		for i, most := range []time.Duration{100, 200, 400, 400} {
-			if gap := tries[i+1].begun.Sub(tries[i].ended); gap < most*time.Millisecond/2 {
+		for i, most := range []int{100, 200, 400, 400} {
+			if gap := tries[i+1].begun.Sub(tries[i].ended); gap < time.Duration(most)*time.Millisecond/2 {
 				t.Errorf("after attempt %d only %s passed, want at least half of %d ms", i+1, gap, most)
 			}
 		}
@@ -89,7 +89,7 @@ func TestAnOutageOfTheBrokerIsTheRoutesOwn(t *testing.T) {
 			if up.Load() {
 				return nil
 			}
-			return &relay.RouteError{Err: hostile}
+			return &relay.RouteError{Err: errHostile}
 		}
 		for i := range events {
 			p.emit(t, placed.New(fmt.Sprint(i%40), note{N: i / 40}))

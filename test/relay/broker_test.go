@@ -115,15 +115,6 @@ func (b *broker) took(aggregateID string) []int {
 	return numbers
 }
 
-// tried lists all deliveries of an aggregate in the same way.
-func (b *broker) tried(aggregateID string) []int {
-	var numbers []int
-	for _, d := range b.deliveries(func(d *delivery) bool { return d.AggregateID == aggregateID }) {
-		numbers = append(numbers, d.n())
-	}
-	return numbers
-}
-
 func (b *broker) count() int {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -49,7 +49,7 @@ func TestAtTheLimitAnEventIsDeadAndStaysSo(t *testing.T) {
 	onEach(t, func(t *testing.T, p *place) {
 		p.broker.answer = func(_ context.Context, message *relay.Message, _ int) error {
 			if strings.HasPrefix(message.AggregateID, "bad") {
-				return &relay.RejectedError{Err: hostile}
+				return &relay.RejectedError{Err: errHostile}
 			}
 			return nil
 		}
@@ -137,6 +137,38 @@ func TestADeathAndItsLetterAreOne(t *testing.T) {
 		for _, id := range ids {
 			p.awaitState(t, id, deadBlocking)
 			p.letter(t, id)
+		}
+	})
+}
+
+// S-3, RL-10: one row that cannot be settled keeps no other from being settled.
+func TestARowThatCannotBeSettledStopsNoOther(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, p *place) {
+		const others = 20
+		p.Exec(t, `CREATE FUNCTION {schema}.no_letter() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'not this one'; END $$`)
+		p.Exec(t, `CREATE TRIGGER no_letter BEFORE INSERT ON {schema}.outbox_dlq FOR EACH ROW WHEN (NEW.aggregate_id = 'bad') EXECUTE FUNCTION {schema}.no_letter()`)
+		p.broker.answer = func(_ context.Context, message *relay.Message, _ int) error {
+			if message.AggregateID == "bad" {
+				return &relay.TerminalError{Reason: relay.ReasonRejected, Err: errors.New("never")}
+			}
+			return nil
+		}
+		bad := p.emit(t, placed.New("bad", note{}))[0]
+		p.start(t, "a")
+		eventually(t, "a failed settle", func() bool { return len(p.logs.lines(t, "call", "settle")) > 0 })
+		for i := range others {
+			p.emit(t, placed.New(fmt.Sprint(i), note{}))
+		}
+		eventually(t, "the others", func() bool { return p.inState(t, published) == others })
+		if r := p.row(t, bad); r.state == dead || r.state == deadBlocking {
+			t.Errorf("dead without a letter: %+v", r)
+		}
+		p.Exec(t, "DROP TRIGGER no_letter ON {schema}.outbox_dlq")
+		p.awaitState(t, bad, deadBlocking)
+		p.letter(t, bad)
+		if twice := p.broker.twice(); len(twice) > 0 {
+			t.Errorf("%d events were delivered twice", len(twice))
 		}
 	})
 }

@@ -10,7 +10,7 @@ import (
 // TestMain runs more tests at a time than there are processors: most of them wait, for a lease to end or a
 // server to come back. The command line can say otherwise.
 func TestMain(m *testing.M) {
-	if err := flag.Set("test.parallel", "10"); err != nil {
+	if err := flag.Set("test.parallel", "14"); err != nil {
 		panic(err)
 	}
 	goleak.VerifyTestMain(m)

@@ -12,7 +12,7 @@ import (
 func TestLargePayloadsAreHeldWithinTheBound(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, p *place) {
-		const events, size, bound = 40, 900 << 10, 4 << 20
+		const events, size, bound = 25, 900 << 10, 4 << 20
 		p.Exec(t, `SELECT {schema}.outbox_emit('order_raw', 'order', i::text, format('{"text":"%s"}', repeat('x', $2))::json) FROM generate_series(1, $1) i`, events, size)
 		full := make(chan struct{})
 		p.broker.answer = func(ctx context.Context, _ *relay.Message, _ int) error {

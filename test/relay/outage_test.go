@@ -69,8 +69,10 @@ func TestTheDatabaseIsDownAtTheStart(t *testing.T) {
 		p.awaitPublished(t, 1)
 		p.wantDelivered(t)
 		// And one that is told to stop while it waits does.
-		x.refuse()
-		b := p.start(t, "b", through(t, x))
+		nowhere := startProxy(t, p.URL)
+		nowhere.refuse()
+		b := p.start(t, "b", through(t, nowhere))
+		eventually(t, "its first try", func() bool { return nowhere.refused() > 0 })
 		if err := b.stop(t); err != nil {
 			t.Errorf("stopped while it waited: %v", err)
 		}
@@ -81,7 +83,7 @@ func TestTheDatabaseIsDownAtTheStart(t *testing.T) {
 func TestKilledSessionsLoseNothingAndBlameNobody(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, p *place) {
-		const aggregates, each = 20, 15
+		const aggregates, each = 15, 10
 		p.start(t, p.Schema)
 		killed := 0
 		for n := range each {

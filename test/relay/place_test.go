@@ -171,6 +171,7 @@ func named(t testing.TB, address, name string) string {
 
 // through leads a relay's sessions through a proxy.
 func through(t testing.TB, x *proxy) func(*relay.Config) {
+	t.Helper()
 	return func(config *relay.Config) {
 		config.Database = x.url(t, config.Database)
 	}

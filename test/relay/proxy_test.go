@@ -1,25 +1,34 @@
 package relay
 
 import (
+	"bytes"
 	"net"
 	"net/url"
 	"sync"
 	"testing"
 )
 
-// A proxy stands between a relay and PostgreSQL. It can end all connections, refuse new ones, and swallow what
-// the server answers.
+// A proxy stands between a relay and PostgreSQL. It can end all connections, refuse new ones, and swallow the
+// answers to a statement.
 type proxy struct {
 	listener net.Listener
 	server   string
 	group    sync.WaitGroup
 
 	mu       sync.Mutex
-	open     map[net.Conn]bool
+	links    map[*link]bool
 	refusing bool
-	muted    bool
-	dials    int // since refuse
+	muteAt   []byte // a statement with this text, and everything after it, gets no answer
+	dials    int    // since refuse
 }
+
+// A link is one connection through the proxy.
+type link struct {
+	client, server net.Conn
+	muted          bool
+}
+
+func (l *link) hangUp() { _, _ = l.client.Close(), l.server.Close() }
 
 func startProxy(t testing.TB, server string) *proxy {
 	t.Helper()
@@ -31,7 +40,7 @@ func startProxy(t testing.TB, server string) *proxy {
 	if err != nil {
 		t.Fatal(err)
 	}
-	x := &proxy{listener: listener, server: address.Host, open: map[net.Conn]bool{}}
+	x := &proxy{listener: listener, server: address.Host, links: map[*link]bool{}}
 	x.group.Go(x.accept)
 	t.Cleanup(func() {
 		_ = listener.Close()
@@ -57,31 +66,28 @@ func (x *proxy) refuse() {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.refusing, x.dials = true, 0
-	x.hangUp()
+	for l := range x.links {
+		l.hangUp()
+	}
 }
 
-// mute lets statements through and swallows all answers.
-func (x *proxy) mute() {
+// mute lets statements with this text through and swallows what the server answers.
+func (x *proxy) mute(text string) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	x.muted = true
+	x.muteAt = []byte(text)
 }
 
 // heal ends whatever the proxy was doing to connections.
 func (x *proxy) heal() {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if x.muted {
-		x.hangUp() // half an answer may be missing
+	x.refusing, x.muteAt = false, nil
+	for l := range x.links {
+		if l.muted {
+			l.hangUp()
+		}
 	}
-	x.refusing, x.muted = false, false
-}
-
-func (x *proxy) hangUp() {
-	for conn := range x.open {
-		_ = conn.Close()
-	}
-	clear(x.open)
 }
 
 // refused counts the connections that were refused since refuse.
@@ -98,38 +104,37 @@ func (x *proxy) accept() {
 			return
 		}
 		server, err := net.Dial("tcp", x.server)
-		if err != nil || !x.admit(client, server) {
+		if err != nil {
 			_ = client.Close()
-			if server != nil {
-				_ = server.Close()
-			}
 			continue
 		}
-		x.group.Go(func() { x.carry(client, server, false) })
-		x.group.Go(func() { x.carry(server, client, true) })
+		l := &link{client: client, server: server}
+		if !x.admit(l) {
+			l.hangUp()
+			continue
+		}
+		x.group.Go(func() { x.carry(l, client, server) })
+		x.group.Go(func() { x.carry(l, server, client) })
 	}
 }
 
-func (x *proxy) admit(client, server net.Conn) bool {
+func (x *proxy) admit(l *link) bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if x.refusing {
 		x.dials++
 		return false
 	}
-	if server != nil {
-		x.open[client], x.open[server] = true, true
-	}
-	return server != nil
+	x.links[l] = true
+	return true
 }
 
-func (x *proxy) carry(from, to net.Conn, answers bool) {
+func (x *proxy) carry(l *link, from, to net.Conn) {
 	defer func() {
-		_, _ = from.Close(), to.Close()
+		l.hangUp()
 		x.mu.Lock()
 		defer x.mu.Unlock()
-		delete(x.open, from)
-		delete(x.open, to)
+		delete(x.links, l)
 	}()
 	buffer := make([]byte, 64<<10)
 	for {
@@ -137,14 +142,20 @@ func (x *proxy) carry(from, to net.Conn, answers bool) {
 		if err != nil {
 			return
 		}
-		x.mu.Lock()
-		swallow := answers && x.muted
-		x.mu.Unlock()
-		if swallow {
+		if x.swallows(l, from == l.server, buffer[:n]) {
 			continue
 		}
 		if _, err := to.Write(buffer[:n]); err != nil {
 			return
 		}
 	}
+}
+
+func (x *proxy) swallows(l *link, answer bool, bytesRead []byte) bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if !answer && x.muteAt != nil && bytes.Contains(bytesRead, x.muteAt) {
+		l.muted = true
+	}
+	return answer && l.muted
 }

@@ -12,6 +12,7 @@ import (
 
 // older is the registry of a relay from before order_shipped.
 func older(t testing.TB) func(*relay.Config) {
+	t.Helper()
 	return func(config *relay.Config) { config.Registry = registry(t, placed, billed) }
 }
 

@@ -112,7 +112,7 @@ type Actions struct {
 	Publish []*Publish // those of one aggregate in order
 	// Wake is when the core wants to act again even if nothing happens.
 	Wake time.Duration
-	// Stopped tells that a stop is complete: nothing is in flight and no lane is held.
+	// Stopped tells that a stop is complete, or has taken too long.
 	Stopped bool
 }
 

@@ -353,12 +353,14 @@ func (c *Core) sweepFloors(now time.Duration) {
 	c.held.swept += sweepWindow
 	var floors []Floor
 	var lanes []*lane
+	var upTo []int64
 	for _, l := range c.sorted {
 		if !l.opened || l.draining {
 			continue
 		}
-		lanes = append(lanes, l)
-		floors = append(floors, Floor{Lane: l.number, Above: l.swept, Seq: min(l.floor, l.swept+sweepMost)})
+		to := min(l.floor, l.swept+sweepMost)
+		lanes, upTo = append(lanes, l), append(upTo, to)
+		floors = append(floors, Floor{Lane: l.number, Above: l.swept, Seq: to})
 		if to := min(from+sweepWindow, l.sweptFrom); to > from {
 			floors = append(floors, Floor{Lane: l.number, Above: from, Seq: to})
 		}
@@ -369,9 +371,9 @@ func (c *Core) sweepFloors(now time.Duration) {
 	begin(c, OpSweep, &c.held.sweep,
 		func(ctx context.Context, store Store) ([]Floor, error) { return store.Sweep(ctx, floors, asksOfALook) },
 		func(_ time.Duration, found []Floor, err error) {
-			for _, l := range lanes {
-				if err == nil && !l.lost {
-					l.swept = min(l.floor, l.swept+sweepMost)
+			for i, l := range lanes {
+				if err == nil {
+					l.swept = upTo[i]
 				}
 			}
 			for _, f := range found {

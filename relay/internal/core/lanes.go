@@ -577,8 +577,8 @@ func (c *Core) giveBack(now time.Duration) {
 		})
 }
 
-// stopped tells whether a stop is complete, or has taken too long. Lanes with a publish in flight are not
-// given back then: they are free when their lease ends, and the publish has ended.
+// stopped tells whether a stop is complete, or has taken too long. What is not given back then is free when its
+// lease ends, and a publish in flight has ended by then.
 func (c *Core) stopped(now time.Duration) bool {
 	if c.left {
 		return true

@@ -80,7 +80,7 @@ func (c *Core) makeRoom(now time.Duration) {
 				c.waitBehind(l)
 			}
 		}
-		if len(c.ordered) > 1 && rows > c.config.MaxInFlight/2 && !r.paused {
+		if len(c.ordered) > 1 && rows > c.config.MaxInFlight/2 && !r.paused && len(r.resume) == 0 {
 			c.detach(now, r)
 		}
 	}
@@ -149,7 +149,7 @@ func (c *Core) run(l *line) bool {
 	return true
 }
 
-// dropQueued takes the rows that are not in flight out of a line, all of them or those of one lane.
+// dropQueued takes the rows that are not in flight out of a line.
 func (c *Core) dropQueued(l *line, take func(*row)) {
 	rows := l.rows[l.inFlight:]
 	l.rows = l.rows[:l.inFlight:l.inFlight]

@@ -55,7 +55,7 @@ func (c *Core) tryPublish(now time.Duration, l *line) {
 	case l.route.inFlight >= c.slots(now, l.route):
 		l.queued = true
 		l.route.waiting.push(l)
-	case c.careful && r.lane.noted != r.ID && r.lane.undecided > 0: // the settle clears the note, so it comes first
+	case c.careful && r.lane.noted != r.ID && c.unwritten(r.lane) > 0: // the settle clears the note, so it comes first
 		l.queued = true
 		c.delayed.push(now+c.config.MinPoll, l)
 	case c.careful && r.lane.noted != r.ID:

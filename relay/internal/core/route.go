@@ -235,6 +235,16 @@ func (c *Core) linesOf(r *route) []*line {
 	return lines
 }
 
+// rowsOf counts what is in memory for a route.
+func (c *Core) rowsOf(r *route) (rows int) {
+	for _, l := range c.lines {
+		if l.route == r {
+			rows += len(l.rows)
+		}
+	}
+	return rows
+}
+
 // place is where the route's reader is in the lane, nil if the main read reads the route.
 func (r *route) place(l *lane) *resume {
 	for i := range r.resume {
@@ -275,7 +285,7 @@ func (c *Core) readRoutes(now time.Duration) {
 		if running := len(c.reader.running); running > mostReads { // leave connections for the others
 			continue
 		}
-		if r.waiting.len() >= c.slots(now, r) { // it has more than it may send; an answer changes that
+		if slots := c.slots(now, r); r.waiting.len() >= slots || c.rowsOf(r) >= 2*slots+probesALane { // enough to send; an answer changes that
 			continue
 		}
 		if now < r.readAt {

@@ -10,16 +10,17 @@ import (
 
 // fate is what became of an event, to be written down.
 type fate struct {
-	row      *row
-	key      lineKey
-	hold     *hold
-	failed   int // how often it could not be settled alone
-	state    State
-	attempts int32
-	delay    time.Duration
-	detail   string
-	reason   string
-	topic    string
+	row         *row
+	key         lineKey
+	hold        *hold
+	failed      int // how often it could not be settled alone
+	appliedThen int // settles that the database had taken when it first failed: more since then show that it is the event
+	state       State
+	attempts    int32
+	delay       time.Duration
+	detail      string
+	reason      string
+	topic       string
 }
 
 // settling is what waits to be written down. What is decided while statements are under way goes into the
@@ -31,6 +32,7 @@ type settling struct {
 	most    int    // of the next statement: less after a failure, because one event may be what the database refuses
 	refused []fate // those are tried alone, now and then, and hold up nobody else
 	alone   gate
+	applied int
 }
 
 // The size of a statement: at most, and from which on it is not kept back while another is under way.
@@ -68,11 +70,22 @@ func (c *Core) settleOutcomes(now time.Duration) {
 	}
 }
 
+// unwritten counts what is decided about a lane and will be written down soon.
+func (c *Core) unwritten(l *lane) int {
+	n := l.undecided
+	for i := range c.settling.refused {
+		if c.settling.refused[i].row.lane == l {
+			n--
+		}
+	}
+	return n
+}
+
 // settleRefused tries one event again that could not be settled alone.
 func (c *Core) settleRefused(now time.Duration) {
 	s := &c.settling
 	s.refused = slices.DeleteFunc(s.refused, func(f fate) bool {
-		givenUp := f.row.lane.draining && f.failed >= triesOfALeaving
+		givenUp := f.row.lane.draining && f.failed >= triesOfALeaving && s.applied > f.appliedThen
 		if givenUp { // the next owner meets it again
 			f.row.lane.undecided--
 		}
@@ -97,7 +110,9 @@ func (c *Core) settleSome(g *gate, sent []fate) {
 			case err != nil: // it may have been applied; applied twice it is applied once
 				c.observeSettles(sent, Uncertain)
 				if s.most = max(1, len(sent)/2); len(sent) == 1 {
-					sent[0].failed++
+					if sent[0].failed++; sent[0].failed == 1 {
+						sent[0].appliedThen = s.applied
+					}
 					s.refused = append(s.refused, sent...)
 				} else {
 					c.settleAgain(sent)
@@ -110,6 +125,7 @@ func (c *Core) settleSome(g *gate, sent []fate) {
 			default:
 				c.observeSettles(sent, Applied)
 				s.most = min(2*s.most, mostOfASettle)
+				s.applied++
 				for i := range sent {
 					if !sent[i].row.lane.lost {
 						c.settled(now, &sent[i])

@@ -150,7 +150,8 @@ type Acquired struct {
 	Floor int64
 	// Crashed tells that the last owner did not release the lane: its lease expired.
 	Crashed bool
-	// CrashCount is how often in a row owners crashed while the floor stood still, this time included.
+	// CrashCount is how often in a row owners died while the floor stood still, this time included. One that is
+	// alive and let its lease expire has not died.
 	CrashCount int
 	// NotedEvent is the event that was about to be sent alone, zero for none, and NotedCount in how many
 	// crashes it was that one, this time included. Only crashes of owners that noted it themselves count.

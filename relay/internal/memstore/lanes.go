@@ -110,7 +110,7 @@ func (s *Store) Acquire(_ context.Context, take core.Acquire) ([]core.Acquired, 
 			continue
 		}
 		crashed := lane.owner != outbox.ID{}
-		if crashed {
+		if crashed && !s.alive(lane.owner) { // else it lost the lane, and did not die of it
 			lane.crashCount++
 			if lane.notedEvent != (outbox.ID{}) && lane.notedToken == lane.token { // only an owner that noted it itself counts
 				lane.notedCount++
@@ -126,6 +126,11 @@ func (s *Store) Acquire(_ context.Context, take core.Acquire) ([]core.Acquired, 
 		s.flush()
 	}
 	return taken, nil
+}
+
+// alive tells whether a relay's own row says so.
+func (s *Store) alive(id outbox.ID) bool {
+	return slices.ContainsFunc(s.relays, func(r relay) bool { return r.id == id && r.aliveUntil > s.now() })
 }
 
 // Release gives lanes back. Crashes before it still count: only progress ends them.

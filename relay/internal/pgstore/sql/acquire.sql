@@ -1,16 +1,17 @@
 -- $1 lanes in the order of preference, $2 how many at most, $3 relay, $4 token, $5 lease in microseconds.
 -- Materialised, or the planner may run the LIMIT once for every row that it joins and take more lanes.
--- Only a crash of the owner that noted the event itself counts against it.
+-- An owner that lost the lane and is alive did not die of it. Only a crash of the owner that noted the event itself counts against it.
 -- SKIP LOCKED passes over a lane whose settle is running: it is taken when that has ended.
 WITH free AS MATERIALIZED (
-    SELECT l.lane, l.owner IS NOT NULL AS crashed
+    SELECT l.lane, l.owner IS NOT NULL AS crashed,
+           l.owner IS NOT NULL AND NOT EXISTS (SELECT FROM {schema}.outbox_relays r WHERE r.id = l.owner AND r.alive_until > clock_timestamp()) AS died
       FROM unnest($1::smallint[]) WITH ORDINALITY w(lane, place) JOIN {schema}.outbox_lanes l ON l.lane = w.lane
      WHERE l.layout = 1 AND (l.lease_until IS NULL OR l.lease_until < clock_timestamp())
      ORDER BY w.place LIMIT $2::integer FOR UPDATE OF l SKIP LOCKED
 )
 UPDATE {schema}.outbox_lanes l
    SET owner = $3::uuid, token = $4::uuid, acquired_at = clock_timestamp(), lease_until = clock_timestamp() + $5::bigint * interval '1 microsecond',
-       crash_count = l.crash_count + free.crashed::integer,
-       noted_count = l.noted_count + (free.crashed AND l.noted_event IS NOT NULL AND l.noted_by = l.token)::integer
+       crash_count = l.crash_count + free.died::integer,
+       noted_count = l.noted_count + (free.died AND l.noted_event IS NOT NULL AND l.noted_by = l.token)::integer
   FROM free WHERE l.layout = 1 AND l.lane = free.lane
 RETURNING l.lane, l.floor, free.crashed, l.crash_count, l.noted_event, l.noted_count
