@@ -1,10 +1,6 @@
 package core
 
-import (
-	"time"
-
-	"github.com/posthaste-dev/posthaste/outbox"
-)
+import "time"
 
 // Reasons of dead letters that the core decides on.
 const (
@@ -92,30 +88,6 @@ func (c *Core) charge(now time.Duration, l *line, r *row) {
 
 func (c *Core) observeCharge(r *row, attempts int32) {
 	c.config.Observe(Step{Do: DidCharge, Lane: r.Lane, Token: r.lane.token, Event: r.ID, Type: r.Type, Class: r.outcome.Class, Attempt: int(attempts)})
-}
-
-// suspected ends an event that was the one in flight whenever a relay died.
-func (c *Core) suspected(now time.Duration, l *line, r *row) bool {
-	if !r.lane.isSuspect(r.ID) {
-		return false
-	}
-	if wait := c.tooEarly(now, r.lane); wait > 0 {
-		c.retry(now, l, r, r.Attempts, wait)
-		return true
-	}
-	r.lane.suspect, r.lane.noted = outbox.ID{}, r.ID // whoever redrives it wants it tried again
-	c.alarm(r.Lane, "event "+r.ID.String()+" is quarantined: relays died whenever it was published alone")
-	c.die(l.key, r, r.Attempts, reasonCrashSuspect, "relays died whenever this event was published alone")
-	return true
-}
-
-// tooEarly is how long a new owner waits before it declares anything dead: the owner before it may have an
-// event in flight still, and that could arrive after its death.
-func (c *Core) tooEarly(now time.Duration, l *lane) time.Duration {
-	if !l.crashed {
-		return 0
-	}
-	return max(0, l.acquiredAt+c.config.Deadline-now)
 }
 
 // retry holds a row until it is due again. What comes behind it waits in the database.

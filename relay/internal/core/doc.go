@@ -10,7 +10,11 @@
 //	publish.go  which event is published next
 //	blame.go    whose fault a failure is, and what follows
 //	route.go    a topic that fails is paused, probed and ramped up
+//	detached.go a topic that the main read leaves out, and how it catches up
 //	hold.go     what waits: for its retry, behind a dead event, for a relay that knows its type
+//	care.go     an event that kills whoever publishes it
 //	settle.go   writing down what became of events
-//	lanes.go    which lanes this relay holds, takes and gives back
+//	lanes.go    a lane while it is held: opened, read, drained, lost
+//	members.go  which lanes this relay takes and gives back
+//	sweep.go    looking once more at what must not be there
 package core

@@ -1,12 +1,6 @@
 package core
 
-import (
-	"context"
-	"slices"
-	"time"
-
-	"github.com/posthaste-dev/posthaste/outbox"
-)
+import "time"
 
 // publishNext starts publishes, aggregate by aggregate in turn, as many as may be in flight.
 func (c *Core) publishNext(now time.Duration) {
@@ -55,7 +49,7 @@ func (c *Core) tryPublish(now time.Duration, l *line) {
 	case l.route.inFlight >= c.slots(now, l.route):
 		l.queued = true
 		l.route.waiting.push(l)
-	case c.careful && r.lane.noted != r.ID && c.unwritten(r.lane) > 0: // the settle clears the note, so it comes first
+	case c.careful && r.lane.noted != r.ID && c.soonWritten(r.lane) > 0: // the settle clears the note, so it comes first
 		l.queued = true
 		c.delayed.push(now+c.config.MinPoll, l)
 	case c.careful && r.lane.noted != r.ID:
@@ -81,51 +75,6 @@ func (c *Core) startPublish(now time.Duration, l *line, r *row) {
 	c.config.Observe(publish.step(DidPublish, Outcome{}))
 	c.actions.Publish = append(c.actions.Publish, publish)
 	c.run(l)
-}
-
-// clearNotes takes back the note of an event that was answered and is not settled, before anything else is
-// sent: only an owner that dies while the event is in flight counts.
-func (c *Core) clearNotes(now time.Duration) {
-	c.unnote = slices.DeleteFunc(c.unnote, func(l *lane) bool { return l.lost || l.noted == outbox.ID{} })
-	if len(c.unnote) == 0 || c.noting || c.shut(&c.note, now) {
-		return
-	}
-	c.noting = true
-	l := c.unnote[0]
-	begin(c, OpNote, &c.note,
-		func(ctx context.Context, store Store) (bool, error) { return store.Note(ctx, l.tenure(), outbox.ID{}) },
-		func(_ time.Duration, _ bool, err error) {
-			c.noting = false
-			if err == nil {
-				l.noted = outbox.ID{}
-			}
-		})
-}
-
-// noteFirst writes down which event is sent next. When the relay dies of it, the next owner knows.
-func (c *Core) noteFirst(l *line, r *row) {
-	c.noting = true
-	l.queued = true
-	tenure := r.lane.tenure()
-	begin(c, OpNote, &c.note,
-		func(ctx context.Context, store Store) (bool, error) { return store.Note(ctx, tenure, r.ID) },
-		func(now time.Duration, held bool, err error) {
-			c.noting = false
-			l.queued = false
-			switch {
-			case err == nil && !held:
-				c.lose(r.lane, "the lane is another relay's")
-			case r.line != l || l.inFlight > 0 || l.rows[0] != r: // dropped meanwhile
-				c.run(l)
-			case err != nil || !c.mayPublish(r.lane, now):
-				l.notBefore = max(l.notBefore, c.note.retryAt)
-				c.run(l)
-			default:
-				r.lane.noted = r.ID
-				l.queued = true
-				c.runnable.pushFront(l) // it is the only one that is noted
-			}
-		})
 }
 
 // Published tells what a publish came to.

@@ -46,22 +46,6 @@ type route struct {
 	saved  bool
 }
 
-// resume is from where a route's reader reads a lane: everything of the route at or below it is settled,
-// held or in memory.
-type resume struct {
-	lane       *lane
-	from       int64
-	generation int  // changes when from went back
-	more       int  // rows to read beyond those in memory
-	complete   bool // a read has shown the lane to its end, since from went back
-}
-
-// goneBack takes in that from is lower now.
-func (at *resume) goneBack() {
-	at.generation++
-	at.complete = false
-}
-
 // The limits of a route's breaker.
 const (
 	failuresToPause = 5
@@ -188,39 +172,6 @@ func (c *Core) pause(now time.Duration, r *route, why Outcome) {
 	c.detach(now, r)
 }
 
-// detach takes a route out of the main read, which moves on without it, and drops what is queued for it. Its own
-// reader finds that again, and ends when it has caught up.
-func (c *Core) detach(now time.Duration, r *route) {
-	for _, l := range c.sorted {
-		if r.place(l) == nil {
-			r.resume = append(r.resume, resume{lane: l, from: l.w})
-		}
-	}
-	// What was read and is not decided on goes first, or the route's reader would take it for known.
-	for _, rows := range [...][]*row{c.reader.fresh, c.reader.passing} {
-		for _, row := range rows {
-			if c.routeOfType(row.Type) == r && !row.lane.lost {
-				c.forget(row)
-			}
-		}
-	}
-	for _, l := range c.linesOf(r) {
-		var held *hold
-		c.dropQueued(l, func(row *row) {
-			held = row.lane.holds[l.key]
-			c.forget(row)
-		})
-		if held != nil {
-			c.reschedule(now, held)
-		}
-	}
-	for r.waiting.len() > 0 {
-		l := r.waiting.pop()
-		l.queued = false
-		c.run(l) // what came back while it was paused
-	}
-}
-
 // linesOf lists the lines of a route, in the same order every time.
 func (c *Core) linesOf(r *route) []*line {
 	var lines []*line
@@ -245,16 +196,6 @@ func (c *Core) rowsOf(r *route) (rows int) {
 	return rows
 }
 
-// place is where the route's reader is in the lane, nil if the main read reads the route.
-func (r *route) place(l *lane) *resume {
-	for i := range r.resume {
-		if r.resume[i].lane == l {
-			return &r.resume[i]
-		}
-	}
-	return nil
-}
-
 // wakeRoutes lets paused routes be probed when it is time.
 func (c *Core) wakeRoutes(now time.Duration) {
 	for _, r := range c.ordered {
@@ -274,112 +215,6 @@ func (c *Core) wakeRoutes(now time.Duration) {
 			c.reschedule(now, h)
 		}
 	}
-}
-
-// readRoutes reads on for routes that were paused, until they have caught up with the main read.
-func (c *Core) readRoutes(now time.Duration) {
-	for _, r := range c.ordered {
-		if len(r.resume) == 0 || r.paused || c.stopping || c.room() == 0 || c.shut(&r.gate, now) {
-			continue
-		}
-		if running := len(c.reader.running); running > mostReads { // leave connections for the others
-			continue
-		}
-		if slots := c.slots(now, r); r.waiting.len() >= slots || c.rowsOf(r) >= 2*slots+probesALane { // enough to send; an answer changes that
-			continue
-		}
-		if now < r.readAt {
-			c.wakeAt(r.readAt)
-			continue
-		}
-		c.readRoute(now, r)
-	}
-}
-
-func (c *Core) readRoute(now time.Duration, r *route) {
-	// Everything but what is known to go elsewhere: an event of an unknown type holds up what is behind it in
-	// its aggregate, so it must be met in order.
-	request := Read{MaxBytes: c.config.MaxBytes - c.bytes}
-	for _, eventType := range c.config.Routes.Types() {
-		if !slices.Contains(r.types, eventType) {
-			request.Exclude = append(request.Exclude, eventType)
-		}
-	}
-	sent := sentRead{safe: c.fence.safe, number: c.reader.number + 1}
-	more := max(1, min(c.room(), c.config.Batch)/len(r.resume))
-	if r.probing {
-		more = max(1, min(more, probesALane+r.allowance/len(r.resume)))
-	}
-	round := r.round
-	r.turn++
-	for i := range r.resume { // each time another lane is first, so that its head is the next probe
-		at := &r.resume[(i+r.turn)%len(r.resume)]
-		if !at.lane.opened || at.lane.draining || !c.mayPublish(at.lane, now) {
-			continue
-		}
-		limit := max(more, min(at.more, c.room())) + at.lane.unsettled
-		request.Lanes = append(request.Lanes, LaneRead{Lane: at.lane.number, Token: at.lane.token, W: at.from, C: at.from, Limit: limit})
-		sent.reads = append(sent.reads, laneRead{lane: at.lane, generation: at.generation, limit: limit})
-	}
-	if len(sent.reads) == 0 {
-		return
-	}
-	c.beginRead()
-	begin(c, OpRead, &r.gate,
-		func(ctx context.Context, store Store) (ReadAnswer, error) { return store.Read(ctx, request) },
-		func(now time.Duration, answer ReadAnswer, err error) {
-			if !c.readable(sent.number, sent.reads, answer, err) {
-				return
-			}
-			if r.round != round { // paused meanwhile: the reader began anew, further back
-				c.endRead(sent.number)
-				return
-			}
-			fresh := c.takeRows(sent.reads, answer, r)
-			c.endRead(sent.number)
-			c.caughtUp(now, r, &sent, fresh)
-		})
-}
-
-// caughtUp moves the places of a route's reader, and gives the route back to the main read once it has
-// shown every lane to its end. The main read then begins each lane at the lower of the two places.
-func (c *Core) caughtUp(now time.Duration, r *route, sent *sentRead, fresh int) {
-	for i := range sent.reads {
-		read := &sent.reads[i]
-		if !read.current(r) || read.unread {
-			continue
-		}
-		at := r.place(read.lane)
-		at.from = max(at.from, min(sent.safe, read.cut()))
-		if read.cut() == uncut {
-			at.complete, at.more = true, 0
-		} else {
-			at.more = min(2*max(at.more, 1), c.config.Batch)
-		}
-	}
-	atEnd := !slices.ContainsFunc(r.resume, func(at resume) bool { return !at.complete })
-	if atEnd && r.probing && r.allowance > 1 && fresh == 0 && r.inFlight == 0 && r.waiting.len() == 0 { // it has carried all there was
-		r.probing, r.pauses = false, 0
-	}
-	if atEnd && !r.probing {
-		for _, at := range r.resume {
-			at.lane.w = min(at.lane.w, at.from)
-			at.lane.c = at.lane.w
-			at.lane.generation++
-		}
-		r.resume = nil
-		c.reader.at = min(c.reader.at, now)
-		return
-	}
-	if fresh > 0 {
-		r.idle, r.readAt = c.config.MinPoll, now
-		if atEnd {
-			r.readAt += c.config.MinPoll
-		}
-		return
-	}
-	r.readAt = now + c.jitter(r.idle)
-	r.idle = min(2*r.idle, c.config.Poll)
 }
 
 // routeOfType is the route of a type, nil when the type is not known.

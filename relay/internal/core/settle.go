@@ -50,7 +50,7 @@ func (c *Core) decide(f fate) {
 		h.stale = true
 	}
 	f.row.decided = true
-	f.row.lane.undecided++
+	f.row.lane.unwritten++
 	c.settling.pending = append(c.settling.pending, f)
 }
 
@@ -70,9 +70,9 @@ func (c *Core) settleOutcomes(now time.Duration) {
 	}
 }
 
-// unwritten counts what is decided about a lane and will be written down soon.
-func (c *Core) unwritten(l *lane) int {
-	n := l.undecided
+// soonWritten counts what is decided about a lane and will be written down soon.
+func (c *Core) soonWritten(l *lane) int {
+	n := l.unwritten
 	for i := range c.settling.refused {
 		if c.settling.refused[i].row.lane == l {
 			n--
@@ -87,7 +87,7 @@ func (c *Core) settleRefused(now time.Duration) {
 	s.refused = slices.DeleteFunc(s.refused, func(f fate) bool {
 		givenUp := f.row.lane.draining && f.failed >= triesOfALeaving && s.applied > f.appliedThen
 		if givenUp { // the next owner meets it again
-			f.row.lane.undecided--
+			f.row.lane.unwritten--
 		}
 		return f.row.lane.lost || givenUp
 	})
@@ -205,7 +205,7 @@ func (c *Core) settled(now time.Duration, f *fate) {
 	}
 	c.unsettled--
 	c.bytes -= r.Bytes()
-	r.lane.undecided--
+	r.lane.unwritten--
 	if !r.held {
 		r.lane.unsettled--
 	}

@@ -10,7 +10,7 @@ import (
 
 // After an outage the backlog of one lane is read in about as many reads as without one: a lane with much to
 // read gets more of each, also from a route's own reader.
-func TestReviewBacklogOfOneLaneAfterAnOutage(t *testing.T) {
+func TestBacklogOfOneLaneAfterAnOutage(t *testing.T) {
 	t.Parallel()
 	reads := func(outage bool) int {
 		p := newPlace(64)

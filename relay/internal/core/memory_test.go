@@ -9,7 +9,7 @@ import (
 )
 
 // Held events count against the bound of events in memory as well.
-func TestReviewHeldEventsInMemory(t *testing.T) {
+func TestHeldEventsInMemory(t *testing.T) {
 	t.Parallel()
 	p := newPlace(1)
 	older := p.relay(t, registry{}, nil)
@@ -34,7 +34,7 @@ func TestReviewHeldEventsInMemory(t *testing.T) {
 }
 
 // An event that is larger than the memory for events is retried, and so are all others after it.
-func TestReviewRetryOfALargeEvent(t *testing.T) {
+func TestRetryOfALargeEvent(t *testing.T) {
 	t.Parallel()
 	p := newPlace(1)
 	r := p.relay(t, registry{"a": {Topic: "topic", Block: true}}, func(c *core.Config) { c.MaxBytes = 4096 })

@@ -8,7 +8,7 @@ import (
 )
 
 // Nothing dies in an outage of the broker, also when relays are killed meanwhile for reasons of their own.
-func TestReviewKillsDuringAnOutage(t *testing.T) {
+func TestKillsDuringAnOutage(t *testing.T) {
 	t.Parallel()
 	p := newPlace(1)
 	down := true
@@ -37,7 +37,7 @@ func TestReviewKillsDuringAnOutage(t *testing.T) {
 
 // While an event is in flight alone, the database has it noted, also when the one before it is settled at
 // the same time.
-func TestReviewNoteAndSettleOfOneLane(t *testing.T) {
+func TestNoteAndSettleOfOneLane(t *testing.T) {
 	t.Parallel()
 	p := newPlace(1)
 	routes := registry{"a": {Topic: "topic", Block: true}}

@@ -9,7 +9,7 @@ import (
 )
 
 // One aggregate whose publish hangs, at a broker that is fast otherwise, does not fill the memory of all.
-func TestReviewOneAggregateHangs(t *testing.T) {
+func TestOneAggregateHangs(t *testing.T) {
 	t.Parallel()
 	p := newPlace(2)
 	r := p.relay(t, registry{"a": {Topic: "topic", Block: true}}, nil)
@@ -29,7 +29,7 @@ func TestReviewOneAggregateHangs(t *testing.T) {
 }
 
 // A topic that is down keeps no other topic in the one-at-a-time mode.
-func TestReviewCarefulDuringAnOutage(t *testing.T) {
+func TestCarefulDuringAnOutage(t *testing.T) {
 	t.Parallel()
 	p := newPlace(1)
 	routes := registry{"a": {Topic: "down", Block: true}, "b": {Topic: "up", Block: true}}
@@ -64,7 +64,7 @@ func TestReviewCarefulDuringAnOutage(t *testing.T) {
 }
 
 // Several aggregates whose publishes hang, none of them with a long line, do not fill the memory of all.
-func TestReviewManyAggregatesHang(t *testing.T) {
+func TestManyAggregatesHang(t *testing.T) {
 	t.Parallel()
 	p := newPlace(2)
 	r := p.relay(t, registry{"a": {Topic: "topic", Block: true}}, nil)
@@ -86,7 +86,7 @@ func TestReviewManyAggregatesHang(t *testing.T) {
 }
 
 // A topic that is slow, and does answer, does not fill the memory of the others.
-func TestReviewSlowTopicBesideAFastOne(t *testing.T) {
+func TestSlowTopicBesideAFastOne(t *testing.T) {
 	t.Parallel()
 	p := newPlace(2)
 	r := p.relay(t, registry{"a": {Topic: "slow", Block: true}, "b": {Topic: "fast", Block: true}}, nil)

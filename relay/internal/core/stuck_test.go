@@ -12,7 +12,7 @@ import (
 
 // What waits behind an event that died under skip goes on, also when a read that is older than the
 // settle is still under way.
-func TestReviewFollowerOfASkippedEvent(t *testing.T) {
+func TestFollowerOfASkippedEvent(t *testing.T) {
 	t.Parallel()
 	p := newPlace(1)
 	r := p.relay(t, registry{"a": {Topic: "topic", Block: false}}, nil)
@@ -44,7 +44,7 @@ func TestReviewFollowerOfASkippedEvent(t *testing.T) {
 }
 
 // What an operator redrives is met, however many retries of the lane are due and cannot go.
-func TestReviewRedriveBehindBlockedRetries(t *testing.T) {
+func TestRedriveBehindBlockedRetries(t *testing.T) {
 	t.Parallel()
 	p := newPlace(1)
 	older := p.relay(t, registry{}, nil)
@@ -84,7 +84,7 @@ func TestReviewRedriveBehindBlockedRetries(t *testing.T) {
 
 // A lane that was lost and won again while an event of it was in flight: what is held of that event's line
 // goes on when the old publish is answered.
-func TestReviewHoldBehindAnOldPublish(t *testing.T) {
+func TestHoldBehindAnOldPublish(t *testing.T) {
 	t.Parallel()
 	p := newPlace(1)
 	r := p.relay(t, registry{"a": {Topic: "topic", Block: true}}, nil)

@@ -9,7 +9,7 @@ import (
 
 // A read that is under way while its lane begins to drain brings rows that nobody takes: the floor with which
 // the lane is given back must not pass them.
-func TestReviewFloorOfADrainedLane(t *testing.T) {
+func TestFloorOfADrainedLane(t *testing.T) {
 	t.Parallel()
 	p := newPlace(1)
 	r := p.relay(t, registry{"a": {Topic: "topic", Block: true}}, nil)

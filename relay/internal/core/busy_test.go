@@ -8,7 +8,7 @@ import (
 )
 
 // A server in recovery is asked again after a pause, not as fast as it answers.
-func TestReviewFenceOfAStandby(t *testing.T) {
+func TestFenceOfAStandby(t *testing.T) {
 	t.Parallel()
 	p := newPlace(1)
 	r := p.relay(t, registry{"a": {Topic: "topic"}}, nil)

@@ -26,7 +26,7 @@ func (d *disorderly) Read(ctx context.Context, read core.Read) (core.ReadAnswer,
 }
 
 // An answer out of order may be refused, but then it moves no bound.
-func TestReviewAnswerOutOfOrder(t *testing.T) {
+func TestAnswerOutOfOrder(t *testing.T) {
 	t.Parallel()
 	p := newPlace(2)
 	r := p.relay(t, registry{"a": {Topic: "topic"}}, nil)
@@ -66,7 +66,7 @@ func (c *choosy) Settle(ctx context.Context, settle *core.Settle) (core.SettleAn
 }
 
 // One event that the database does not let settle does not keep all others from it.
-func TestReviewSettleThatIsRefused(t *testing.T) {
+func TestSettleThatIsRefused(t *testing.T) {
 	t.Parallel()
 	p := newPlace(2)
 	r := p.relay(t, registry{"a": {Topic: "topic"}}, nil)
@@ -87,7 +87,7 @@ func TestReviewSettleThatIsRefused(t *testing.T) {
 }
 
 // A lane with an event that the database does not let settle can still be given back.
-func TestReviewDrainOfALaneWithARefusedSettle(t *testing.T) {
+func TestDrainOfALaneWithARefusedSettle(t *testing.T) {
 	t.Parallel()
 	p := newPlace(2)
 	routes := registry{"a": {Topic: "topic"}}
@@ -138,7 +138,7 @@ func (f *flaky) Settle(ctx context.Context, settle *core.Settle) (core.SettleAns
 }
 
 // A stop settles what the broker has acknowledged, also when the first settles of it failed.
-func TestReviewStopAfterAFailedSettle(t *testing.T) {
+func TestStopAfterAFailedSettle(t *testing.T) {
 	t.Parallel()
 	p := newPlace(1)
 	r := p.relay(t, registry{"a": {Topic: "topic"}}, nil)

@@ -1,0 +1,133 @@
+package core
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/posthaste-dev/posthaste/outbox"
+)
+
+// An event can kill the process that publishes it. When owners of a lane keep dying while its floor stands still,
+// the next one takes care: it publishes one event at a time and notes each in the lane's row before. The one
+// that was noted in three deaths is taken for the cause.
+
+// The crashes in a row from which on a lane's events are sent one at a time, and those of a noted event
+// from which on it is taken for their cause.
+const (
+	crashesToCare       = 3
+	crashesToQuarantine = 3
+)
+
+// clearNotes takes back the note of an event that was answered and is not settled, before anything else is
+// sent: only an owner that dies while the event is in flight counts.
+func (c *Core) clearNotes(now time.Duration) {
+	c.unnote = slices.DeleteFunc(c.unnote, func(l *lane) bool { return l.lost || l.noted == outbox.ID{} })
+	if len(c.unnote) == 0 || c.noting || c.shut(&c.note, now) {
+		return
+	}
+	c.noting = true
+	l := c.unnote[0]
+	begin(c, OpNote, &c.note,
+		func(ctx context.Context, store Store) (bool, error) { return store.Note(ctx, l.tenure(), outbox.ID{}) },
+		func(_ time.Duration, _ bool, err error) {
+			c.noting = false
+			if err == nil {
+				l.noted = outbox.ID{}
+			}
+		})
+}
+
+// noteFirst writes down which event is sent next. When the relay dies of it, the next owner knows.
+func (c *Core) noteFirst(l *line, r *row) {
+	c.noting = true
+	l.queued = true
+	tenure := r.lane.tenure()
+	begin(c, OpNote, &c.note,
+		func(ctx context.Context, store Store) (bool, error) { return store.Note(ctx, tenure, r.ID) },
+		func(now time.Duration, held bool, err error) {
+			c.noting = false
+			l.queued = false
+			switch {
+			case err == nil && !held:
+				c.lose(r.lane, "the lane is another relay's")
+			case r.line != l || l.inFlight > 0 || l.rows[0] != r: // dropped meanwhile
+				c.run(l)
+			case err != nil || !c.mayPublish(r.lane, now):
+				l.notBefore = max(l.notBefore, c.note.retryAt)
+				c.run(l)
+			default:
+				r.lane.noted = r.ID
+				l.queued = true
+				c.runnable.pushFront(l) // it is the only one that is noted
+			}
+		})
+}
+
+// suspected ends an event that was the one in flight whenever a relay died.
+func (c *Core) suspected(now time.Duration, l *line, r *row) bool {
+	if !r.lane.isSuspect(r.ID) {
+		return false
+	}
+	if wait := c.tooEarly(now, r.lane); wait > 0 {
+		c.retry(now, l, r, r.Attempts, wait)
+		return true
+	}
+	r.lane.suspect, r.lane.noted = outbox.ID{}, r.ID // whoever redrives it wants it tried again
+	c.alarm(r.Lane, "event "+r.ID.String()+" is quarantined: relays died whenever it was published alone")
+	c.die(l.key, r, r.Attempts, reasonCrashSuspect, "relays died whenever this event was published alone")
+	return true
+}
+
+// tooEarly is how long a new owner waits before it declares anything dead: the owner before it may have an
+// event in flight still, and that could arrive after its death.
+func (c *Core) tooEarly(now time.Duration, l *lane) time.Duration {
+	if !l.crashed {
+		return 0
+	}
+	return max(0, l.acquiredAt+c.config.Deadline-now)
+}
+
+// isNoted tells whether the database has this event noted. One that owners have died with stays there until it
+// is settled, whatever else is noted.
+func (l *lane) isNoted(id outbox.ID) bool {
+	if l.blamed != (outbox.ID{}) {
+		return l.blamed == id
+	}
+	return l.noted == id
+}
+
+// isSuspect tells whether an event has been the noted one in so many crashes that it must be the cause.
+func (l *lane) isSuspect(id outbox.ID) bool { return l.suspect == id && id != outbox.ID{} }
+
+// progressed tells whether whatever killed the owner before is behind: the floor has moved, and every held
+// event that was due has been tried. Those do not keep the floor down. Types that are not known here cannot be
+// tried.
+func (c *Core) progressed(now time.Duration, l *lane) bool {
+	if !l.opened || c.floorOf(l) <= l.floor {
+		return false
+	}
+	if c.survived(now, l) {
+		return true
+	}
+	for key, h := range l.holds {
+		if key.topic == "" || h.due <= now || h.asking || h.changes > 0 || c.lines[key] != nil {
+			return false
+		}
+	}
+	return true
+}
+
+// survived tells that this relay has held the lane for so long that nothing in it can be what killed the
+// others, even if something holds the floor: a topic that is down, a type that nobody knows.
+func (c *Core) survived(now time.Duration, l *lane) bool { return now-l.acquiredAt >= 2*c.config.Lease }
+
+// reviewCare ends the one-at-a-time mode of lanes whose floor has moved: whatever killed the relays is
+// behind them.
+func (c *Core) reviewCare(now time.Duration) {
+	c.careful = false
+	for _, l := range c.sorted {
+		l.careful = l.careful && !c.progressed(now, l) && !c.survived(now, l)
+		c.careful = c.careful || l.careful
+	}
+}

@@ -1,0 +1,95 @@
+package core
+
+import (
+	"context"
+	"time"
+)
+
+// sweepFloors looks at what must not be there: ready rows at or below a lane's floor. It looks once at every
+// number that has sunk below the floor in this tenure, and at a window of the older ones: where a snapshot is
+// held every settled event is walked over.
+func (c *Core) sweepFloors(now time.Duration) {
+	if c.stopping || len(c.lanes) == 0 || c.shut(&c.held.sweep, now) {
+		return
+	}
+	if now < c.held.sweepAt {
+		c.wakeAt(c.held.sweepAt)
+		return
+	}
+	c.held.sweepAt = now + c.jitter(c.config.SweepPeriod)
+	c.largest /= 2 // what was large long ago
+	from := c.held.swept
+	c.held.swept += sweepWindow
+	var floors []Floor
+	var lanes []*lane
+	var upTo []int64
+	for _, l := range c.sorted {
+		if !l.opened || l.draining {
+			continue
+		}
+		to := min(l.floor, l.swept+sweepMost)
+		lanes, upTo = append(lanes, l), append(upTo, to)
+		floors = append(floors, Floor{Lane: l.number, Above: l.swept, Seq: to})
+		if to := min(from+sweepWindow, l.sweptFrom); to > from {
+			floors = append(floors, Floor{Lane: l.number, Above: from, Seq: to})
+		}
+	}
+	if len(floors) == len(lanes) { // no old numbers are left: begin again
+		c.held.swept = 0
+	}
+	begin(c, OpSweep, &c.held.sweep,
+		func(ctx context.Context, store Store) ([]Floor, error) { return store.Sweep(ctx, floors, asksOfALook) },
+		func(_ time.Duration, found []Floor, err error) {
+			for i, l := range lanes {
+				if err == nil {
+					l.swept = upTo[i]
+				}
+			}
+			for _, f := range found {
+				l := c.lanes[f.Lane]
+				if l == nil || l.rows[f.Seq] != nil || f.Seq > l.floor {
+					continue
+				}
+				c.alarm(f.Lane, "a ready event was found below the lane's floor; it is published now")
+				l.w, l.c = min(l.w, f.Seq-1), min(l.c, f.Seq-1)
+				l.generation++
+			}
+		})
+}
+
+// buryAged ends parked events of unknown types that are too old.
+func (c *Core) buryAged(now time.Duration) {
+	if c.stopping || c.config.UnknownTypeMaxAge < 0 || len(c.lanes) == 0 || c.shut(&c.held.aged, now) {
+		return
+	}
+	if now < c.held.agedAt {
+		c.wakeAt(c.held.agedAt)
+		return
+	}
+	c.held.agedAt = now + c.jitter(c.config.SweepPeriod)
+	var lanes []int16
+	for _, l := range c.sorted {
+		if l.opened && !l.draining {
+			lanes = append(lanes, l.number)
+		}
+	}
+	age := c.config.UnknownTypeMaxAge
+	begin(c, OpOldParked, &c.held.aged,
+		func(ctx context.Context, store Store) ([]Event, error) {
+			return store.OldParked(ctx, lanes, age, asksOfALook)
+		},
+		func(now time.Duration, rows []Event, _ error) {
+			for i := range rows {
+				l := c.lanes[rows[i].Lane]
+				_, known := c.config.Routes.Route(rows[i].Type)
+				if known || l == nil || !l.opened || l.draining || l.rows[rows[i].Seq] != nil || c.tooEarly(now, l) > 0 {
+					continue
+				}
+				r := &row{Event: rows[i], lane: l, held: true}
+				c.remember(r)
+				key := lineKey{Aggregate: r.Aggregate}
+				c.hold(l, key, 0).addType(r.Type)
+				c.die(key, r, r.Attempts, reasonUnknownType, "no relay came to know the type in time")
+			}
+		})
+}
