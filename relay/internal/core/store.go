@@ -194,8 +194,7 @@ type OpenWriter struct {
 type Read struct {
 	Lanes   []LaneRead
 	Writers []OpenWriter
-	// Exclude leaves out event types, Only leaves out all others. At most one of them is set.
-	Exclude, Only []string
+	Exclude []string // event types to leave out
 	// MaxBytes ends the answer early, after the event with which it is reached.
 	MaxBytes int
 }

@@ -102,7 +102,7 @@ func (s *Store) Read(_ context.Context, read core.Read) (core.ReadAnswer, error)
 // unread are the ready rows above the bound that a read asks for.
 func (l *lane) unread(ask core.LaneRead, bound int64, read *core.Read) []*row {
 	rows := above(l.ready, bound)
-	if len(read.Exclude) == 0 && read.Only == nil {
+	if len(read.Exclude) == 0 {
 		return rows[:min(len(rows), max(ask.Limit, 0))]
 	}
 	var wanted []*row
@@ -110,7 +110,7 @@ func (l *lane) unread(ask core.LaneRead, bound int64, read *core.Read) []*row {
 		if len(wanted) >= ask.Limit {
 			break
 		}
-		if !slices.Contains(read.Exclude, r.Type) && (read.Only == nil || slices.Contains(read.Only, r.Type)) {
+		if !slices.Contains(read.Exclude, r.Type) {
 			wanted = append(wanted, r)
 		}
 	}

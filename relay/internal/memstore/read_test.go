@@ -75,8 +75,6 @@ func TestAReadIsCut(t *testing.T) {
 	wantNumbers(t, numbers, 4, 1, 2)
 	numbers, _ = d.read(core.Read{MaxBytes: plenty, Lanes: lanes, Exclude: []string{"paused"}})
 	wantNumbers(t, numbers, 4, 2, 3)
-	numbers, _ = d.read(core.Read{MaxBytes: plenty, Lanes: lanes, Only: []string{"paused"}})
-	wantNumbers(t, numbers, 1)
 	size := answer.Events[0].Bytes()
 	numbers, answer = d.read(core.Read{Lanes: lanes, MaxBytes: size + 1})
 	wantNumbers(t, numbers, 4, 1)

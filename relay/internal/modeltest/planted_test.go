@@ -157,7 +157,7 @@ var faults = map[string]func(m *model){
 	"a read without its filter": func(m *model) {
 		p := plant(m)
 		p.read = func(ctx context.Context, r core.Read) (core.ReadAnswer, error) {
-			r.Only = nil
+			r.Exclude = nil
 			return p.Store.Read(ctx, r)
 		}
 	},

@@ -191,10 +191,8 @@ func (s *script) read() *step {
 		read.Lanes = append(read.Lanes, bounds)
 	}
 	switch s.rng.IntN(6) {
-	case 0:
+	case 0, 1:
 		read.Exclude = some(s, eventTypes, 1)
-	case 1:
-		read.Only = some(s, eventTypes, 1)
 	case 2:
 		read.MaxBytes = s.rng.IntN(2000)
 	}

@@ -26,4 +26,4 @@ func (s *Store) ReadStatement(read core.Read) (statement string, args []any) {
 }
 
 // Statement is the text of a file, with its schema.
-func Statement(file, schema string) string { return statement(file, `"`+schema+`"`, "") }
+func Statement(file, schema string) string { return statement(file, `"`+schema+`"`) }

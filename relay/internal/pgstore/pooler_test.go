@@ -83,7 +83,7 @@ func everyMethod(t *testing.T, w *world) {
 		t.Errorf("fence: %+v", fence)
 	}
 	answer := w.read(t, core.Read{
-		Lanes: []core.LaneRead{{Lane: tenure.Lane, Limit: 100}}, Only: []string{"order_created"},
+		Lanes: []core.LaneRead{{Lane: tenure.Lane, Limit: 100}}, Exclude: []string{"another"},
 		Writers: []core.OpenWriter{{XID: fence.Writers[0].XID, Low: 5}, {XID: 3, Low: 5}},
 	})
 	if len(answer.Events) != 8 || !slices.Equal(answer.Gone, []uint64{3}) {

@@ -46,11 +46,8 @@ func (s *Store) readStatement(read core.Read) (statement string, args []any) {
 		xids[i], lows[i] = int64(writer.XID), writer.Low
 	}
 	args = []any{lanes, w, c, limits, xids, lows, tokens}
-	switch {
-	case len(read.Exclude) > 0:
+	if len(read.Exclude) > 0 {
 		return s.sql.readExcept, append(args, read.Exclude)
-	case read.Only != nil:
-		return s.sql.readOnly, append(args, read.Only)
 	}
 	return s.sql.read, args
 }

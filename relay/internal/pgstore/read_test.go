@@ -83,7 +83,7 @@ func TestReadOfLanes(t *testing.T) {
 	})
 }
 
-// TestReadOfTypes: without the types of a route that is paused, or of those alone.
+// TestReadOfTypes: without the types of a route that is paused.
 func TestReadOfTypes(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, w *world) {
@@ -97,12 +97,10 @@ func TestReadOfTypes(t *testing.T) {
 			{core.Read{Exclude: []string{}}, []outbox.ID{a, b, c}},
 			{core.Read{Exclude: []string{"b"}}, []outbox.ID{a, c}},
 			{core.Read{Exclude: []string{"a", "x"}}, []outbox.ID{b, c}},
-			{core.Read{Only: []string{"c", "a"}}, []outbox.ID{a, c}},
-			{core.Read{Only: []string{}}, nil},
 		} {
 			x.read.Lanes = lanes
 			if got := ids(w.read(t, x.read).Events); !slices.Equal(got, x.want) {
-				t.Errorf("without %v, only %v: %v, want %v", x.read.Exclude, x.read.Only, got, x.want)
+				t.Errorf("without %v: %v, want %v", x.read.Exclude, got, x.want)
 			}
 		}
 	})

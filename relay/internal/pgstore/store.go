@@ -42,7 +42,7 @@ type statements struct {
 	acquire, release, releaseTokens, note       string
 	fenceSequence, fenceWriters, fenceBarrier   string
 	barrier                                     string
-	read, readExcept, readOnly, sweep           string
+	read, readExcept, sweep                     string
 	settlePublished, settle                     string
 	unpark, heldKeys, dueKeys, heldRows, parked string
 	saveRoutes                                  string
@@ -51,28 +51,27 @@ type statements struct {
 // New returns the outbox in this schema.
 func New(pool *pgxpool.Pool, schema string) *Store {
 	name := pgx.Identifier{schema}.Sanitize()
-	text := func(file, types string) string { return statement(file, name, types) }
+	text := func(file string) string { return statement(file, name) }
 	return &Store{
 		pool: pool, mode: decodable(pool.Config().ConnConfig.DefaultQueryExecMode), sequence: name + ".outbox_events_seq_seq",
 		sql: statements{
-			register: text("register", ""), renew: text("renew", ""), peers: text("peers", ""), lanes: text("lanes", ""),
-			acquire: text("acquire", ""), release: text("release", ""), releaseTokens: text("release_tokens", ""), note: text("note", ""),
-			fenceSequence: text("fence_sequence", ""), fenceWriters: text("fence_writers", ""), fenceBarrier: text("fence_barrier", ""),
-			barrier:         text("barrier", ""),
-			read:            text("read", ""),
-			readExcept:      text("read_types", `o.event_type <> ALL($8::text[])`),
-			readOnly:        text("read_types", `o.event_type = ANY($8::text[])`),
-			sweep:           text("sweep", ""),
-			settlePublished: text("settle_published", ""), settle: text("settle", ""),
-			unpark: text("unpark", ""), heldKeys: text("held_keys", ""), dueKeys: text("due_keys", ""), heldRows: text("held_rows", ""),
-			parked:     text("old_parked", ""),
-			saveRoutes: text("save_routes", ""),
+			register: text("register"), renew: text("renew"), peers: text("peers"), lanes: text("lanes"),
+			acquire: text("acquire"), release: text("release"), releaseTokens: text("release_tokens"), note: text("note"),
+			fenceSequence: text("fence_sequence"), fenceWriters: text("fence_writers"), fenceBarrier: text("fence_barrier"),
+			barrier:         text("barrier"),
+			read:            text("read"),
+			readExcept:      text("read_except"),
+			sweep:           text("sweep"),
+			settlePublished: text("settle_published"), settle: text("settle"),
+			unpark: text("unpark"), heldKeys: text("held_keys"), dueKeys: text("due_keys"), heldRows: text("held_rows"),
+			parked:     text("old_parked"),
+			saveRoutes: text("save_routes"),
 		},
 	}
 }
 
 // statement reads a file of ours, without the comments that the server would read again every time.
-func statement(file, schema, types string) string {
+func statement(file, schema string) string {
 	text, err := files.ReadFile("sql/" + file + ".sql")
 	if err != nil {
 		panic(err) // the files are part of the program
@@ -83,7 +82,7 @@ func statement(file, schema, types string) string {
 			lines = append(lines, line)
 		}
 	}
-	return strings.NewReplacer("{schema}", schema, "{types}", types).Replace(strings.TrimSpace(strings.Join(lines, "")))
+	return strings.ReplaceAll(strings.TrimSpace(strings.Join(lines, "")), "{schema}", schema)
 }
 
 // decodable is the mode for statements whose answers are decoded from their binary form. Without a

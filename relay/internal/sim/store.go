@@ -93,7 +93,7 @@ func (w *World) logRead(read *core.Read, answer *core.ReadAnswer) {
 	for i := range answer.Events {
 		fmt.Fprintf(&found, " %s/%d", short(answer.Events[i].ID), answer.Events[i].Seq)
 	}
-	w.logf("  read only=%v exclude=%v lanes=%v found%s gone=%v stopped=%t", read.Only, read.Exclude, read.Lanes, found.String(), answer.Gone, answer.Stopped)
+	w.logf("  read exclude=%v lanes=%v found%s gone=%v stopped=%t", read.Exclude, read.Lanes, found.String(), answer.Gone, answer.Stopped)
 }
 
 // crashBehind restarts the server at the worst time: rows that are not durable yet were read, and the

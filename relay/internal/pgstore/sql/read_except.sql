@@ -1,4 +1,4 @@
--- $1-$7 as in read.sql, $8 event types; {types} is what is asked of them.
+-- $1-$7 as in read.sql, $8 event types to leave out.
 --
 -- The inner query has a limit that is none, hidden in a sub-select. It keeps the condition on the types out:
 -- with that inside the planner expects few rows, and reads and sorts all that is ready instead of walking the
@@ -27,5 +27,5 @@ SELECT e.*, NULL, NULL, NULL FROM unnest($1::smallint[], $2::bigint[], $3::bigin
            AND r.seq > greatest(l.w, least(l.c, (SELECT low FROM gone)))
          ORDER BY r.seq LIMIT (SELECT 9223372036854775807)
       ) o
-     WHERE {types} LIMIT CASE WHEN l.lane = ANY ((SELECT lost FROM gone)::smallint[]) THEN 0 ELSE l.lim END
+     WHERE o.event_type <> ALL($8::text[]) LIMIT CASE WHEN l.lane = ANY ((SELECT lost FROM gone)::smallint[]) THEN 0 ELSE l.lim END
 ) e
