@@ -106,7 +106,10 @@ func (c *Core) readRoute(now time.Duration, r *route) {
 		if !at.lane.opened || at.lane.draining || !c.mayPublish(at.lane, now) {
 			continue
 		}
-		limit := max(more, min(at.more, c.room())) + at.lane.unsettled
+		limit := more + at.lane.unsettled
+		if !r.probing {
+			limit = max(more, min(at.more, c.room())) + at.lane.unsettled
+		}
 		request.Lanes = append(request.Lanes, LaneRead{Lane: at.lane.number, Token: at.lane.token, W: at.from, C: at.from, Limit: limit})
 		sent.reads = append(sent.reads, laneRead{lane: at.lane, generation: at.generation, limit: limit})
 	}

@@ -80,7 +80,11 @@ func (c *Core) makeRoom(now time.Duration) {
 				c.waitBehind(l)
 			}
 		}
-		if len(c.ordered) > 1 && rows > c.config.MaxInFlight/2 && !r.paused && len(r.resume) == 0 {
+		share := c.config.MaxInFlight / 2
+		if r.stalls(now) {
+			share /= 8
+		}
+		if len(c.ordered) > 1 && rows > share && !r.paused && (r.stalls(now) || len(r.resume) == 0) {
 			c.detach(now, r)
 		}
 	}

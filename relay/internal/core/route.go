@@ -77,7 +77,7 @@ func (c *Core) slots(now time.Duration, r *route) int {
 	most := c.config.Concurrency
 	if len(c.ordered) > 1 {
 		most = max(1, most/2)
-		if r.inFlight > 0 && now-r.answeredAt > stallsAfter {
+		if r.stalls(now) {
 			most = max(1, most/8)
 		}
 	}
@@ -90,6 +90,9 @@ func (c *Core) slots(now time.Duration, r *route) int {
 		return most
 	}
 }
+
+// stalls tells whether the route has not answered for long.
+func (r *route) stalls(now time.Duration) bool { return r.inFlight > 0 && now-r.answeredAt > stallsAfter }
 
 // carriedAfter tells whether an event that was sent after this one has been acknowledged.
 func (r *route) carriedAfter(failed *row) bool {
