@@ -134,13 +134,8 @@ func (c *Core) fenced(seen Fence) {
 	}
 }
 
-// hurryFence brings the next fence forward, because reads have gone beyond the last one: what they found comes
-// again with every read until a fence has passed it.
-func (c *Core) hurryFence(now time.Duration, far bool) {
-	period := c.config.FencePeriod
-	if far {
-		period /= 10
-	}
+// hurryFence brings the next fence forward, to so long after the last one.
+func (c *Core) hurryFence(now, period time.Duration) {
 	c.fence.dueAt = min(c.fence.dueAt, max(now, c.fence.beganAt+period))
 }
 

@@ -13,6 +13,7 @@ type reader struct {
 	at          time.Duration // when to read next
 	startedAt   time.Duration
 	idle        time.Duration // the next pause after a read that found nothing
+	after       int           // the number of the fence to wait for
 	promoted    int           // the number of the fence whose cursor the lanes have
 	except      []OpenWriter  // while all of these are open, nothing can have appeared below a lane's c
 	lanes       int           // how many lanes to read at once: fewer after a read that failed, perhaps by its size
@@ -86,6 +87,9 @@ func (c *Core) readReady(now time.Duration) {
 		c.wakeAt(r.at)
 		return
 	}
+	if c.fence.number < r.after && c.fence.gate.failures == 0 {
+		return
+	}
 	request, reads, all := c.boundReads(now, c.room())
 	if len(reads) == 0 {
 		return
@@ -114,7 +118,8 @@ func (c *Core) readReady(now time.Duration) {
 			c.moveBounds(&sent, answer.Gone)
 			c.endRead(sent.number)
 			more := !all || slices.ContainsFunc(sent.reads, func(l laneRead) bool { return l.unread || l.cut() != uncut })
-			c.paceReads(now, fresh, more, len(answer.Events)-fresh >= c.config.Batch)
+			beyond := slices.ContainsFunc(sent.reads, func(l laneRead) bool { return l.last > c.fence.last })
+			c.paceReads(now, fresh, more, beyond)
 		})
 }
 
@@ -314,15 +319,18 @@ func (c *Core) moveBounds(sent *sentRead, gone []uint64) {
 
 // paceReads decides when to read again: at once while there is more, soon after something was found, and
 // ever later while nothing is.
-func (c *Core) paceReads(now time.Duration, fresh int, more, again bool) {
+func (c *Core) paceReads(now time.Duration, fresh int, more, beyond bool) {
 	r := &c.reader
 	switch {
 	case more && fresh > 0:
 		r.idle, r.at = c.config.MinPoll, now
-		c.hurryFence(now, again)
+		if beyond { // until a fence has passed them, the same rows come with every read
+			c.hurryFence(now, c.config.MinPoll)
+			r.after = c.fence.number + 1
+		}
 	case fresh > 0:
 		r.idle, r.at = c.config.MinPoll, now+c.config.MinPoll
-		c.hurryFence(now, false)
+		c.hurryFence(now, c.config.FencePeriod)
 	default:
 		r.at = now + c.jitter(r.idle)
 		r.idle = min(2*r.idle, c.config.Poll)

@@ -92,7 +92,9 @@ func (c *Core) slots(now time.Duration, r *route) int {
 }
 
 // stalls tells whether the route has not answered for long.
-func (r *route) stalls(now time.Duration) bool { return r.inFlight > 0 && now-r.answeredAt > stallsAfter }
+func (r *route) stalls(now time.Duration) bool {
+	return r.inFlight > 0 && now-r.answeredAt > stallsAfter
+}
 
 // carriedAfter tells whether an event that was sent after this one has been acknowledged.
 func (r *route) carriedAfter(failed *row) bool {
