@@ -60,7 +60,7 @@ func (c *Core) tryPublish(now time.Duration, l *line) {
 }
 
 func (c *Core) startPublish(now time.Duration, l *line, r *row) {
-	redelivered := r.lane.sent[r.Seq] || r.State != Ready || r.Seq <= r.lane.inherited
+	redelivered := r.lane.sent[r.Seq] || r.State != Ready || r.Seq <= r.lane.inherited || r.lane.crashed && r.lane.inherited == 0
 	r.lane.sent[r.Seq], r.startedAt = true, now
 	l.inFlight++
 	if l.route.inFlight == 0 {
