@@ -329,7 +329,6 @@ func TestTheLargestAction(t *testing.T) {
 				SELECT i.id::uuid, 'order_created', 'order', i.place::text, json_build_object('eventId', i.id) FROM unnest($1::text[]) WITH ORDINALITY AS i (id, place)`, texts)
 			d.exec("UPDATE {schema}.outbox_events SET state = $1 WHERE state = 0", state)
 		}
-		d.exec("GRANT EXECUTE ON FUNCTION {schema}.outbox_wake() TO operator_" + d.schema) // without it nothing fails: see the other tests
 		listener, err := d.admin.Acquire(t.Context())
 		if err != nil {
 			t.Fatal(err)

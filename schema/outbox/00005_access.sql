@@ -70,7 +70,8 @@ BEGIN
         'UPDATE (state, next_attempt_at, attempt_count) ON outbox_events',
         'INSERT (action_id, verb, event_id, dlq_id, actor, reason) ON outbox_actions',
         'INSERT (action_id, event_id, event_seq, layout, lane) ON outbox_requests',
-        'UPDATE (canceled_at) ON outbox_requests'];
+        'UPDATE (canceled_at) ON outbox_requests',
+        'EXECUTE ON FUNCTION outbox_wake'];
     ELSE
         RAISE EXCEPTION 'part: % is not one of producer, relay, janitor, viewer, operator', part USING ERRCODE = 'invalid_parameter_value';
     END CASE;

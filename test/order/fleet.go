@@ -119,8 +119,29 @@ func (f *fleet) signal(slot int, signal os.Signal, end bool) (*process, error) {
 // leaveTime is how long a relay that was asked to stop may take: its drain time, and some more.
 const leaveTime = 20 * time.Second
 
+// awaitStart waits until a relay's process listens for signals, which it does before it opens its file of steps:
+// one that is asked to stop before that dies of the signal.
+func (f *fleet) awaitStart(p *process) {
+	look := time.NewTicker(5 * time.Millisecond)
+	defer look.Stop()
+	for range int(leaveTime / (5 * time.Millisecond)) {
+		if _, err := os.Stat(stepsFile(f.plan.Folder, p.name)); err == nil {
+			return
+		}
+		select {
+		case <-p.done:
+			return
+		case <-look.C:
+		}
+	}
+}
+
 // leave asks the slot's relay to stop and waits until it has.
 func (f *fleet) leave(slot int) error {
+	f.mu.Lock()
+	starting := f.slots[slot]
+	f.mu.Unlock()
+	f.awaitStart(starting)
 	p, err := f.signal(slot, syscall.SIGTERM, true)
 	if err != nil {
 		return err

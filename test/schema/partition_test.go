@@ -43,7 +43,7 @@ func TestEventsCanBecomePartitioned(t *testing.T) {
 
 		relay, lane := asPart(t, db, "relay"), laneOf(t, db, "1")
 		read := column(t, relay, db.SQL("SELECT id::text FROM ("+relaySQL(t, "read")+") r WHERE id IS NOT NULL"),
-			[]int16{lane}, []int64{0}, []int64{0}, []int32{100}, []int64{}, []int64{})
+			[]int16{lane}, []int64{0}, []int64{0}, []int32{100}, []int64{}, []int64{}, make([]*string, 1))
 		if !slices.Equal(read, events) {
 			t.Fatalf("read %v, want %v in that order", read, events)
 		}

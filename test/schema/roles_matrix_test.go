@@ -137,7 +137,7 @@ var operations = []operation{
 	{name: "make a table beside ours", sql: "CREATE TABLE {schema}.theirs ()"},
 	{name: "call outbox_lane", sql: "SELECT {schema}.outbox_lane('default', 'order', '1')", may: "everyone"},
 	{name: "call outbox_uuid7", sql: "SELECT {schema}.outbox_uuid7()", may: "producer"},
-	{name: "call outbox_wake", sql: "SELECT {schema}.outbox_wake()", may: "producer"},
+	{name: "call outbox_wake", sql: "SELECT {schema}.outbox_wake()", may: "producer operator"},
 	{name: "call outbox_check_data", sql: "SELECT {schema}.outbox_check_data('{}')", may: "producer"},
 	{name: "call outbox_grant", sql: "SELECT {schema}.outbox_grant('relay', current_user)"},
 	{name: "call outbox_seal", sql: "SELECT {schema}.outbox_seal()"},
