@@ -187,7 +187,7 @@ var outcomes = []string{
 // changes are all the ways that an event can go. A skip and a discard also let those go who waited.
 var changes = []string{
 	"settle 0>1", "settle 0>2", "settle 0>3", "settle 0>4", "settle 0>5", "settle 0>6",
-	"settle 1>1", "settle 1>2", "settle 1>4", "settle 1>5", "settle 1>6",
+	"settle 1>1", "settle 1>4", "settle 1>5", "settle 1>6",
 	"settle 2>4", "settle 2>5",
 	"settle 3>1", "settle 3>2", "settle 3>4", "settle 3>5", "settle 3>6",
 	"unpark 2>1", "redrive 4>1", "redrive 5>1", "release 2>1",

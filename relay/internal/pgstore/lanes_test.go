@@ -186,6 +186,13 @@ func TestNote(t *testing.T) {
 		if note(tenure, other); noted() != "("+event.String()+",2)" {
 			t.Errorf("another event, while relays have died with the first: %s", noted())
 		}
+		// Its owner dies while it is another event that is sent: the lane can be taken, and that does not count.
+		w.exec(t, "UPDATE {schema}.outbox_lanes SET lease_until = now() - interval '1 s' WHERE lane = $1", tenure.Lane)
+		next := core.Acquire{Relay: outbox.NewID(), Token: outbox.NewID(), Lanes: []int16{tenure.Lane}, Max: 1, Lease: time.Minute}
+		if taken := must(w.store.Acquire(t.Context(), next))(t); len(taken) != 1 || taken[0].NotedCount != 2 || taken[0].CrashCount != 4 {
+			t.Errorf("taken: %+v", taken)
+		}
+		tenure.Token = next.Token
 		if answer := w.settle(t, &core.Settle{Lanes: []core.Tenure{tenure}, ClearNotes: []core.Tenure{tenure}}); !answer.Applied || noted() != "(,0)" {
 			t.Errorf("cleared: %s, %+v", noted(), answer)
 		}

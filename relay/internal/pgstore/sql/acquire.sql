@@ -12,6 +12,6 @@ WITH free AS MATERIALIZED (
 UPDATE {schema}.outbox_lanes l
    SET owner = $3::uuid, token = $4::uuid, acquired_at = clock_timestamp(), lease_until = clock_timestamp() + $5::bigint * interval '1 microsecond',
        crash_count = l.crash_count + free.died::integer,
-       noted_count = l.noted_count + (free.died AND l.noted_event IS NOT NULL AND l.noted_by = l.token)::integer
+       noted_count = l.noted_count + (free.died AND l.noted_event IS NOT NULL AND l.noted_by IS NOT DISTINCT FROM l.token)::integer
   FROM free WHERE l.layout = 1 AND l.lane = free.lane
 RETURNING l.lane, l.floor, free.crashed, l.crash_count, l.noted_event, l.noted_count
