@@ -126,7 +126,7 @@ func (c *Core) fenced(seen Fence) {
 		if l.crashed && l.inherited == 0 {
 			l.inherited = seen.Last
 		}
-		if l.floor > seen.Last { // restored or copied without its sequence: what is new would be below the floor
+		if l.floor > seen.Last && l.acquiredAt <= f.beganAt { // restored or copied without its sequence: what is new would be below the floor
 			c.alarm(l.number, "the lane's floor is above the sequence: set the sequence to the highest number in use")
 			l.w, l.c, l.floor = 0, 0, 0
 			l.generation++
