@@ -116,6 +116,9 @@ type Settings struct {
 	UnknownTypeMaxAge time.Duration
 }
 
+// margin is what is kept free at the end of a lease, and how long a decision to publish holds.
+func (s Settings) margin() time.Duration { return s.Lease / 30 }
+
 // longestTime is more than anybody can mean.
 const longestTime = 366 * 24 * time.Hour
 

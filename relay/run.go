@@ -94,7 +94,7 @@ func (s *shell) prepare() {
 		Relay: s.relay.id, Name: config.Name, Version: config.Version, Routes: newRoutes(config.Registry),
 		Batch: config.Batch, MaxInFlight: config.MaxInFlight, MaxBytes: config.MaxBytes, Concurrency: config.Concurrency, Depth: s.sender.depth(),
 		MinPoll: min(minPoll, config.Poll), Poll: config.Poll, FencePeriod: fencePeriod, HeldPeriod: heldPeriod, SweepPeriod: sweepPeriod,
-		Lease: config.Lease, Deadline: config.Deadline, Margin: config.Lease / 30, Drain: config.Drain, MinStay: min(minStay, config.Lease),
+		Lease: config.Lease, Deadline: config.Deadline, Margin: config.margin(), Drain: config.Drain, MinStay: min(minStay, config.Lease),
 		MaxAttempts: config.MaxAttempts, BaseDelay: config.BaseDelay, MaxDelay: config.MaxDelay, UnknownTypeMaxAge: config.UnknownTypeMaxAge,
 		NoWatermark: config.NoWatermark, Random: cryptoRandom, Observe: s.observe,
 	})

@@ -203,7 +203,7 @@ func (s *sender) enqueue(publish *core.Publish) (sent bool) {
 // message checks an event and makes the message of it; refused is why not.
 func (s *sender) message(publish *core.Publish) (_ *Message, refused *core.Outcome) {
 	event := publish.Event
-	if s.clock.now()-publish.DecidedAt > s.config.Lease/30 {
+	if s.clock.now()-publish.DecidedAt > s.config.margin() {
 		// The process stood still since this was decided; the lease must be looked at again.
 		return nil, &core.Outcome{Class: core.NotSent, Detail: "decided too long ago"}
 	}

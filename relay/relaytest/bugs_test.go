@@ -73,7 +73,7 @@ var finds = map[bug]finding{
 	largeIsRejected:   {"size limit", "above the limit of 4096: want a TerminalError"},
 	cutsLarge:         {"size limit", "above the limit of 4096: want a TerminalError"},
 	limitIsOneLess:    {"size limit", "which is the limit"},
-	badStopsAll:       {"one bad message among good ones/too large", "a bad message: publishing"},
+	badStopsAll:       {"one bad message among good ones/too large", "after a bad message"},
 	lostIsNil:         {"lost acknowledgement", "an acknowledgement that was lost: nobody knows"},
 	lostIsRoute:       {"slow", "a deadline that passed: nobody knows"},
 	lostIsRejected:    {"slow", "a deadline that passed: nobody knows"},

@@ -73,17 +73,19 @@ func oneBad(ctx context.Context, s *scene, bad *relay.Message, publisher relay.P
 		group    sync.WaitGroup
 		badError error
 	)
+	failures := make([]error, len(messages))
 	for i, message := range messages {
-		group.Go(func() {
-			if err := s.mustPublish(ctx, publisher, message); err != nil {
-				s.problemf("beside a bad message: %v", err)
-			}
-		})
+		group.Go(func() { failures[i] = s.mustPublish(ctx, publisher, message) })
 		if i == len(messages)/2 {
 			group.Go(func() { badError = s.publish(ctx, publisher, bad, s.harness.Deadline) })
 		}
 	}
 	group.Wait()
+	// One problem for all of them: problems are bounded, and what comes after must be told as well.
+	failures = slices.DeleteFunc(failures, func(err error) bool { return err == nil })
+	if len(failures) > 0 {
+		s.problemf("beside a bad message %d of %d failed, for instance: %v", len(failures), len(messages), failures[0])
+	}
 	for key := range 3 {
 		after := NewMessage(s.topic, key, int64(2000+key))
 		if err := s.mustPublish(ctx, publisher, after); err != nil {

@@ -1,20 +1,16 @@
 package clean_test
 
 import (
-	"context"
-	"database/sql"
 	"math/rand/v2"
 	"os"
-	"strconv"
 	"strings"
 	"testing"
-	"time"
 
-	_ "github.com/jackc/pgx/v5/stdlib" // the driver that migrates
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/posthaste-dev/posthaste/outbox"
 	"github.com/posthaste-dev/posthaste/relay/internal/clean"
-	"github.com/posthaste-dev/posthaste/schema"
+	"github.com/posthaste-dev/posthaste/relay/relaytest"
 )
 
 // hostile texts, and noise from a fixed seed.
@@ -47,34 +43,21 @@ func TestCleanedTextCanBeStored(t *testing.T) {
 			if given := os.Getenv(server[0]); given != "" {
 				address = given
 			}
-			db, err := sql.Open("pgx", address)
-			if err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(func() { _ = db.Close() })
-			home := "clean_" + strconv.FormatInt(time.Now().UnixNano(), 36)
-			t.Cleanup(func() {
-				if _, err := db.ExecContext(context.Background(), "DROP SCHEMA IF EXISTS "+home+" CASCADE"); err != nil {
-					t.Error(err)
-				}
-			})
-			if err := schema.Outbox.Up(t.Context(), db, schema.Options{Schema: home}); err != nil {
-				t.Fatal(err)
-			}
-			store(t, db, home)
+			pool, home := relaytest.Database(t, address)
+			store(t, pool, home)
 		})
 	}
 }
 
-func store(t *testing.T, db *sql.DB, home string) {
+func store(t *testing.T, pool *pgxpool.Pool, home string) {
 	t.Helper()
 	id := outbox.NewID().String()
-	if _, err := db.ExecContext(t.Context(), `INSERT INTO `+home+`.outbox_events (id, event_type, aggregate_type, aggregate_id, payload_json)
+	if _, err := pool.Exec(t.Context(), `INSERT INTO `+home+`.outbox_events (id, event_type, aggregate_type, aggregate_id, payload_json)
 		VALUES ($1::text::uuid, 'order_created', 'order', '1', json_build_object('eventId', $1::text))`, id); err != nil {
 		t.Fatal(err)
 	}
 	write := func(text string) (stored string, err error) {
-		err = db.QueryRowContext(t.Context(), "UPDATE "+home+".outbox_events SET last_error = $2 WHERE id = $1 RETURNING last_error", id, text).Scan(&stored)
+		err = pool.QueryRow(t.Context(), "UPDATE "+home+".outbox_events SET last_error = $2 WHERE id = $1 RETURNING last_error", id, text).Scan(&stored)
 		return stored, err
 	}
 	refused := 0
