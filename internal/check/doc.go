@@ -34,7 +34,7 @@
 //     counted as lost only. Equal versions (one transaction) have no order; version 0 has none.
 //   - stuck (zero): committed, and its row still ready, retrying, waiting or parked at the end of a run
 //     that says it drained, delivered or not: it would be sent for ever.
-//   - held_explained: as stuck, but parked for a type that End.UnknownTypes lists, or waiting behind a
+//   - held_explained: as stuck, but of a type that End.UnknownTypes lists, or waiting or retrying behind a
 //     lower seq of its aggregate that is such a parked event, or that is dead, blocking and on its topic.
 //   - pending: still open and not delivered, in a run that does not say it drained.
 //   - dead, discarded: not delivered, and dead with a letter, or discarded with an action.

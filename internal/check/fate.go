@@ -96,8 +96,8 @@ func (c *Checker) judgeCommitted(e *entry, excused bool) {
 func (c *Checker) dumped() bool    { return c.end != nil && c.end.Dumped }
 func (c *Checker) retention() bool { return c.end != nil && c.end.Retention }
 
-// excused finds the rows that may wait: parked for a type that nobody knows, or behind such a row of the
-// aggregate, or behind a dead one that blocks the aggregate on the same topic.
+// excused finds the rows that may wait: of a type that nobody knows, or waiting or retrying behind such a row of
+// the aggregate, or behind a dead one that blocks the aggregate on the same topic.
 func (c *Checker) excused() map[uint32]bool {
 	excused := map[uint32]bool{}
 	parked, blocked := map[uint32]int64{}, map[uint32]int64{} // lowest seq, by aggregate and by group

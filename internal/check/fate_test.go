@@ -81,6 +81,21 @@ func TestWhatBecameOfAnEvent(t *testing.T) {
 			good: check.History{wrote(1, 2), row(1, check.Parked), row(2, check.Waiting), ended(check.End{Drained: true, UnknownTypes: []string{"k"}})},
 		},
 		{
+			name: "retrying behind nothing", count: check.Stuck,
+			bad:  check.History{wrote(1, 2), row(1, check.Published), delivery(1, 1), row(2, check.Retrying), end()},
+			good: check.History{wrote(1, 2), row(1, check.DeadBlocking), letter(1, true, 0), row(2, check.Retrying), end()},
+		},
+		{
+			name: "retrying before the head that blocks", count: check.Stuck,
+			bad:  check.History{wrote(1, 2), row(2, check.DeadBlocking), letter(2, true, 0), row(1, check.Retrying), end()},
+			good: check.History{wrote(1, 2), row(1, check.Parked), row(2, check.Retrying), ended(check.End{Drained: true, UnknownTypes: []string{"k"}})},
+		},
+		{
+			name: "released, of a type that relays know", count: check.Stuck,
+			bad:  check.History{wrote(1), row(1, check.Retrying), ended(drained)},
+			good: check.History{wrote(1), row(1, check.Retrying), ended(check.End{Drained: true, UnknownTypes: []string{"k"}})},
+		},
+		{
 			name: "nobody asked", count: check.Unresolved,
 			bad:  check.History{wrote(2), delivery(1, 2), tx(check.Unknown, event(1)), delivery(2, 1), end()},
 			good: check.History{wrote(2), delivery(1, 2), end()},
