@@ -13,6 +13,7 @@ require (
 	github.com/posthaste-dev/posthaste/broker/natsjetstream v0.0.0
 	github.com/posthaste-dev/posthaste/examples/marketplace v0.0.0
 	github.com/posthaste-dev/posthaste/relay v0.0.0
+	github.com/posthaste-dev/posthaste/torture v0.0.0
 	github.com/pressly/goose/v3 v3.29.0
 	github.com/santhosh-tekuri/jsonschema/v6 v6.0.3
 	github.com/uptrace/bun v1.3.0

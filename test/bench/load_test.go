@@ -215,12 +215,6 @@ func TestProgressScalesThePlanByThePace(t *testing.T) {
 
 func TestReport(t *testing.T) {
 	t.Parallel()
-	figures := bench.NewFigures("bench-x")
-	figures.Addf("latency", "%.2f", 1.074)
-	figures.Addf("cpu", "%s", "not seen")
-	if want := "bench-x latency=1.07 cpu=not_seen"; figures.String() != want {
-		t.Errorf("%q, want %q", figures, want)
-	}
 	table := bench.NewTable("name", "value")
 	table.Add("a long name", "1")
 	var printed strings.Builder

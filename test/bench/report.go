@@ -7,24 +7,6 @@ import (
 	"text/tabwriter"
 )
 
-// Figures are what a benchmark found, as the one line it ends with.
-type Figures struct {
-	name  string
-	pairs []string
-}
-
-// NewFigures begins the last line of the benchmark of this name.
-func NewFigures(name string) *Figures { return &Figures{name: name} }
-
-// Addf appends one figure. Names and values have no spaces, so that a shell can take the line apart.
-func (f *Figures) Addf(name, format string, values ...any) {
-	value := strings.ReplaceAll(fmt.Sprintf(format, values...), " ", "_")
-	f.pairs = append(f.pairs, name+"="+value)
-}
-
-// String is the line.
-func (f *Figures) String() string { return strings.Join(append([]string{f.name}, f.pairs...), " ") }
-
 // A Table is printed with its columns aligned.
 type Table struct {
 	lines []string

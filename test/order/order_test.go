@@ -15,6 +15,7 @@ import (
 	"github.com/posthaste-dev/posthaste/internal/check"
 	"github.com/posthaste-dev/posthaste/test/order"
 	"github.com/posthaste-dev/posthaste/test/pgtest"
+	"github.com/posthaste-dev/posthaste/torture"
 )
 
 // standInBug names, in the environment of a life, the bug of the stand-in that runs instead of our relay.
@@ -36,13 +37,13 @@ func live(file string) error {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
 	if bug, given := os.LookupEnv(standInBug); given {
-		return order.Live(ctx, file, newStandIn(bug))
+		return torture.Live(ctx, file, newStandIn(bug))
 	}
-	return order.Live(ctx, file, order.Relay)
+	return torture.Live(ctx, file, torture.Relay)
 }
 
 // tiny is a run of a few seconds.
-func tiny(t *testing.T) order.Plan {
+func tiny(t *testing.T) torture.Plan {
 	t.Helper()
 	executable, err := os.Executable()
 	if err != nil {
@@ -52,8 +53,8 @@ func tiny(t *testing.T) order.Plan {
 	if natsURL == "" {
 		natsURL = "nats://127.0.0.1:14222"
 	}
-	return order.Plan{
-		PostgresURL: pgtest.Servers()[0].URL, NATSURL: natsURL, Folder: t.TempDir(), Executable: executable,
+	return torture.Plan{
+		Name: order.Name, Postgres: pgtest.Servers()[0].URL, Broker: natsURL, Folder: t.TempDir(), Executable: executable,
 		Relays: 2, Aggregates: 40, Events: 1200, Production: 3 * time.Second, Producers: 8, Lease: time.Second, Drain: 20 * time.Second, Seed: 1,
 	}
 }
@@ -65,9 +66,9 @@ func (w logWriter) Write(text []byte) (int, error) {
 	return len(text), nil
 }
 
-func play(t *testing.T, plan order.Plan) *order.Report {
+func play(t *testing.T, plan torture.Plan) *torture.Report {
 	t.Helper()
-	report, err := order.Run(t.Context(), plan, logWriter{t})
+	report, err := torture.Run(t.Context(), plan, logWriter{t})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -101,8 +102,10 @@ func TestGoodRelaysPass(t *testing.T) {
 }
 
 // underBlows has kills, pauses, leaves and an outage.
-func underBlows(plan order.Plan) order.Plan {
-	plan.Calm, plan.Outages = 300*time.Millisecond, 1
+func underBlows(plan torture.Plan) torture.Plan {
+	plan.Storm = []torture.Blow{
+		torture.Kills(time.Second, 1), torture.Pauses(time.Second, 1), torture.Leaves(time.Second, 1), torture.Outages(3*time.Second, 0),
+	}
 	plan.Production = 6 * time.Second
 	return plan
 }
@@ -115,16 +118,16 @@ func TestPlantedBugsAreFound(t *testing.T) {
 		standIn string // noBug: the relay is ours, and the bug is the publisher's
 		plant   string
 		blows   bool
-		outages int
+		outage  bool
 		counter check.Counter
 	}{
-		{name: "publisher swaps two messages", plant: order.PlantSwap, counter: check.OrderViolations},
-		{name: "publisher drops messages", plant: order.PlantDrop, counter: check.Lost},
-		{name: "publisher alters messages", plant: order.PlantAlter, counter: check.Corrupted},
-		{name: "publisher sends twice", plant: order.PlantTwice, counter: check.DuplicatesUnexplained},
+		{name: "publisher swaps two messages", plant: torture.PlantSwap, counter: check.OrderViolations},
+		{name: "publisher drops messages", plant: torture.PlantDrop, counter: check.Lost},
+		{name: "publisher alters messages", plant: torture.PlantAlter, counter: check.Corrupted},
+		{name: "publisher sends twice", plant: torture.PlantTwice, counter: check.DuplicatesUnexplained},
 		{name: "relay has a cursor without a watermark", standIn: bugCursor, counter: check.Stuck},
 		{name: "relay settles without its lane", standIn: bugUnfenced, blows: true, counter: check.StaleSettlesApplied},
-		{name: "relay charges for outages", standIn: bugChargesAll, outages: 1, counter: check.ChargedWrongly},
+		{name: "relay charges for outages", standIn: bugChargesAll, outage: true, counter: check.ChargedWrongly},
 		{name: "relay passes a dead head", standIn: bugNoBlock, counter: check.OrderViolations},
 		{name: "relay passes a retry", standIn: bugFollowers, counter: check.OrderViolations},
 		{name: "relay forgets to settle", standIn: bugUnsettled, counter: check.DuplicatesUnexplained},
@@ -135,12 +138,20 @@ func TestPlantedBugsAreFound(t *testing.T) {
 			if planted.standIn != noBug {
 				plan.Environment = []string{standInBug + "=" + planted.standIn}
 			}
-			plan.Plant, plan.Drain, plan.Outages = planted.plant, 4*time.Second, planted.outages
+			plan.Plant, plan.Drain = planted.plant, 4*time.Second
+			if planted.outage {
+				plan.Storm = []torture.Blow{torture.Outages(time.Second, 1)}
+			}
 			if planted.blows {
 				plan = underBlows(plan)
 			}
-			if planted.standIn == bugUnfenced {
-				plan.Blows = []check.FaultKind{check.Pause}
+			switch planted.standIn {
+			case bugUnfenced:
+				// Two pauses at least, so that one of them strikes the relay that holds the lanes, and time afterwards.
+				plan.Storm, plan.Production = []torture.Blow{torture.Pauses(500*time.Millisecond, 2)}, 9*time.Second
+			case bugNoBlock:
+				// Many dead heads, which lie there until events that belong behind them have come.
+				plan.Doomed, plan.Patience = 60, time.Second
 			}
 			if v := play(t, plan).Verdict; v.Count(planted.counter) == 0 || v.Pass() {
 				t.Errorf("it was not found as %s", planted.counter)

@@ -12,7 +12,7 @@ import (
 
 	"github.com/posthaste-dev/posthaste/outbox"
 	"github.com/posthaste-dev/posthaste/relay"
-	"github.com/posthaste-dev/posthaste/test/order"
+	"github.com/posthaste-dev/posthaste/torture"
 )
 
 // standIn is a slow and simple relay: whoever finds lanes free takes them, reads all that is open from the
@@ -41,15 +41,19 @@ const (
 	bugFollowers  = "followers" // sends later events of the aggregate before a retry
 )
 
-func newStandIn(bug string) func(relay.Config) (order.Runner, error) {
-	return func(config relay.Config) (order.Runner, error) {
+func newStandIn(bug string) func(relay.Config) (torture.Runner, error) {
+	return func(config relay.Config) (torture.Runner, error) {
 		return &standIn{config: config, bug: bug, id: outbox.NewID()}, nil
 	}
 }
 
 func (s *standIn) Run(ctx context.Context) error {
-	var err error
-	if s.conn, err = pgx.Connect(context.Background(), s.config.Database); err != nil {
+	config, err := pgx.ParseConfig(s.config.Database)
+	if err != nil {
+		return err
+	}
+	config.RuntimeParams["search_path"] = s.config.Schema
+	if s.conn, err = pgx.ConnectConfig(context.Background(), config); err != nil {
 		return err
 	}
 	defer s.conn.Close(context.Background())

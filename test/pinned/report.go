@@ -5,6 +5,7 @@ import (
 	"io"
 	"time"
 
+	"github.com/posthaste-dev/posthaste/internal/figures"
 	"github.com/posthaste-dev/posthaste/test/bench"
 )
 
@@ -107,8 +108,8 @@ func (r *Report) phases() []*Phase {
 	return []*Phase{r.Unpinned, r.Snapshot, r.SnapshotControl, r.Writer, r.WriterControl}
 }
 
-func (r *Report) figures(ok bool) *bench.Figures {
-	f := bench.NewFigures("bench-pinned")
+func (r *Report) figures(ok bool) *figures.Line {
+	f := figures.New("bench-pinned")
 	f.Addf("rate", "%d", r.Plan.Rate)
 	f.Addf("seconds_each", "%.0f", r.Plan.Length.Seconds())
 	f.Addf("dead_made", "%d", r.Plan.Dead)

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/posthaste-dev/posthaste/internal/figures"
 	"github.com/posthaste-dev/posthaste/test/bench"
 	"github.com/posthaste-dev/posthaste/test/drain"
 )
@@ -66,7 +67,7 @@ func TestHalvesMakePalindromes(t *testing.T) {
 
 // found is a run in which the relay takes half as long again as the bare loop, and is otherwise as given.
 func found(verdict drain.Verdict, unowned time.Duration) *findings {
-	f := &findings{figures: bench.NewFigures("bench-drain")}
+	f := &findings{figures: figures.New("bench-drain")}
 	f.options.pairs = 2
 	for pair := range 2 {
 		for _, subject := range f.options.subjects() {

@@ -16,6 +16,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/posthaste-dev/posthaste/internal/figures"
 	"github.com/posthaste-dev/posthaste/test/bench"
 	"github.com/posthaste-dev/posthaste/test/drain"
 	"github.com/posthaste-dev/posthaste/test/pgtest"
@@ -144,7 +145,7 @@ func measure(ctx context.Context, o options) (err error) {
 		return fmt.Errorf("a folder for journals: %w", err)
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(r.folder)) }()
-	found := &findings{options: o, figures: bench.NewFigures("bench-drain")}
+	found := &findings{options: o, figures: figures.New("bench-drain")}
 	if err := r.world.DB.Control.QueryRow(ctx, "SELECT 'PostgreSQL ' || current_setting('server_version')").Scan(&found.server); err != nil {
 		return fmt.Errorf("version: %w", err)
 	}

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/posthaste-dev/posthaste/internal/figures"
 	"github.com/posthaste-dev/posthaste/test/bench"
 	"github.com/posthaste-dev/posthaste/test/drain"
 )
@@ -29,7 +30,7 @@ type findings struct {
 	single  []drain.Turn
 	fleets  []fleetTurns
 
-	figures  *bench.Figures
+	figures  *figures.Line
 	problems []error
 	// What must be zero, and what is only told.
 	lost, disorder, strange, duplicates, charged int

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/posthaste-dev/posthaste/internal/figures"
 	"github.com/posthaste-dev/posthaste/test/bench"
 )
 
@@ -34,14 +35,14 @@ type findings struct {
 	samples map[string][]bench.Sample
 	costs   *costs
 
-	figures  *bench.Figures
+	figures  *figures.Line
 	table    *bench.Table
 	problems []error
 }
 
 // print writes everything, the figures last. The error says which goals were missed for good.
 func (f *findings) print(to io.Writer) error {
-	f.figures = bench.NewFigures("bench-emit")
+	f.figures = figures.New("bench-emit")
 	f.table = bench.NewTable("figure", "clients", "subject", "against", "ratio", "min..max", "A/A quartiles", "goal", "verdict")
 	for _, p := range f.options.plan() {
 		if err := f.phase(p); err != nil {

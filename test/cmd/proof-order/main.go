@@ -19,6 +19,7 @@ import (
 	"github.com/posthaste-dev/posthaste/internal/check"
 	"github.com/posthaste-dev/posthaste/test/order"
 	"github.com/posthaste-dev/posthaste/test/pgtest"
+	"github.com/posthaste-dev/posthaste/torture"
 )
 
 func main() {
@@ -38,7 +39,7 @@ func main() {
 func command(ctx context.Context, args []string) (ok bool, err error) {
 	// The proof starts itself once for every life of a relay.
 	if len(args) == 2 && args[0] == "relay" {
-		return true, order.Live(ctx, args[1], order.Relay)
+		return true, torture.Live(ctx, args[1], torture.Relay)
 	}
 	flags := flag.NewFlagSet("proof-order", flag.ContinueOnError)
 	short := flags.Bool("short", false, "300 aggregates and 6,000 events instead of 2,000 and 50,000")
@@ -57,10 +58,10 @@ func command(ctx context.Context, args []string) (ok bool, err error) {
 		plan = order.Short()
 	}
 	plan.Seed, plan.Plant = *seed, *plant
-	plan.PostgresURL = pgtest.Servers()[0].URL
-	plan.NATSURL = "nats://127.0.0.1:14222"
+	plan.Postgres = pgtest.Servers()[0].URL
+	plan.Broker = "nats://127.0.0.1:14222"
 	if at := os.Getenv("POSTHASTE_NATS_URL"); at != "" {
-		plan.NATSURL = at
+		plan.Broker = at
 	}
 	if plan.Executable, err = os.Executable(); err != nil {
 		return false, fmt.Errorf("which program this is: %w", err)
@@ -69,7 +70,7 @@ func command(ctx context.Context, args []string) (ok bool, err error) {
 		return false, fmt.Errorf("a folder for the histories: %w", err)
 	}
 	fmt.Fprintf(os.Stderr, "proof-order: seed %d, histories in %s\n", plan.Seed, plan.Folder)
-	report, err := order.Run(ctx, plan, os.Stderr)
+	report, err := torture.Run(ctx, plan, os.Stderr)
 	if err != nil {
 		return false, err
 	}
@@ -84,7 +85,7 @@ func command(ctx context.Context, args []string) (ok bool, err error) {
 }
 
 func judgeAgain(folder string) (bool, error) {
-	verdict, err := order.Judge(folder, check.Floor{}, nil)
+	verdict, err := torture.Judge(folder, check.Floor{}, nil)
 	if err != nil {
 		return false, err
 	}

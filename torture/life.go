@@ -1,4 +1,4 @@
-package order
+package torture
 
 import (
 	"context"
@@ -11,7 +11,6 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/posthaste-dev/posthaste/broker/natsjetstream"
 	"github.com/posthaste-dev/posthaste/internal/check"
 	"github.com/posthaste-dev/posthaste/relay"
 )
@@ -20,7 +19,8 @@ import (
 type Life struct {
 	Name     string        `json:"name"`
 	Database string        `json:"database"`
-	NATS     string        `json:"nats"`
+	Listen   string        `json:"listen,omitempty"` // where the doorbell is heard, if not there
+	Broker   string        `json:"broker"`
 	Run      string        `json:"run"`
 	Folder   string        `json:"folder"`
 	Lease    time.Duration `json:"lease"`
@@ -46,7 +46,7 @@ func Live(ctx context.Context, file string, newRelay func(relay.Config) (Runner,
 		err = json.Unmarshal(text, &life)
 	}
 	if err != nil {
-		return fmt.Errorf("order: what the relay is told: %w", err)
+		return fmt.Errorf("torture: what the relay is told: %w", err)
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -56,18 +56,18 @@ func Live(ctx context.Context, file string, newRelay func(relay.Config) (Runner,
 	}()
 	steps, err := os.Create(stepsFile(life.Folder, life.Name))
 	if err != nil {
-		return fmt.Errorf("order: %w", err)
+		return fmt.Errorf("torture: %w", err)
 	}
 	defer steps.Close()
-	conn, err := natsjetstream.Connect(life.NATS)
+	broker, at, err := brokerAt(life.Broker)
 	if err != nil {
 		return err
 	}
-	publisher, err := natsjetstream.New(conn, natsjetstream.Config{Stream: life.Run})
+	publisher, closePublisher, err := broker.publisher(ctx, at, life.Run)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, publisher.Close()) }()
+	defer func() { err = errors.Join(err, closePublisher()) }()
 	config, err := life.config(publisher, check.NewWriter(steps))
 	if err != nil {
 		return err
@@ -90,7 +90,7 @@ func (l Life) config(publisher relay.Publisher, steps *check.Writer) (relay.Conf
 	}
 	logger := slog.New(slog.NewJSONHandler(os.Stderr, nil))
 	return relay.Config{
-		Database: l.Database, Registry: registry, Name: l.Name, Logger: logger,
+		Database: l.Database, ListenDatabase: l.Listen, Schema: l.Run, Registry: registry, Name: l.Name, Logger: logger,
 		Publisher: newHostile(inner, l.Folder, l.Name, steps),
 		Observe: func(step relay.Step) {
 			if step.Do == "alarm" {

@@ -1,12 +1,14 @@
-package order
+package torture
 
 import (
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/posthaste-dev/posthaste/internal/check"
-	"github.com/posthaste-dev/posthaste/test/bench"
+	"github.com/posthaste-dev/posthaste/internal/figures"
 )
 
 // Report is what a run found.
@@ -14,7 +16,7 @@ type Report struct {
 	Verdict *check.Verdict
 	// Problems are what the judge cannot see, each in a sentence.
 	Problems []string
-	figures  *bench.Figures
+	figures  *figures.Line
 }
 
 // OK tells whether nothing was broken and enough was tested.
@@ -65,7 +67,7 @@ var counters = []struct {
 
 // report counts what the judge does not, and makes the line of figures.
 func (r *run) report(c *collector, v *check.Verdict) *Report {
-	report := &Report{Verdict: v, figures: bench.NewFigures("proof-order")}
+	report := &Report{Verdict: v, figures: figures.New(r.plan.Name)}
 	for _, problem := range r.fleet.problems {
 		report.Problems = append(report.Problems, problem.Error())
 	}
@@ -94,7 +96,8 @@ func (r *run) report(c *collector, v *check.Verdict) *Report {
 	f.Addf("aggregates", "%d", r.plan.Aggregates)
 	f.Addf("relays", "%d", r.plan.Relays)
 	f.Addf("lives", "%d", r.fleet.lives)
-	for _, kind := range []check.FaultKind{check.Kill, check.Pause, Leave, check.BrokerDown, check.AckLost} {
+	f.Addf("faults", "%d", total(v.Faults))
+	for _, kind := range slices.Sorted(maps.Keys(v.Faults)) {
 		f.Addf(string(kind), "%d", v.Faults[kind])
 	}
 	f.Addf("refused", "%d", refused[check.OfEvent])
@@ -105,6 +108,7 @@ func (r *run) report(c *collector, v *check.Verdict) *Report {
 	f.Addf("held_open", "%d", r.producers.held.Load())
 	f.Addf("rollbacks", "%d", r.producers.rollbacks.Load())
 	f.Addf("undone", "%d", r.producers.undone.Load())
+	f.Addf("interrupted", "%d", r.producers.interrupted.Load())
 	for _, c := range counters {
 		f.Addf(c.name, "%d", v.Count(c.of))
 	}
@@ -118,4 +122,11 @@ func (r *Report) demand(what string, have, want int) {
 	if have < want {
 		r.Problems = append(r.Problems, fmt.Sprintf("too little was tested: %s is %d, at least %d is needed", what, have, want))
 	}
+}
+
+func total(faults map[check.FaultKind]int) (sum int) {
+	for _, n := range faults {
+		sum += n
+	}
+	return sum
 }

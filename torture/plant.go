@@ -1,4 +1,4 @@
-package order
+package torture
 
 import (
 	"bytes"
@@ -55,7 +55,7 @@ func plant(name string, inner relay.Publisher) (relay.Publisher, error) {
 			return inner.Publish(ctx, m)
 		}), nil
 	default:
-		return nil, fmt.Errorf("order: no bug is called %q", name)
+		return nil, fmt.Errorf("torture: no bug is called %q", name)
 	}
 }
 

@@ -1,6 +1,7 @@
-package order
+package torture
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -23,10 +24,10 @@ type process struct {
 	err     error
 }
 
-// fleet keeps relays running.
-type fleet struct {
+// Fleet keeps relays running.
+type Fleet struct {
 	plan  Plan
-	world *world
+	world *World
 
 	mu    sync.Mutex
 	lives int
@@ -34,32 +35,34 @@ type fleet struct {
 	// problems are lives that ended by themselves, or did not end when they were asked to.
 	problems []error
 	asked    map[*process]bool // to end
+	busy     map[int]bool      // slots whose relay is down or stands still
+	last     int               // the slot that was borrowed last
 }
 
-func newFleet(plan Plan, w *world) *fleet {
-	return &fleet{plan: plan, world: w, slots: make([]*process, plan.Relays), asked: map[*process]bool{}}
+func newFleet(plan Plan, w *World) *Fleet {
+	return &Fleet{plan: plan, world: w, slots: make([]*process, plan.Relays), asked: map[*process]bool{}, busy: map[int]bool{}}
 }
 
 // start begins a new life in the slot, under a name that no other life has.
-func (f *fleet) start(slot int) error {
+func (f *Fleet) start(slot int) error {
 	f.mu.Lock()
 	f.lives++
 	life := Life{
-		Name: fmt.Sprintf("%d-%d", slot, f.lives), Database: f.world.url, NATS: f.plan.NATSURL, Run: f.world.run,
-		Folder: f.plan.Folder, Lease: f.plan.Lease, Plant: f.plan.Plant,
+		Name: fmt.Sprintf("%d-%d", slot, f.lives), Database: cmp.Or(f.plan.RelaysVia, f.plan.Postgres), Listen: f.plan.RelaysListen,
+		Broker: f.plan.Broker, Run: f.world.Run, Folder: f.plan.Folder, Lease: f.plan.Lease, Plant: f.plan.Plant,
 	}
 	f.mu.Unlock()
 	text, err := json.Marshal(life)
 	if err != nil {
-		return fmt.Errorf("order: %w", err)
+		return fmt.Errorf("torture: %w", err)
 	}
 	file := filepath.Join(f.plan.Folder, "life-"+life.Name+".json")
 	if err := os.WriteFile(file, text, 0o600); err != nil {
-		return fmt.Errorf("order: %w", err)
+		return fmt.Errorf("torture: %w", err)
 	}
 	log, err := os.Create(logFile(f.plan.Folder, life.Name))
 	if err != nil {
-		return fmt.Errorf("order: %w", err)
+		return fmt.Errorf("torture: %w", err)
 	}
 	defer log.Close() // the process has its own
 	// Not CommandContext: an interrupted run ends its relays in stopAll.
@@ -67,10 +70,10 @@ func (f *fleet) start(slot int) error {
 	command.Stdout, command.Stderr = log, log
 	command.Env = append(os.Environ(), f.plan.Environment...)
 	if _, err := command.StdinPipe(); err != nil { // held open as long as this process lives
-		return fmt.Errorf("order: %w", err)
+		return fmt.Errorf("torture: %w", err)
 	}
 	if err := command.Start(); err != nil {
-		return fmt.Errorf("order: start a relay: %w", err)
+		return fmt.Errorf("torture: start a relay: %w", err)
 	}
 	p := &process{name: life.Name, command: command, done: make(chan struct{})}
 	f.mu.Lock()
@@ -81,7 +84,7 @@ func (f *fleet) start(slot int) error {
 }
 
 // wait notes how the process ended.
-func (f *fleet) wait(p *process) {
+func (f *Fleet) wait(p *process) {
 	p.err = p.command.Wait()
 	f.mu.Lock()
 	if !f.asked[p] {
@@ -92,7 +95,7 @@ func (f *fleet) wait(p *process) {
 }
 
 // lastWords is the end of the process's log.
-func (f *fleet) lastWords(p *process) string {
+func (f *Fleet) lastWords(p *process) string {
 	text, err := os.ReadFile(logFile(f.plan.Folder, p.name))
 	if err != nil {
 		return err.Error()
@@ -103,7 +106,7 @@ func (f *fleet) lastWords(p *process) string {
 func logFile(folder, life string) string { return filepath.Join(folder, "relay-"+life+".log") }
 
 // signal sends a signal to the slot's process. End tells that it shall end by it.
-func (f *fleet) signal(slot int, signal os.Signal, end bool) (*process, error) {
+func (f *Fleet) signal(slot int, signal os.Signal, end bool) (*process, error) {
 	f.mu.Lock()
 	p := f.slots[slot]
 	if end {
@@ -111,7 +114,7 @@ func (f *fleet) signal(slot int, signal os.Signal, end bool) (*process, error) {
 	}
 	f.mu.Unlock()
 	if err := p.command.Process.Signal(signal); err != nil && !errors.Is(err, os.ErrProcessDone) {
-		return p, fmt.Errorf("order: signal relay %s: %w", p.name, err)
+		return p, fmt.Errorf("torture: signal relay %s: %w", p.name, err)
 	}
 	return p, nil
 }
@@ -121,7 +124,7 @@ const leaveTime = 20 * time.Second
 
 // awaitStart waits until a relay's process listens for signals, which it does before it opens its file of steps:
 // one that is asked to stop before that dies of the signal.
-func (f *fleet) awaitStart(p *process) {
+func (f *Fleet) awaitStart(p *process) {
 	look := time.NewTicker(5 * time.Millisecond)
 	defer look.Stop()
 	for range int(leaveTime / (5 * time.Millisecond)) {
@@ -137,7 +140,7 @@ func (f *fleet) awaitStart(p *process) {
 }
 
 // leave asks the slot's relay to stop and waits until it has.
-func (f *fleet) leave(slot int) error {
+func (f *Fleet) leave(slot int) error {
 	f.mu.Lock()
 	starting := f.slots[slot]
 	f.mu.Unlock()
@@ -162,20 +165,20 @@ func (f *fleet) leave(slot int) error {
 }
 
 // broken tells whether the process had ended before it was asked to.
-func (f *fleet) broken(p *process) bool {
+func (f *Fleet) broken(p *process) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return slices.ContainsFunc(f.problems, func(err error) bool { return strings.HasPrefix(err.Error(), "relay "+p.name+" ended by itself") })
 }
 
-func (f *fleet) problem(err error) {
+func (f *Fleet) problem(err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.problems = append(f.problems, err)
 }
 
 // leaveAll stops all relays at once.
-func (f *fleet) leaveAll() error {
+func (f *Fleet) leaveAll() error {
 	var group sync.WaitGroup
 	problems := make([]error, len(f.slots))
 	for slot := range f.slots {
@@ -186,7 +189,7 @@ func (f *fleet) leaveAll() error {
 }
 
 // killAll ends whatever still runs.
-func (f *fleet) killAll() {
+func (f *Fleet) killAll() {
 	f.mu.Lock()
 	var running []*process
 	for _, p := range f.slots {
@@ -203,7 +206,7 @@ func (f *fleet) killAll() {
 }
 
 // startAll begins one life in every slot.
-func (f *fleet) startAll(ctx context.Context) error {
+func (f *Fleet) startAll(ctx context.Context) error {
 	for slot := range f.slots {
 		if err := errors.Join(ctx.Err(), f.start(slot)); err != nil {
 			return err
@@ -213,7 +216,7 @@ func (f *fleet) startAll(ctx context.Context) error {
 }
 
 // allEnded tells whether no relay is left.
-func (f *fleet) allEnded() bool {
+func (f *Fleet) allEnded() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return !slices.ContainsFunc(f.slots, func(p *process) bool {
@@ -224,4 +227,41 @@ func (f *fleet) allEnded() bool {
 			return true
 		}
 	})
+}
+
+func (f *Fleet) name(slot int) string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.slots[slot].name
+}
+
+// borrow picks the next relay that is well, for a blow to strike; at least half of the fleet is left alone. It
+// waits for one, and returns nil when the context ends before.
+func (f *Fleet) borrow(ctx context.Context) (slot int, free func()) {
+	for {
+		if slot, free = f.victim(); free != nil {
+			return slot, free
+		}
+		if pause(ctx, 10*time.Millisecond) != nil {
+			return 0, nil
+		}
+	}
+}
+
+func (f *Fleet) victim() (slot int, free func()) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if 2*(len(f.busy)+1) > max(len(f.slots), 2) {
+		return 0, nil
+	}
+	for f.last = (f.last + 1) % len(f.slots); f.busy[f.last]; {
+		f.last = (f.last + 1) % len(f.slots)
+	}
+	slot = f.last
+	f.busy[slot] = true
+	return slot, func() {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		delete(f.busy, slot)
+	}
 }

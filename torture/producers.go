@@ -1,4 +1,4 @@
-package order
+package torture
 
 import (
 	"context"
@@ -19,7 +19,7 @@ import (
 // producers write the events of a run.
 type producers struct {
 	plan      Plan
-	world     *world
+	world     *World
 	pool      *pgxpool.Pool
 	bell      *outbox.Doorbell
 	history   *check.Writer
@@ -30,7 +30,12 @@ type producers struct {
 	rollbacks atomic.Int64
 	undone    atomic.Int64
 	held      atomic.Int64
+	// interrupted counts transactions whose connection broke.
+	interrupted atomic.Int64
 }
+
+// transactionTime is how long a producer waits for a transaction in all: an answer may have got lost on the way.
+const transactionTime = 10 * time.Second
 
 // errRolledBack ends a transaction that was meant to fail.
 var errRolledBack = errors.New("rolled back on purpose")
@@ -51,8 +56,14 @@ func (p *producers) run(ctx context.Context) error {
 				if err := pause(ctx, time.Until(due)); err != nil {
 					return err
 				}
+				before := p.interrupted.Load()
 				if err := p.transact(ctx, random); err != nil {
-					return fmt.Errorf("order: a producer: %w", err)
+					return fmt.Errorf("torture: a producer: %w", err)
+				}
+				if p.interrupted.Load() > before { // the server may be away for a while
+					if err := pause(ctx, 50*time.Millisecond); err != nil {
+						return err
+					}
 				}
 			}
 		})
@@ -64,13 +75,16 @@ func (p *producers) run(ctx context.Context) error {
 func (p *producers) transact(ctx context.Context, random *rand.Rand) error {
 	d := draw(random, p.plan.Aggregates)
 	key := fmt.Sprintf("tx-%d", p.keys.Add(1))
+	claimed := 0
 	var events []check.Event
+	ctx, cancel := context.WithTimeout(ctx, transactionTime)
+	defer cancel()
 	err := pgx.BeginFunc(ctx, p.pool, func(tx pgx.Tx) error {
 		var err error
 		if events, err = p.fill(ctx, tx, random, d); err != nil {
 			return err
 		}
-		if _, err := tx.Exec(ctx, "INSERT INTO proof.done (key) VALUES ($1)", key); err != nil {
+		if _, err := tx.Exec(ctx, p.world.SQL("INSERT INTO {schema}.torture_done (key) VALUES ($1)"), key); err != nil {
 			return err
 		}
 		if d.hold > 0 {
@@ -85,7 +99,8 @@ func (p *producers) transact(ctx context.Context, random *rand.Rand) error {
 		if d.fail {
 			return errRolledBack
 		}
-		p.claimed.Add(int64(len(events)))
+		claimed = len(events)
+		p.claimed.Add(int64(claimed))
 		return nil
 	})
 	switch {
@@ -96,6 +111,11 @@ func (p *producers) transact(ctx context.Context, random *rand.Rand) error {
 	case errors.Is(err, errRolledBack):
 		p.rollbacks.Add(1)
 		return p.history.Add(check.Record{Tx: &check.Tx{Key: key, Outcome: check.Failed}})
+	case p.plan.Unsteady && interrupted(err):
+		// What became of it is for its business row to tell.
+		p.interrupted.Add(1)
+		p.claimed.Add(-int64(claimed))
+		return nil
 	default:
 		return err
 	}
@@ -107,7 +127,7 @@ func (p *producers) fill(ctx context.Context, tx pgx.Tx, random *rand.Rand, d de
 	for _, id := range d.things {
 		var version uint64
 		if !d.loose {
-			err := tx.QueryRow(ctx, "UPDATE proof.things SET version = version + 1 WHERE id = $1 RETURNING version", id).Scan(&version)
+			err := tx.QueryRow(ctx, p.world.SQL("UPDATE {schema}.torture_things SET version = version + 1 WHERE id = $1 RETURNING version"), id).Scan(&version)
 			if err != nil {
 				return nil, err
 			}
@@ -117,11 +137,11 @@ func (p *producers) fill(ctx context.Context, tx pgx.Tx, random *rand.Rand, d de
 				return nil, err
 			}
 		}
-		events, err := p.world.contracts.make(random, id, version)
+		events, err := p.world.contracts.make(random, p.plan.Doomed, id, version)
 		if err != nil {
 			return nil, err
 		}
-		if err := emit(ctx, tx, events); err != nil {
+		if err := p.emit(ctx, tx, events); err != nil {
 			return nil, err
 		}
 		for _, one := range events {
@@ -133,7 +153,7 @@ func (p *producers) fill(ctx context.Context, tx pgx.Tx, random *rand.Rand, d de
 
 // emitAndUndo emits events that nobody may ever see.
 func (p *producers) emitAndUndo(ctx context.Context, tx pgx.Tx, random *rand.Rand, id string, version uint64) error {
-	events, err := p.world.contracts.make(random, id, version)
+	events, err := p.world.contracts.make(random, p.plan.Doomed, id, version)
 	if err != nil {
 		return err
 	}
@@ -141,19 +161,19 @@ func (p *producers) emitAndUndo(ctx context.Context, tx pgx.Tx, random *rand.Ran
 	if err != nil {
 		return err
 	}
-	if err := emit(ctx, inner, events); err != nil {
+	if err := p.emit(ctx, inner, events); err != nil {
 		return err
 	}
 	p.undone.Add(int64(len(events)))
 	return inner.Rollback(ctx)
 }
 
-func emit(ctx context.Context, tx pgx.Tx, list []made) error {
+func (p *producers) emit(ctx context.Context, tx pgx.Tx, list []made) error {
 	events := make([]outbox.Event, len(list))
 	for i := range list {
 		events[i] = list[i].event
 	}
-	_, err := outbox.Emit(ctx, tx, events...)
+	_, err := outbox.Emit(ctx, outbox.InSchema(tx, p.world.Run), events...)
 	return err
 }
 

@@ -1,4 +1,4 @@
-package order
+package torture
 
 import (
 	"fmt"
@@ -59,11 +59,11 @@ type made struct {
 	known check.Event
 }
 
-// make makes one to three events of a thing, on either topic.
-func (c contracts) make(random *rand.Rand, id string, version uint64) ([]made, error) {
+// make makes one to three events of a thing, on either topic, of which doomed in 600 are refused for good.
+func (c contracts) make(random *rand.Rand, doomed int, id string, version uint64) ([]made, error) {
 	var list []made
 	for range 1 + random.IntN(3) {
-		one, err := c.one(random, id, version)
+		one, err := c.one(random, doomed, id, version)
 		if err != nil {
 			return nil, err
 		}
@@ -72,12 +72,12 @@ func (c contracts) make(random *rand.Rand, id string, version uint64) ([]made, e
 	return list, nil
 }
 
-func (c contracts) one(random *rand.Rand, id string, version uint64) (made, error) {
+func (c contracts) one(random *rand.Rand, doomed int, id string, version uint64) (made, error) {
 	contract := c.blocking
 	if random.IntN(3) == 0 {
 		contract = c.skipping
 	}
-	body := Body{Version: version, Fate: fate(random), Filler: strings.Repeat("x", random.IntN(400))}
+	body := Body{Version: version, Fate: fate(random, doomed), Filler: strings.Repeat("x", random.IntN(400))}
 	event := contract.New(id, body)
 	event.ID = outbox.NewID()
 	event.OccurredAt = time.Now()
@@ -96,12 +96,12 @@ func (c contracts) one(random *rand.Rand, id string, version uint64) (made, erro
 	return made{event, known}, nil
 }
 
-// fate lets one event in 200 be refused for good and one in 600 for its attempts.
-func fate(random *rand.Rand) Fate {
+// fate lets doomed events in 600 be refused for good and one for its attempts.
+func fate(random *rand.Rand, doomed int) Fate {
 	switch n := random.IntN(600); {
-	case n < 3:
+	case n < doomed:
 		return Terminal
-	case n == 3:
+	case n == doomed:
 		return Stubborn
 	default:
 		return ""

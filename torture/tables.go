@@ -1,4 +1,4 @@
-package order
+package torture
 
 import (
 	"context"
@@ -52,14 +52,14 @@ type leaseRow struct {
 func (c *collector) tables(ctx context.Context) (check.History, error) {
 	var h check.History
 	c.changes = map[outbox.ID][]change{}
-	err := each(ctx, c, fmt.Sprintf("SELECT "+micros+", event_id, before, after FROM proof.changes ORDER BY n", "at"), func(r changeRow) {
+	err := each(ctx, c, fmt.Sprintf("SELECT "+micros+", event_id, before, after FROM {schema}.torture_changes ORDER BY n", "at"), func(r changeRow) {
 		c.changes[r.Event] = append(c.changes[r.Event], change{at: r.At, after: check.State(r.After)})
 		h = append(h, check.Record{Change: &check.Change{ID: r.Event, From: check.State(r.Before), To: check.State(r.After)}})
 	})
 	if err != nil {
 		return nil, err
 	}
-	err = each(ctx, c, "SELECT id, seq, state, event_type, attempt_count, published_at IS NOT NULL FROM outbox_events ORDER BY seq", func(r eventRow) {
+	err = each(ctx, c, "SELECT id, seq, state, event_type, attempt_count, published_at IS NOT NULL FROM {schema}.outbox_events ORDER BY seq", func(r eventRow) {
 		h = append(h, check.Record{Row: &check.Row{
 			ID: r.ID, Seq: r.Seq, State: check.State(r.State), Type: r.Type, Attempts: r.Attempts, Published: r.Published,
 		}})
@@ -67,7 +67,7 @@ func (c *collector) tables(ctx context.Context) (check.History, error) {
 	if err != nil {
 		return nil, err
 	}
-	query := fmt.Sprintf("SELECT event_id, error_reason, blocking, payload_json::text, headers::text, "+micros+" FROM outbox_dlq ORDER BY id", "failed_at")
+	query := fmt.Sprintf("SELECT event_id, error_reason, blocking, payload_json::text, headers::text, "+micros+" FROM {schema}.outbox_dlq ORDER BY id", "failed_at")
 	err = each(ctx, c, query, func(r letterRow) {
 		h = append(h, check.Record{Letter: &check.Letter{
 			ID: r.Event, Reason: r.Reason, Blocking: r.Blocking, Payload: check.SumOf([]byte(r.Payload)), Headers: headersOf(r.Headers),
@@ -77,7 +77,7 @@ func (c *collector) tables(ctx context.Context) (check.History, error) {
 	if err != nil {
 		return nil, err
 	}
-	err = each(ctx, c, "SELECT event_id, verb, actor FROM outbox_actions ORDER BY id", func(r actionRow) {
+	err = each(ctx, c, "SELECT event_id, verb, actor FROM {schema}.outbox_actions ORDER BY id", func(r actionRow) {
 		h = append(h, check.Record{Action: &check.Action{ID: r.Event, Verb: check.Verb(r.Verb), Actor: r.Actor, Next: c.operators.next[r.Event]}})
 	})
 	return h, err
@@ -100,7 +100,7 @@ func (c *collector) leases(ctx context.Context) (check.History, error) {
 	query := fmt.Sprintf(`SELECT `+micros+`, l.lane, coalesce(o.name, l.old_owner::text, ''), coalesce(l.old_token::text, ''),
 		coalesce(r.name, l.owner::text, ''), coalesce(l.token::text, ''), coalesce(`+micros+`, 0),
 		l.token IS NOT NULL AND l.token IS DISTINCT FROM l.old_token, l.token IS NULL AND l.old_token IS NOT NULL, l.token = l.old_token IS TRUE
-		FROM proof.leases l LEFT JOIN proof.relays o ON o.id = l.old_owner LEFT JOIN proof.relays r ON r.id = l.owner ORDER BY l.n`, "l.at", "l.lease_until")
+		FROM {schema}.torture_leases l LEFT JOIN {schema}.torture_relays o ON o.id = l.old_owner LEFT JOIN {schema}.torture_relays r ON r.id = l.owner ORDER BY l.n`, "l.at", "l.lease_until")
 	err := each(ctx, c, query, func(r leaseRow) {
 		s := check.Step{Relay: r.Name, Token: r.Token, Lane: int(r.Lane), At: r.At, Until: r.Until}
 		switch {

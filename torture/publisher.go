@@ -1,4 +1,4 @@
-package order
+package torture
 
 import (
 	"bytes"
@@ -61,11 +61,14 @@ func (h *hostile) Publish(ctx context.Context, message *relay.Message) error {
 	if chance%1000 < 50 {
 		return &relay.RejectedError{Err: errForNow}
 	}
-	// A broker that takes its time: a kill then always finds something in flight.
+	// A broker that takes its time, before it accepts and then to say so: a kill finds something in either state.
 	if err := pause(ctx, time.Duration(chance%15)*time.Millisecond); err != nil {
 		return err
 	}
 	if err := h.inner.Publish(ctx, message); err != nil {
+		return err
+	}
+	if err := pause(ctx, time.Duration(chance/15%40)*time.Millisecond); err != nil {
 		return err
 	}
 	if chance/1000%400 == 0 {

@@ -1,4 +1,4 @@
-package order
+package torture
 
 import (
 	"context"
@@ -25,7 +25,7 @@ const (
 
 // collector brings together what was recorded, when the run is over.
 type collector struct {
-	world     *world
+	world     *World
 	operators *operators
 	folder    string
 
@@ -45,7 +45,7 @@ type change struct {
 
 // collect writes the files.
 func (c *collector) collect(ctx context.Context) error {
-	deliveries, times, err := c.world.readStream(ctx)
+	deliveries, times, err := c.world.stage.deliveries(ctx)
 	if err != nil {
 		return err
 	}
@@ -78,7 +78,7 @@ func (c *collector) collect(ctx context.Context) error {
 func (c *collector) write(name string, history check.History) error {
 	file, err := os.Create(filepath.Join(c.folder, name))
 	if err != nil {
-		return fmt.Errorf("order: %w", err)
+		return fmt.Errorf("torture: %w", err)
 	}
 	if err := history.Write(file); err != nil {
 		return err
@@ -90,18 +90,18 @@ func (c *collector) write(name string, history check.History) error {
 func (c *collector) readSteps() error {
 	files, err := filepath.Glob(stepsFile(c.folder, "*"))
 	if err != nil {
-		return fmt.Errorf("order: %w", err)
+		return fmt.Errorf("torture: %w", err)
 	}
 	c.refused = map[outbox.ID][]int64{}
 	for _, name := range files {
 		file, err := os.Open(name)
 		if err != nil {
-			return fmt.Errorf("order: %w", err)
+			return fmt.Errorf("torture: %w", err)
 		}
 		history, err := check.ReadHistory(file)
 		file.Close()
 		if err != nil {
-			return fmt.Errorf("order: %s: %w", filepath.Base(name), err)
+			return fmt.Errorf("torture: %s: %w", filepath.Base(name), err)
 		}
 		for _, r := range history {
 			if r.Step != nil && r.Step.Do == check.Refuse {
@@ -171,13 +171,13 @@ const micros = "(extract(epoch FROM %s) * 1000000)::bigint"
 
 // each runs a query and makes a record of every row.
 func each[R any](ctx context.Context, c *collector, query string, record func(R)) error {
-	rows, err := c.world.db.Control.Query(ctx, query)
+	rows, err := c.world.Pool.Query(ctx, c.world.SQL(query))
 	if err != nil {
-		return fmt.Errorf("order: %w", err)
+		return fmt.Errorf("torture: %w", err)
 	}
 	list, err := pgx.CollectRows(rows, pgx.RowToStructByPos[R])
 	if err != nil {
-		return fmt.Errorf("order: %w", err)
+		return fmt.Errorf("torture: %w", err)
 	}
 	for _, r := range list {
 		record(r)

@@ -1,4 +1,4 @@
-package order
+package torture
 
 import (
 	"errors"
@@ -16,7 +16,7 @@ func Judge(folder string, floor check.Floor, resolve func(key string) (bool, err
 	for _, name := range []string{producersFile, faultsFile, stepsJudged, deliveriesFile, tablesFile} {
 		file, err := os.Open(filepath.Join(folder, name))
 		if err != nil {
-			return nil, fmt.Errorf("order: %w", err)
+			return nil, fmt.Errorf("torture: %w", err)
 		}
 		err = errors.Join(c.Read(file), file.Close())
 		if err != nil {
@@ -38,15 +38,4 @@ func Judge(folder string, floor check.Floor, resolve func(key string) (bool, err
 		c.Add(check.Record{Tx: &check.Tx{Key: key, Outcome: outcome}})
 	}
 	return c.Verdict(floor), nil
-}
-
-// Floor is what the plan asks of a run.
-func (p Plan) Floor() check.Floor {
-	return check.Floor{
-		Committed: p.Events,
-		Faults: map[check.FaultKind]int{
-			check.Kill: p.Kills, Leave: p.Leaves, check.Pause: p.Pauses, check.BrokerDown: p.Outages,
-		},
-		Duplicates: p.Duplicates, OrderedAggregates: p.Aggregates / 2,
-	}
 }

@@ -1,4 +1,4 @@
-package order
+package torture
 
 import (
 	"encoding/json"
@@ -59,7 +59,7 @@ func (c contracts) topics() []string {
 func payload(id outbox.ID, occurredAt time.Time, body Body) ([]byte, error) {
 	data, err := json.Marshal(body)
 	if err != nil {
-		return nil, fmt.Errorf("order: encode a body: %w", err)
+		return nil, fmt.Errorf("torture: encode a body: %w", err)
 	}
 	return fmt.Appendf(nil, `{"version":1,"eventId":"%s","occurredAt":"%s","data":%s}`,
 		id, occurredAt.UTC().Format("2006-01-02T15:04:05.000000Z"), data), nil

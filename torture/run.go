@@ -1,11 +1,11 @@
-package order
+package torture
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
-	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"sync"
@@ -19,22 +19,23 @@ import (
 
 // Run plays the plan and judges it. The histories stay in the plan's folder.
 func Run(ctx context.Context, plan Plan, say io.Writer) (_ *Report, err error) {
+	plan.Doomed = cmp.Or(plan.Doomed, 3)
 	for _, folder := range []string{curedFolder, outagesFolder} {
 		if err := os.MkdirAll(filepath.Join(plan.Folder, folder), 0o700); err != nil {
-			return nil, fmt.Errorf("order: %w", err)
+			return nil, fmt.Errorf("torture: %w", err)
 		}
 	}
-	w, err := newWorld(ctx, plan.PostgresURL, plan.NATSURL)
+	w, err := NewWorld(ctx, plan.Postgres, plan.Broker)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, w.Close()) }()
-	pool, err := w.db.Pool(ctx, "proof-producers", plan.Producers+4)
+	pool, err := producersPool(ctx, plan)
 	if err != nil {
 		return nil, err
 	}
 	defer pool.Close()
-	if err := fillThings(ctx, pool, plan.Aggregates); err != nil {
+	if err := w.fillThings(ctx, plan.Aggregates); err != nil {
 		return nil, err
 	}
 	files, err := create(plan.Folder, producersFile, faultsFile)
@@ -43,10 +44,10 @@ func Run(ctx context.Context, plan Plan, say io.Writer) (_ *Report, err error) {
 	}
 	defer closeAll(files)
 	r := &run{
-		plan: plan, world: w, pool: pool, say: say, began: time.Now(),
-		fleet: newFleet(plan, w), operators: newOperators(w, pool, plan),
+		plan: plan, world: w, say: say, began: time.Now(),
+		fleet: newFleet(plan, w), operators: newOperators(w, plan),
 		producers: &producers{plan: plan, world: w, pool: pool, history: check.NewWriter(files[0])},
-		faults:    check.NewWriter(files[1]), tables: files[1],
+		faults:    check.NewWriter(files[1]),
 	}
 	return r.play(ctx)
 }
@@ -54,15 +55,13 @@ func Run(ctx context.Context, plan Plan, say io.Writer) (_ *Report, err error) {
 // run is one run under way.
 type run struct {
 	plan      Plan
-	world     *world
-	pool      *pgxpool.Pool
+	world     *World
 	say       io.Writer
 	began     time.Time
-	fleet     *fleet
+	fleet     *Fleet
 	operators *operators
 	producers *producers
 	faults    *check.Writer
-	tables    *os.File
 	drained   bool
 }
 
@@ -87,19 +86,16 @@ func (r *run) play(ctx context.Context) (*Report, error) {
 	if err := c.collect(ctx); err != nil {
 		return nil, err
 	}
-	verdict, err := Judge(r.plan.Folder, r.plan.Floor(), func(key string) (committed bool, err error) {
-		err = r.pool.QueryRow(ctx, "SELECT EXISTS (SELECT FROM proof.done WHERE key = $1)", key).Scan(&committed)
-		return committed, err
-	})
+	verdict, err := Judge(r.plan.Folder, r.plan.Floor(), func(key string) (bool, error) { return r.world.Committed(ctx, key) })
 	if err != nil {
 		return nil, err
 	}
 	return r.report(c, verdict), nil
 }
 
-// act runs producers, chaos and operators until everything is produced, healed and drained.
+// act runs producers, storm and operators until everything is produced, healed and drained.
 func (r *run) act(ctx context.Context) error {
-	r.producers.bell = outbox.NewDoorbell(outbox.RingPgx(r.pool, outbox.DefaultSchema))
+	r.producers.bell = outbox.NewDoorbell(outbox.RingPgx(r.producers.pool, r.world.Run))
 	defer r.producers.bell.Close()
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -109,13 +105,13 @@ func (r *run) act(ctx context.Context) error {
 	operating, retire := context.WithCancel(ctx)
 	defer retire()
 	others.Go(func() { fail(cancel, r.operators.run(operating)) })
-	storm := &chaos{plan: r.plan, fleet: r.fleet, world: r.world, faults: r.faults, random: rand.New(rand.NewPCG(r.plan.Seed, 2<<32))}
-	var chaotic sync.WaitGroup
-	chaotic.Go(func() { fail(cancel, storm.run(calm)) })
+	weather := &storm{target: Target{Plan: r.plan, World: r.world, Fleet: r.fleet}, faults: r.faults, sayf: r.sayf}
+	var raging sync.WaitGroup
+	raging.Go(func() { fail(cancel, weather.run(calm)) })
 	err := r.producers.run(ctx)
 	r.sayf("%d events committed in %d transactions", r.producers.committed.Load(), r.producers.keys.Load())
 	heal()
-	chaotic.Wait()
+	raging.Wait()
 	if err == nil {
 		r.drained, err = r.drain(ctx)
 	}
@@ -136,10 +132,11 @@ func fail(cancel context.CancelCauseFunc, err error) {
 func (r *run) drain(ctx context.Context) (bool, error) {
 	for deadline := time.Now().Add(r.plan.Drain); ; {
 		var open int
-		err := r.pool.QueryRow(ctx, "SELECT count(*) FROM outbox_events WHERE state IN (0, 1, 2, 3, 4)").Scan(&open)
+		err := r.world.Pool.QueryRow(ctx, r.world.SQL("SELECT count(*) FROM {schema}.outbox_events WHERE state IN (0, 1, 2, 3, 4)")).Scan(&open)
 		switch {
+		case r.plan.Unsteady && interrupted(err) && ctx.Err() == nil: // the pool has connections from before
 		case err != nil:
-			return false, fmt.Errorf("order: %w", err)
+			return false, fmt.Errorf("torture: %w", err)
 		case open == 0:
 			return true, nil
 		case r.fleet.allEnded():
@@ -155,13 +152,26 @@ func (r *run) drain(ctx context.Context) (bool, error) {
 }
 
 func (r *run) sayf(format string, args ...any) {
-	_, _ = fmt.Fprintf(r.say, "proof-order: %5.1f s: %s\n", time.Since(r.began).Seconds(), fmt.Sprintf(format, args...)) // of no consequence
+	_, _ = fmt.Fprintf(r.say, "%s: %5.1f s: %s\n", r.plan.Name, time.Since(r.began).Seconds(), fmt.Sprintf(format, args...)) // of no consequence
 }
 
-func fillThings(ctx context.Context, pool *pgxpool.Pool, count int) error {
-	_, err := pool.Exec(ctx, "INSERT INTO proof.things (id) SELECT 'thing-' || n FROM generate_series(0, $1 - 1) n", count)
+func producersPool(ctx context.Context, plan Plan) (*pgxpool.Pool, error) {
+	config, err := pgxpool.ParseConfig(cmp.Or(plan.ProducersVia, plan.Postgres))
 	if err != nil {
-		return fmt.Errorf("order: %w", err)
+		return nil, fmt.Errorf("torture: the producers' way to the database: %w", err)
+	}
+	config.MaxConns = int32(plan.Producers + 1) // one for the doorbell
+	pool, err := pgxpool.NewWithConfig(ctx, config)
+	if err != nil {
+		return nil, fmt.Errorf("torture: %w", err)
+	}
+	return pool, nil
+}
+
+func (w *World) fillThings(ctx context.Context, count int) error {
+	_, err := w.Pool.Exec(ctx, w.SQL("INSERT INTO {schema}.torture_things (id) SELECT 'thing-' || n FROM generate_series(0, $1 - 1) n"), count)
+	if err != nil {
+		return fmt.Errorf("torture: %w", err)
 	}
 	return nil
 }
@@ -172,7 +182,7 @@ func create(folder string, names ...string) ([]*os.File, error) {
 		file, err := os.Create(filepath.Join(folder, name))
 		if err != nil {
 			closeAll(files)
-			return nil, fmt.Errorf("order: %w", err)
+			return nil, fmt.Errorf("torture: %w", err)
 		}
 		files = append(files, file)
 	}

@@ -1,0 +1,62 @@
+package torture
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/url"
+
+	"github.com/posthaste-dev/posthaste/internal/check"
+	"github.com/posthaste-dev/posthaste/relay"
+)
+
+// stage is the broker's side of a run: topics that only this run uses, and the eye on them.
+type stage interface {
+	// arrivals is how many messages have arrived.
+	arrivals(ctx context.Context) (uint64, error)
+	// deliveries returns all messages in the order of their arrival, and when each came, in microseconds. It is
+	// asked once, when no relay publishes any more.
+	deliveries(ctx context.Context) ([]check.Delivery, []int64, error)
+	// close removes the topics.
+	close(ctx context.Context) error
+}
+
+// broker is a kind of broker.
+type broker struct {
+	// open makes the topics of a run.
+	open func(ctx context.Context, address *url.URL, run string, topics []string) (stage, error)
+	// publisher is what the relays of the run publish with, and how to close it.
+	publisher func(ctx context.Context, address *url.URL, run string) (relay.Publisher, func() error, error)
+}
+
+// brokers are the kinds there are, by the scheme of their addresses.
+var brokers = map[string]broker{
+	"nats": {open: openNATS, publisher: natsPublisher},
+}
+
+func brokerAt(address string) (broker, *url.URL, error) {
+	at, err := url.Parse(address)
+	if err != nil {
+		return broker{}, nil, fmt.Errorf("torture: the broker's address: %w", err)
+	}
+	b, known := brokers[at.Scheme]
+	if !known {
+		return broker{}, nil, fmt.Errorf("torture: the broker's address %q begins with none of the schemes that are known", address)
+	}
+	return b, at, nil
+}
+
+// reserved are the attributes that every message has besides the event's own headers.
+var reserved = map[string]bool{
+	"event_id": true, "event_type": true, "aggregate_type": true, "aggregate_id": true,
+	"created_at": true, "tenant_id": true, "dedupe_key": true, "outbox_seq": true,
+}
+
+// sumOfHeaders is the sum of an event's own headers, whatever they travelled in.
+func sumOfHeaders(headers map[string]string) check.Sum {
+	if len(headers) == 0 {
+		return check.Sum{}
+	}
+	text, _ := json.Marshal(headers) // sorted by name
+	return check.SumOf(text)
+}

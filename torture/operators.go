@@ -1,0 +1,141 @@
+package torture
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/posthaste-dev/posthaste/internal/check"
+	"github.com/posthaste-dev/posthaste/outbox"
+	"github.com/posthaste-dev/posthaste/relay"
+)
+
+// operators look after dead letters while the run goes on.
+type operators struct {
+	world *World
+	// unsteady lets rounds fail because the database is away.
+	unsteady bool
+	desk     *relay.Operator
+	folder   string
+	random   *rand.Rand
+	// patience is how long a dead letter lies first.
+	patience time.Duration
+	// decisions are by the number of the dead letter; next is what arrived first after a skip or a discard.
+	decisions map[int64]*decision
+	next      map[outbox.ID]uint64
+	did       map[check.Verb]int
+	// refused are actions that found their event in another state than its dead letter says.
+	refused []string
+}
+
+// letter is a dead letter that waits for a decision.
+type letter struct {
+	Number   int64
+	Event    outbox.ID
+	Blocking bool
+}
+
+// actor is who the log of actions names.
+const actor = "torture"
+
+func newOperators(w *World, plan Plan) *operators {
+	return &operators{
+		world: w, unsteady: plan.Unsteady, desk: relay.NewOperator(w.Pool, w.Run), folder: plan.Folder, random: rand.New(rand.NewPCG(plan.Seed, 1<<32)),
+		patience: plan.Patience, decisions: map[int64]*decision{}, next: map[outbox.ID]uint64{}, did: map[check.Verb]int{},
+	}
+}
+
+// run decides about every dead letter, until the context ends.
+func (o *operators) run(ctx context.Context) error {
+	for pause(ctx, 300*time.Millisecond) == nil {
+		if err := o.round(ctx); err != nil && ctx.Err() == nil && !(o.unsteady && interrupted(err)) {
+			return fmt.Errorf("torture: an operator: %w", err)
+		}
+	}
+	return nil
+}
+
+func (o *operators) round(ctx context.Context) error {
+	rows, err := o.world.Pool.Query(ctx, o.world.SQL(`SELECT d.id, d.event_id, d.blocking FROM {schema}.outbox_dlq d
+		WHERE failed_at <= clock_timestamp() - $1::interval AND NOT EXISTS (SELECT FROM {schema}.outbox_actions a WHERE a.dlq_id = d.id) ORDER BY d.id`), o.patience)
+	if err != nil {
+		return err
+	}
+	letters, err := pgx.CollectRows(rows, pgx.RowToStructByPos[letter])
+	if err != nil {
+		return err
+	}
+	for _, l := range letters {
+		d, decided := o.decisions[l.Number]
+		if !decided {
+			d = o.decide(l)
+			o.decisions[l.Number] = d
+		}
+		if err := o.carryOut(ctx, d, l); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// decision is what shall become of a dead letter.
+type decision struct {
+	verb   check.Verb // empty: it stays dead
+	action outbox.ID
+	over   bool
+}
+
+// decide redrives most of what blocks and skips or discards the rest. Of what does not block, some stays
+// dead.
+func (o *operators) decide(l letter) *decision {
+	verb := check.Redrive
+	switch n := o.random.IntN(10); {
+	case l.Blocking && n < 3:
+		verb = check.Skip
+	case n < 4:
+		verb = check.Discard
+	case !l.Blocking && n < 7:
+		verb = ""
+	}
+	return &decision{verb: verb, action: outbox.NewID(), over: verb == ""}
+}
+
+// carryOut has the relay's operator do it. After an answer that got lost it is called again.
+func (o *operators) carryOut(ctx context.Context, d *decision, l letter) error {
+	if d.over {
+		return nil
+	}
+	if d.verb == check.Redrive {
+		// Cured first, or it would die again at once.
+		if err := os.WriteFile(filepath.Join(o.folder, curedFolder, l.Event.String()), nil, 0o600); err != nil {
+			return fmt.Errorf("torture: %w", err)
+		}
+	}
+	if _, begun := o.next[l.Event]; !begun {
+		arrived, err := o.world.stage.arrivals(ctx)
+		if err != nil {
+			return err
+		}
+		o.next[l.Event] = arrived + 1
+		o.did[d.verb]++
+	}
+	do := map[check.Verb]func(context.Context, relay.Action, ...outbox.ID) ([]relay.ActionResult, error){
+		check.Redrive: o.desk.Redrive, check.Skip: o.desk.Skip, check.Discard: o.desk.Discard,
+	}[d.verb]
+	results, err := do(ctx, relay.Action{ID: d.action, Actor: actor, Reason: "a proof"}, l.Event)
+	if err != nil {
+		return err
+	}
+	d.over = true
+	for _, result := range results {
+		if result.Outcome != relay.ActionDone {
+			o.refused = append(o.refused, fmt.Sprintf("%s of event %s, which has an open dead letter: %s, it was %s", d.verb, l.Event, result.Outcome, result.Was))
+		}
+	}
+	return nil
+}

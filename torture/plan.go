@@ -1,0 +1,61 @@
+package torture
+
+import (
+	"time"
+
+	"github.com/posthaste-dev/posthaste/internal/check"
+)
+
+// Plan is how much a run does, and what must have happened in it.
+type Plan struct {
+	// Name begins the last line.
+	Name string
+	// Postgres is a database in which the run makes a schema of its own, and drops it in the end.
+	Postgres string
+	// ProducersVia and RelaysVia lead to the same database another way: through a proxy or a pooler. RelaysListen
+	// is where relays hear the doorbell, if not there.
+	ProducersVia, RelaysVia, RelaysListen string
+	// Broker is where the events go: nats://host:port. See broker.go.
+	Broker string
+	// Folder takes the histories.
+	Folder string
+	// Executable is started with "relay" and a file's name as arguments, for every life of a relay.
+	Executable string
+
+	Relays     int
+	Aggregates int
+	Events     int
+	// Production is how long producing the events shall take.
+	Production time.Duration
+	Producers  int
+	Lease      time.Duration
+	// Drain is how long the relays may take for what is left when the producers are done.
+	Drain time.Duration
+	Seed  uint64
+
+	// Storm is what is done to the run while the producers write.
+	Storm []Blow
+	// Unsteady tells that connections to the database break on purpose: producers and operators then go on.
+	Unsteady bool
+	// Duplicates is the least that there must have been.
+	Duplicates int
+	// Thorough asks for enough failures, dead letters, verbs of operators and odd transactions as well.
+	Thorough bool
+	// Doomed is how many of 600 events are refused for good. Defaults to 3.
+	Doomed int
+	// Patience is how long a dead letter lies before an operator decides about it.
+	Patience time.Duration
+	// Environment is added to that of the relays' processes.
+	Environment []string
+	// Plant names a bug that the publisher of all relays has. See plant.go.
+	Plant string
+}
+
+// Floor is what the plan asks of a run.
+func (p Plan) Floor() check.Floor {
+	faults := map[check.FaultKind]int{}
+	for _, blow := range p.Storm {
+		faults[blow.Kind] += blow.Least
+	}
+	return check.Floor{Committed: p.Events, Faults: faults, Duplicates: p.Duplicates, OrderedAggregates: p.Aggregates / 2}
+}

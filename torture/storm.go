@@ -1,0 +1,86 @@
+package torture
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/posthaste-dev/posthaste/internal/check"
+)
+
+// Blow is one kind of harm, done over and over while the producers write.
+type Blow struct {
+	Kind check.FaultKind
+	// Every is about how long it rests between two.
+	Every time.Duration
+	// Least is how often it must have happened.
+	Least int
+	// Strike does it once, and undoes it before it returns, also when the context ends meanwhile. The fault goes into
+	// the log; its kind, and its times where it has none, are added.
+	Strike func(ctx context.Context, on *Target) (check.Fault, error)
+}
+
+// Target is what a blow may reach.
+type Target struct {
+	Plan  Plan
+	World *World
+	Fleet *Fleet
+	// Random is the blow's own.
+	Random *rand.Rand
+}
+
+// storm lets the blows of a plan fall.
+type storm struct {
+	target Target
+	faults *check.Writer
+	sayf   func(format string, args ...any)
+}
+
+// run strikes until the context ends, and returns when everything is undone.
+func (s *storm) run(ctx context.Context) error {
+	var group errgroup.Group // no context: what was begun is finished
+	for n, blow := range s.target.Plan.Storm {
+		target := s.target
+		target.Random = rand.New(rand.NewPCG(s.target.Plan.Seed, uint64(n+2)<<32))
+		group.Go(func() error { return s.repeat(ctx, blow, &target) })
+	}
+	return group.Wait()
+}
+
+func (s *storm) repeat(ctx context.Context, blow Blow, target *Target) error {
+	for {
+		// Between a half and one and a half of the time, so that two kinds do not fall into step.
+		rest := blow.Every/2 + time.Duration(target.Random.Int64N(int64(blow.Every)+1))
+		if pause(ctx, rest) != nil {
+			return nil // the storm is over
+		}
+		from := now()
+		fault, err := blow.Strike(ctx, target)
+		switch {
+		case errors.Is(err, errStormOver):
+			return nil
+		case err != nil:
+			return fmt.Errorf("torture: %s: %w", blow.Kind, err)
+		}
+		fault.Kind = blow.Kind
+		if fault.From == 0 {
+			fault.From = from
+		}
+		if fault.To == 0 {
+			fault.To = now()
+		}
+		s.sayf("%s %s%s for %d ms", fault.Kind, fault.Relay, fault.Topic, (fault.To-fault.From)/1000)
+		if err := s.faults.Add(check.Record{Fault: &fault}); err != nil {
+			return fmt.Errorf("torture: log a fault: %w", err)
+		}
+	}
+}
+
+// errStormOver ends a blow that did not fall.
+var errStormOver = errors.New("the storm is over")
+
+func now() int64 { return time.Now().UnixMicro() }
