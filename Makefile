@@ -43,6 +43,24 @@ proof-model: services-postgres ## Prove that PostgreSQL and the model do the sam
 proof-order: services-postgres ## Prove the order: relays that join, leave and die between PostgreSQL and NATS (SHORT=1 for fewer events)
 	@services/services up nats >/dev/null
 	@go run ./test/cmd/proof-order $(if $(SHORT),-short)
+proof-crash: services-postgres ## Prove every crash point: a process kills itself there, another takes over (SHORT=1 for fewer events)
+	@services/services up nats >/dev/null
+	@go run -tags crash ./test/cmd/proof-crash $(if $(SHORT),-short)
+proof-chaos: services ## Prove it under chaos: kills, restarts, cuts, outages, wrong clocks (SHORT=1; DURATION=30m for the long form)
+	@go run ./test/cmd/proof-chaos $(if $(SHORT),-short) $(if $(DURATION),-duration $(DURATION))
+proof-failover: services-postgres ## Prove failover, crash recovery and restore between clusters of its own (SHORT=1 for less)
+	@services/services up nats >/dev/null
+	@go run ./test/cmd/proof-failover $(if $(SHORT),-short)
+proof-hostile: services-postgres ## Prove hostile inputs through the whole path, to NATS and Pub/Sub
+	@services/services up nats pubsub >/dev/null
+	@go run ./test/cmd/proof-hostile
+proof-planted: services-postgres ## Prove the proofs: every planted bug is caught by the cheapest of them
+	@services/services up nats pubsub >/dev/null
+	@go run ./test/cmd/proof-planted
+proof-retention: services-postgres ## Prove that retention removes what is settled and hurts nobody (SHORT=1 for less)
+	@go run ./test/cmd/proof-retention $(if $(SHORT),-short)
+fuzz: services-postgres ## Fuzz every target (SECONDS=10 each)
+	@scripts/fuzz $(SECONDS)
 bench-pinned: services-postgres ## Measure the relay under a held snapshot and an open writer (SHORT=1, LONG=1 for half an hour each)
 	@go run ./test/cmd/bench-pinned $(if $(LONG),-long) $(if $(SHORT),-seconds 20 -dead 200000)
 bench-drain: services-postgres ## Measure how fast the relay drains a backlog, as ratios (LONG=1 for the long form)
@@ -55,4 +73,4 @@ ci: ## Run what CI runs
 services-postgres:
 	@services/services up postgres18 postgres15 pgbouncer >/dev/null
 
-.PHONY: help services services-status services-check services-down build test examples lint format tidy check-deps vulncheck proof-emit bench-emit proof-sim proof-model proof-order bench-pinned bench-drain ci services-postgres
+.PHONY: help services services-status services-check services-down build test examples lint format tidy check-deps vulncheck proof-emit bench-emit proof-sim proof-model proof-order proof-crash proof-chaos proof-failover proof-hostile proof-planted proof-retention fuzz bench-pinned bench-drain ci services-postgres

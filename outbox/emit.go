@@ -5,6 +5,8 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+
+	"github.com/posthaste-dev/posthaste/internal/crash"
 )
 
 // Row is what a query for one row answers.
@@ -89,9 +91,11 @@ func emit(ctx context.Context, schema string, events []Event, query func(string,
 		return nil, failed(ctx, err)
 	}
 	var answer string
+	crash.Point("emit.before_insert")
 	if err := query(stmt.SQL, stmt.Args, &answer); err != nil {
 		return nil, failed(ctx, fmt.Errorf("outbox: emit: %w", err))
 	}
+	crash.Point("emit.after_insert")
 	receipts, err := stmt.Receipts(answer)
 	if err != nil {
 		return nil, failed(ctx, err)

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+
+	"github.com/posthaste-dev/posthaste/internal/crash"
 )
 
 // InTx begins a pgx transaction on a pool or connection, runs fn in it, and commits. It rolls back
@@ -53,9 +55,11 @@ func run[T any](ctx context.Context, fn func(context.Context, T) error, tx T, co
 	if err := failures.err(); err != nil {
 		return fmt.Errorf("outbox: rolled back, because an emit failed and its error was dropped: %w", err)
 	}
+	crash.Point("emit.before_commit")
 	if err := commit(); err != nil {
 		return fmt.Errorf("outbox: commit: %w", err)
 	}
+	crash.Point("emit.after_commit")
 	committed = true
 	return nil
 }

@@ -36,7 +36,7 @@ func (s *shell) observe(step core.Step) {
 	case core.DidResume:
 		config.Logger.InfoContext(s.work, "route resumed", slog.String("topic", step.Topic))
 	case core.DidAlarm:
-		config.Logger.ErrorContext(s.work, "alarm", slog.String("detail", step.Detail), slog.Int("lane", int(step.Lane)))
+		config.Logger.ErrorContext(s.work, "alarm", slog.String("detail", clean.Text(step.Detail)), slog.Int("lane", int(step.Lane)))
 	case core.DidFail:
 		config.Logger.WarnContext(s.work, "the database failed", slog.String("call", string(step.Op)), slog.String("error", clean.Text(step.Detail)))
 	case core.DidRenew, core.DidPublish, core.DidCharge:
@@ -51,8 +51,8 @@ var outcomes = map[core.Class]string{
 
 func (s *shell) logAttempt(level slog.Level, outcome string, step core.Step) {
 	s.relay.config.Logger.LogAttrs(s.work, level, "event",
-		slog.String("event_id", step.Event.String()), slog.String("event_type", step.Type),
-		slog.String("aggregate_type", step.Aggregate.Type), slog.String("aggregate_id", step.Aggregate.ID),
+		slog.String("event_id", step.Event.String()), slog.String("event_type", clean.Cut(step.Type)),
+		slog.String("aggregate_type", clean.Cut(step.Aggregate.Type)), slog.String("aggregate_id", clean.Cut(step.Aggregate.ID)),
 		slog.String("topic", step.Topic), slog.Int("attempt", step.Attempt), slog.Bool("redelivered", step.Redelivered),
 		slog.String("outcome", outcome), slog.String("error", step.Detail))
 }

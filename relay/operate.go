@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"github.com/posthaste-dev/posthaste/internal/crash"
 	"github.com/posthaste-dev/posthaste/outbox"
 )
 
@@ -37,6 +38,7 @@ type Operator struct {
 	db        OperatorDB
 	statement string
 	wake      string
+	resume    string
 }
 
 // OperatorDB is a *pgxpool.Pool or *pgx.Conn.
@@ -53,8 +55,9 @@ func NewOperator(db OperatorDB, schema string) *Operator {
 	quoted := pgx.Identifier{schema}.Sanitize()
 	return &Operator{
 		db:        db,
-		statement: strings.ReplaceAll(operateSQL, "{schema}", quoted),
+		statement: strings.ReplaceAll(mistaken("operate", operateSQL), "{schema}", quoted),
 		wake:      "SELECT " + quoted + ".outbox_wake()",
+		resume:    "SELECT " + quoted + ".outbox_resume($1::text, $2::text, $3::text::uuid)",
 	}
 }
 
@@ -130,6 +133,27 @@ func (o *Operator) Discard(ctx context.Context, action Action, events ...outbox.
 	return o.act(ctx, discard, action, events)
 }
 
+// Resume lets the relays go on with a database that was restored or copied: see [Relay.Paused]. It is refused where
+// nothing is paused.
+func (o *Operator) Resume(ctx context.Context, action Action) (ActionOutcome, error) {
+	if err := action.check(0); err != nil {
+		return "", fmt.Errorf("relay: resume: %w", err)
+	}
+	tx, err := o.db.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.ReadCommitted})
+	if err != nil {
+		return "", fmt.Errorf("relay: resume: %w", err)
+	}
+	defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }()
+	var outcome ActionOutcome
+	if err := tx.QueryRow(ctx, o.resume, action.Actor, action.Reason, action.ID.String()).Scan(&outcome); err != nil {
+		return "", fmt.Errorf("relay: resume: %w", err)
+	}
+	if err := tx.Commit(ctx); err != nil {
+		return "", fmt.Errorf("relay: resume: %w; it may have happened: send the same action again", err)
+	}
+	return outcome, nil
+}
+
 func (o *Operator) act(ctx context.Context, what verb, action Action, events []outbox.ID) ([]ActionResult, error) {
 	if err := action.check(len(events)); err != nil {
 		return nil, fmt.Errorf("relay: %s: %w", what.name, err)
@@ -190,6 +214,7 @@ func (o *Operator) once(ctx context.Context, what verb, action Action, events []
 	for i, id := range events {
 		ids[i] = id.String()
 	}
+	crash.Point("redrive.before")
 	rows, err := tx.Query(ctx, o.statement, ids, action.ID.String(), what.name, action.Actor, action.Reason, what.from, what.to)
 	if err != nil {
 		return nil, err //nolint:wrapcheck // act names the verb
@@ -198,9 +223,11 @@ func (o *Operator) once(ctx context.Context, what verb, action Action, events []
 	if err != nil {
 		return nil, err
 	}
+	crash.Point("redrive.before_commit")
 	if err := tx.Commit(ctx); err != nil {
 		return nil, fmt.Errorf("commit: %w; it may have happened: send the same action again", err)
 	}
+	crash.Point("redrive.after_commit")
 	return results, nil
 }
 

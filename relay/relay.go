@@ -53,6 +53,7 @@ type Relay struct {
 	config Config
 	id     outbox.ID
 	counts atomic.Pointer[core.Counts]
+	pause  atomic.Pointer[Pause]
 }
 
 // New checks the configuration and makes a relay. It does not connect.
@@ -114,6 +115,10 @@ type Settings struct {
 	// UnknownTypeMaxAge is how old an event of an unknown type may get before it is dead; 24 h. Negative:
 	// dead at once.
 	UnknownTypeMaxAge time.Duration
+	// FailoverWindow is how long before a change of timeline the fleet must have been seen for it to be a failover;
+	// 10 min. After a longer gap the database counts as restored, and the relay pauses. Negative: it never pauses,
+	// also not on a copy.
+	FailoverWindow time.Duration
 }
 
 // margin is what is kept free at the end of a lease, and how long a decision to publish holds.
@@ -144,6 +149,7 @@ func (s Settings) withDefaults() Settings {
 	fill(&s.BaseDelay, time.Second)
 	fill(&s.MaxDelay, 300*time.Second)
 	fill(&s.UnknownTypeMaxAge, 24*time.Hour)
+	fill(&s.FailoverWindow, 10*time.Minute)
 	return s
 }
 

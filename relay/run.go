@@ -12,6 +12,8 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/posthaste-dev/posthaste/internal/crash"
+	"github.com/posthaste-dev/posthaste/internal/planted"
 	"github.com/posthaste-dev/posthaste/relay/internal/core"
 	"github.com/posthaste-dev/posthaste/relay/internal/listen"
 	"github.com/posthaste-dev/posthaste/relay/internal/pgstore"
@@ -34,34 +36,49 @@ func (r *Relay) Run(ctx context.Context) error {
 	}
 	config.MaxConns = leaseConnections
 	pgstore.Configure(config, r.config.Lease)
-	// What runs when the context ends must still be able to settle, so nothing below hangs on it.
-	work, giveUp := context.WithCancel(context.WithoutCancel(ctx))
-	defer giveUp()
-	pool, err := pgxpool.NewWithConfig(work, config)
+	home := newHome(&r.config)
+	home.guard(config)
+	pool, err := pgxpool.NewWithConfig(context.WithoutCancel(ctx), config) // what is in flight at the end is settled after ctx
 	if err != nil {
 		return fmt.Errorf("relay: %w", err)
 	}
 	defer pool.Close()
 	reading := config.Copy()
 	reading.MaxConns = readConnections
-	readers, err := pgxpool.NewWithConfig(work, reading)
+	readers, err := pgxpool.NewWithConfig(context.WithoutCancel(ctx), reading)
 	if err != nil {
 		return fmt.Errorf("relay: %w", err)
 	}
 	defer readers.Close()
-	s := &shell{
-		relay: r, leases: pgstore.New(pool, r.config.Schema), reads: pgstore.New(readers, r.config.Schema), clock: newClock(), work: work,
-		tells: make(chan func(time.Duration), 64), results: make(chan result, r.config.Concurrency), bell: make(chan struct{}, 1),
-	}
-	if err := s.checkSchema(ctx, pool); err != nil {
+	if err := r.checkSchema(ctx, pool); err != nil {
 		return err
+	}
+	for ctx.Err() == nil {
+		if err := r.awaitHome(ctx, home, config.ConnConfig); err != nil {
+			return err
+		}
+		r.live(ctx, home, pool, readers)
+	}
+	return nil
+}
+
+// live moves events until the context ends, or the database turns out to be a restored one.
+func (r *Relay) live(ctx context.Context, home *home, pool, readers *pgxpool.Pool) {
+	if ctx.Err() != nil {
+		return
+	}
+	// What runs when the context ends must still be able to settle, so nothing below hangs on it.
+	work, giveUp := context.WithCancel(context.WithoutCancel(ctx))
+	s := &shell{
+		relay: r, leases: &homely{Store: pgstore.New(pool, r.config.Schema), home: home, pool: pool},
+		reads: &homely{Store: pgstore.New(readers, r.config.Schema), home: home, pool: readers}, clock: newClock(), work: work,
+		tells: make(chan func(time.Duration), 64), results: make(chan result, r.config.Concurrency), bell: make(chan struct{}, 1),
 	}
 	s.prepare()
 	defer s.wait()
 	defer giveUp()
 	s.listen(ctx)
-	s.loop(ctx.Done()) //nolint:contextcheck // what the loop starts outlives ctx, so that it can be settled
-	return nil
+	s.loop(ctx.Done(), home.elsewhere()) //nolint:contextcheck // what the loop starts outlives ctx, so that it can be settled
 }
 
 // shell does what the core decides: it makes the calls, publishes, keeps the time, and tells the core what
@@ -119,8 +136,9 @@ func (s *shell) wait() {
 // mostInputs is how many answers one decision of the core takes in.
 const mostInputs = 2048
 
-// loop runs the core until it has stopped.
-func (s *shell) loop(stop <-chan struct{}) {
+// loop runs the core until it has stopped, or is elsewhere: then it is left as it is, because nothing that it holds
+// in memory is about that database.
+func (s *shell) loop(stop, elsewhere <-chan struct{}) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
@@ -147,6 +165,9 @@ func (s *shell) loop(stop <-chan struct{}) {
 		case <-stop:
 			stop = nil
 			s.core.Stop(s.clock.now())
+			crash.Point("shutdown.after_signal")
+		case <-elsewhere:
+			return
 		}
 		s.takeMore()
 	}
@@ -170,6 +191,9 @@ func (s *shell) takeMore() {
 func (s *shell) published(now time.Duration, done result) {
 	s.sender.inFlight--
 	s.core.Published(now, done.publish, done.outcome)
+	if s.sender.inFlight == 0 {
+		crash.Point("publish.after_batch")
+	}
 }
 
 // call makes a call of the store. It may take a third of the lease: a server that hangs, for instance on a
@@ -236,7 +260,11 @@ func (c *clock) now() time.Duration {
 
 // at takes in the next time.
 func (c *clock) at(t time.Time) time.Duration {
-	c.total += max(0, t.Sub(c.last), t.Round(0).Sub(c.last.Round(0))) // Round strips the monotonic reading
+	passed := max(0, t.Sub(c.last), t.Round(0).Sub(c.last.Round(0))) // Round strips the monotonic reading
+	if planted.Is(planted.LeaseByWallClock) {
+		passed = t.Round(0).Sub(c.last.Round(0))
+	}
+	c.total += passed
 	c.last = t
 	return c.total
 }

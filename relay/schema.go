@@ -15,24 +15,45 @@ import (
 )
 
 // schemaVersion is the oldest schema that this relay works with.
-const schemaVersion = 6
+const schemaVersion = 8
 
 // errHidden: the relay would see no work, and nobody would see why.
 var errHidden = errors.New("relay: row level security hides events from this role; give it a policy: " +
 	"CREATE POLICY relay ON outbox_events FOR ALL TO <role> USING (true)")
 
 // checkSchema waits for the database and refuses what waiting does not repair.
-func (s *shell) checkSchema(ctx context.Context, pool *pgxpool.Pool) error {
-	for pause := 100 * time.Millisecond; ; pause = min(2*pause, 10*time.Second) {
-		err := s.checkOnce(ctx, pool)
-		if err == nil || ctx.Err() != nil {
-			return nil //nolint:nilerr // the relay was asked to stop: that is no error
-		}
+func (r *Relay) checkSchema(ctx context.Context, pool *pgxpool.Pool) error {
+	return r.untilUsable(ctx, func(ctx context.Context) (wait time.Duration, err error) {
+		err = r.checkOnce(ctx, pool)
 		if refusal := (*schemaError)(nil); errors.As(err, &refusal) || errors.Is(err, errHidden) {
+			return 0, err
+		}
+		if err != nil {
+			return untilPatient, err
+		}
+		return 0, nil
+	})
+}
+
+// untilPatient leaves it to untilUsable how long to wait.
+const untilPatient = -1
+
+// untilUsable tries until there is nothing to wait for: an answer without a wait is the last. The relay may be asked
+// to stop meanwhile; that is no error.
+func (r *Relay) untilUsable(ctx context.Context, try func(context.Context) (wait time.Duration, err error)) error {
+	for pause := 100 * time.Millisecond; ; pause = min(2*pause, 10*time.Second) {
+		wait, err := try(ctx)
+		if ctx.Err() != nil {
+			return nil //nolint:nilerr // as said
+		}
+		if wait == 0 {
 			return err
 		}
-		s.relay.config.Logger.ErrorContext(ctx, "the database cannot be used yet", slog.String("error", clean.Error(err)))
-		timer := time.NewTimer(pause)
+		if wait == untilPatient {
+			r.config.Logger.ErrorContext(ctx, "the database cannot be used yet", slog.String("error", clean.Error(err)))
+			wait = pause
+		}
+		timer := time.NewTimer(wait)
 		select {
 		case <-timer.C:
 		case <-ctx.Done():
@@ -55,10 +76,10 @@ func (e *schemaError) Error() string {
 	return fmt.Sprintf("relay: the outbox in schema %q has version %d, this relay needs %d: run `outboxctl migrate up`", e.schema, e.found, schemaVersion)
 }
 
-func (s *shell) checkOnce(ctx context.Context, pool *pgxpool.Pool) error {
-	ctx, cancel := context.WithTimeout(ctx, s.relay.config.Lease/3)
+func (r *Relay) checkOnce(ctx context.Context, pool *pgxpool.Pool) error {
+	ctx, cancel := context.WithTimeout(ctx, r.config.Lease/3)
 	defer cancel()
-	schema := s.relay.config.Schema
+	schema := r.config.Schema
 	var version int
 	err := pool.QueryRow(ctx, `SELECT schema_version FROM `+pgx.Identifier{schema, "outbox_meta"}.Sanitize()).Scan(&version)
 	if refused := (*pgconn.PgError)(nil); errors.As(err, &refused) && (refused.Code == "42P01" || refused.Code == "3F000" || refused.Code == "42501") {

@@ -1,6 +1,7 @@
 package relay
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -10,6 +11,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/posthaste-dev/posthaste/internal/crash"
+	"github.com/posthaste-dev/posthaste/internal/planted"
 	"github.com/posthaste-dev/posthaste/outbox"
 	"github.com/posthaste-dev/posthaste/relay/internal/clean"
 	"github.com/posthaste-dev/posthaste/relay/internal/core"
@@ -55,7 +58,10 @@ func (s *sender) depth() int {
 
 // send begins publishes. Every one is answered with one result.
 func (s *sender) send(publishes []*core.Publish) {
-	for _, publish := range publishes {
+	for i, publish := range publishes {
+		if i > 0 {
+			crash.Point("publish.mid_batch")
+		}
 		s.inFlight++
 		if s.pipeliner != nil {
 			s.shard(publish) <- publish
@@ -94,6 +100,9 @@ type deadline struct {
 const moments = 20
 
 func (d *deadline) context(parent context.Context, timeout time.Duration) context.Context {
+	if planted.Is(planted.NoPublishDeadline) {
+		return parent
+	}
 	d.mutex.Lock()
 	defer d.mutex.Unlock()
 	if now := time.Now(); d.current == nil || now.After(d.until) {
@@ -117,7 +126,16 @@ func (s *sender) publish(ctx context.Context, publish *core.Publish) (outcome co
 	if refused != nil {
 		return *refused
 	}
-	return classify(s.config.Publisher.Publish(ctx, message))
+	if planted.Is(planted.SettleBeforeAck) {
+		go func() { _ = s.config.Publisher.Publish(ctx, message) }()
+		return core.Outcome{Class: core.Acknowledged}
+	}
+	crash.Point("publish.before_send")
+	err := s.config.Publisher.Publish(ctx, message)
+	if err == nil {
+		crash.Point("publish.after_ack")
+	}
+	return classify(err)
 }
 
 // shard is the queue of the event's aggregate.
@@ -149,7 +167,7 @@ func (s *sender) pipeline(shard <-chan *core.Publish) {
 			if publish.First {
 				delete(refused, line)
 			}
-			if _, is := refused[line]; is {
+			if _, is := refused[line]; is && !planted.Is(planted.PipelinePassesRefused) {
 				s.results <- result{publish: publish, outcome: core.Outcome{Class: core.NotSent, Detail: "one before it was not sent"}}
 			} else if !s.enqueue(publish) {
 				refused[line] = time.Now()
@@ -190,11 +208,15 @@ func (s *sender) enqueue(publish *core.Publish) (sent bool) {
 		done(*refused)
 		return false
 	}
+	crash.Point("publish.before_send")
 	ctx, cancel := context.WithTimeout(s.work, s.config.Deadline)
 	stop := context.AfterFunc(ctx, func() { done(classify(ctx.Err())) })
 	s.pipeliner.Enqueue(ctx, message, func(err error) {
 		stop()
 		cancel()
+		if err == nil {
+			crash.Point("publish.after_ack")
+		}
 		done(classify(err))
 	})
 	return true
@@ -203,9 +225,17 @@ func (s *sender) enqueue(publish *core.Publish) (sent bool) {
 // message checks an event and makes the message of it; refused is why not.
 func (s *sender) message(publish *core.Publish) (_ *Message, refused *core.Outcome) {
 	event := publish.Event
-	if s.clock.now()-publish.DecidedAt > s.config.margin() {
+	if s.clock.now()-publish.DecidedAt > s.config.margin() && !planted.Is(planted.StaleDecisionSent) {
 		// The process stood still since this was decided; the lease must be looked at again.
 		return nil, &core.Outcome{Class: core.NotSent, Detail: "decided too long ago"}
+	}
+	crash.Point("validate.before")
+	if size := len(event.Payload); size > outbox.MaxContractBytes {
+		// No contract allows it, and no emit stores it. It is not looked at: that would take long.
+		return nil, &core.Outcome{
+			Class: core.Terminal, Reason: ReasonTooLarge, Contract: true,
+			Detail: fmt.Sprintf("the payload has %d bytes, the limit is %d", size, outbox.MaxContractBytes),
+		}
 	}
 	if !s.config.NoContractCheck {
 		_, err := s.config.Registry.Check(outbox.Stored{
@@ -214,6 +244,10 @@ func (s *sender) message(publish *core.Publish) (_ *Message, refused *core.Outco
 		if broken := (*outbox.ContractError)(nil); errors.As(err, &broken) {
 			return nil, &core.Outcome{Class: core.Terminal, Reason: string(broken.Reason), Detail: clean.Error(err), Contract: true}
 		}
+	}
+	crash.Point("validate.after")
+	if year := event.CreatedAt.UTC().Year(); year < 1 || year > 9999 {
+		return nil, &core.Outcome{Class: core.Terminal, Reason: string(outbox.InvalidPayload), Detail: "created_at: the year is not between 1 and 9999", Contract: true}
 	}
 	message := &Message{
 		ID: event.ID, Topic: publish.Topic, Key: event.Aggregate.Type + "/" + event.Aggregate.ID, Body: event.Payload,
@@ -225,7 +259,7 @@ func (s *sender) message(publish *core.Publish) (_ *Message, refused *core.Outco
 		message.Key = message.Namespace + "/" + message.Key
 	}
 	if event.Headers != nil {
-		if err := json.Unmarshal(event.Headers, &message.Attributes); err != nil || message.Attributes == nil {
+		if !texts(event.Headers, &message.Attributes) {
 			return nil, &core.Outcome{Class: core.Terminal, Reason: string(outbox.InvalidPayload), Detail: "headers: not an object of texts", Contract: true}
 		}
 	}
@@ -253,9 +287,35 @@ func (s *sender) message(publish *core.Publish) (_ *Message, refused *core.Outco
 	return message, nil
 }
 
+// texts reads headers, and tells whether they are an object of texts. A null would pass for an empty text.
+func texts(headers []byte, into *map[string]string) bool {
+	if err := json.Unmarshal(headers, into); err != nil || *into == nil {
+		return false
+	}
+	if !bytes.Contains(headers, []byte("null")) {
+		return true
+	}
+	var values map[string]*string
+	if err := json.Unmarshal(headers, &values); err != nil {
+		return false
+	}
+	for _, value := range values {
+		if value == nil {
+			return false
+		}
+	}
+	return true
+}
+
 // classify says whose fault an error of a publisher is: the one place where that is decided.
-func classify(err error) core.Outcome {
-	if err == nil {
+func classify(err error) (outcome core.Outcome) {
+	defer func() {
+		// A pipeliner's answer comes from a goroutine of its own, where nobody else would catch it.
+		if cause := recover(); cause != nil {
+			outcome = core.Outcome{Class: core.Unknown, Detail: "an error that cannot be looked at: it panics"}
+		}
+	}()
+	if err == nil || planted.Is(planted.PublishedOnTimeout) && errors.Is(err, context.DeadlineExceeded) {
 		return core.Outcome{Class: core.Acknowledged}
 	}
 	var (

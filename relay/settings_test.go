@@ -29,7 +29,7 @@ func TestTheDefaults(t *testing.T) {
 	want := Settings{
 		Batch: 500, MaxInFlight: r.config.MaxInFlight, MaxBytes: 64 << 20, Concurrency: 256,
 		Poll: 500 * time.Millisecond, Lease: 30 * time.Second, Deadline: 10 * time.Second, Drain: 20 * time.Second,
-		MaxAttempts: 10, BaseDelay: time.Second, MaxDelay: 300 * time.Second, UnknownTypeMaxAge: 24 * time.Hour,
+		MaxAttempts: 10, BaseDelay: time.Second, MaxDelay: 300 * time.Second, UnknownTypeMaxAge: 24 * time.Hour, FailoverWindow: 10 * time.Minute,
 	}
 	if r.config.Settings != want {
 		t.Errorf("the settings are %+v, want %+v", r.config.Settings, want)

@@ -8,6 +8,8 @@ import (
 	"io"
 	"slices"
 	"time"
+
+	"github.com/posthaste-dev/posthaste/internal/crash"
 )
 
 // Options say where and how to migrate. The zero value migrates the schema public to the newest version.
@@ -200,17 +202,22 @@ func (r *run) do(ctx context.Context, title string, statements func(found state)
 		return false, err
 	}
 	todo := statements(found)
-	for _, statement := range todo {
+	if len(todo) == 0 {
+		return false, nil
+	}
+	crash.Point("migrate.before")
+	for i, statement := range todo {
+		if i > 0 {
+			crash.Point("migrate.mid")
+		}
 		if _, err := tx.ExecContext(ctx, statement); err != nil {
 			return false, fmt.Errorf("run: %w", err)
 		}
 	}
-	if len(todo) == 0 {
-		return false, nil
-	}
 	if err := tx.Commit(); err != nil {
 		return false, fmt.Errorf("commit: %w", err)
 	}
+	crash.Point("migrate.after")
 	return true, nil
 }
 

@@ -8,8 +8,10 @@ BIN=$native/bin
 MODULES=$native/lib/postgresql
 source "$here/postgres.sh"
 
+# - faketime sets the clock of a proof's own server off; see test/chaos.
 packages() {
   package psql postgresql-client-15
+  package faketime faketime
   package node nodejs
   package npm npm
 }

@@ -11,6 +11,7 @@ require (
 	github.com/posthaste-dev/posthaste v0.0.0
 	github.com/posthaste-dev/posthaste/broker/googlepubsub v0.0.0
 	github.com/posthaste-dev/posthaste/broker/natsjetstream v0.0.0
+	github.com/posthaste-dev/posthaste/daemon v0.0.0
 	github.com/posthaste-dev/posthaste/examples/marketplace v0.0.0
 	github.com/posthaste-dev/posthaste/relay v0.0.0
 	github.com/posthaste-dev/posthaste/torture v0.0.0
@@ -67,6 +68,7 @@ require (
 	go.opentelemetry.io/otel/sdk v1.47.0 // indirect
 	go.opentelemetry.io/otel/trace v1.47.0 // indirect
 	go.uber.org/multierr v1.11.0 // indirect
+	go.yaml.in/yaml/v3 v3.0.5 // indirect
 	golang.org/x/crypto v0.58.0 // indirect
 	golang.org/x/net v0.61.0 // indirect
 	golang.org/x/oauth2 v0.36.0 // indirect

@@ -5,8 +5,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/url"
+	"time"
 
 	"github.com/posthaste-dev/posthaste/internal/check"
+	"github.com/posthaste-dev/posthaste/outbox"
 	"github.com/posthaste-dev/posthaste/relay"
 )
 
@@ -15,8 +17,8 @@ type stage interface {
 	// arrivals is how many messages have arrived.
 	arrivals(ctx context.Context) (uint64, error)
 	// deliveries returns all messages in the order of their arrival, and when each came, in microseconds. It is
-	// asked once, when no relay publishes any more.
-	deliveries(ctx context.Context) ([]check.Delivery, []int64, error)
+	// asked once, when no relay publishes any more. Published are the events that the broker must have.
+	deliveries(ctx context.Context, published []outbox.ID) ([]check.Delivery, []int64, error)
 	// close removes the topics.
 	close(ctx context.Context) error
 }
@@ -25,13 +27,17 @@ type stage interface {
 type broker struct {
 	// open makes the topics of a run.
 	open func(ctx context.Context, address *url.URL, run string, topics []string) (stage, error)
-	// publisher is what the relays of the run publish with, and how to close it.
-	publisher func(ctx context.Context, address *url.URL, run string) (relay.Publisher, func() error, error)
+	// publisher is what the relays of the run publish with, and how to close it. Deadline is that of one publish.
+	publisher func(ctx context.Context, address *url.URL, run string, deadline time.Duration) (relay.Publisher, func() error, error)
+	// pipelined tells that relays have several events of an aggregate in flight.
+	pipelined bool
 }
 
 // brokers are the kinds there are, by the scheme of their addresses.
 var brokers = map[string]broker{
-	"nats": {open: openNATS, publisher: natsPublisher},
+	"nats":   {open: openNATS, publisher: natsPublisher},
+	"tls":    {open: openNATS, publisher: natsPublisher}, // NATS as well
+	"pubsub": {open: openPubSub, publisher: pubSubPublisher, pipelined: true},
 }
 
 func brokerAt(address string) (broker, *url.URL, error) {
@@ -41,7 +47,7 @@ func brokerAt(address string) (broker, *url.URL, error) {
 	}
 	b, known := brokers[at.Scheme]
 	if !known {
-		return broker{}, nil, fmt.Errorf("torture: the broker's address %q begins with none of the schemes that are known", address)
+		return broker{}, nil, fmt.Errorf("torture: the broker's address %q begins with none of the schemes that are known: nats, tls, pubsub", address)
 	}
 	return b, at, nil
 }

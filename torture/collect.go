@@ -28,6 +28,8 @@ type collector struct {
 	world     *World
 	operators *operators
 	folder    string
+	forgetful bool
+	clock     clock
 
 	steps   check.History
 	changes map[outbox.ID][]change
@@ -45,7 +47,16 @@ type change struct {
 
 // collect writes the files.
 func (c *collector) collect(ctx context.Context) error {
-	deliveries, times, err := c.world.stage.deliveries(ctx)
+	var err error
+	if c.clock, err = readClock(ctx, c.world.Pool); err != nil {
+		return err
+	}
+	var published []outbox.ID
+	err = each(ctx, c, "SELECT id FROM {schema}.outbox_events WHERE state = 6", func(r struct{ ID outbox.ID }) { published = append(published, r.ID) })
+	if err != nil {
+		return err
+	}
+	deliveries, times, err := c.world.stage.deliveries(ctx, published)
 	if err != nil {
 		return err
 	}
@@ -54,7 +65,7 @@ func (c *collector) collect(ctx context.Context) error {
 	for i := range deliveries {
 		history = append(history, check.Record{Delivery: &deliveries[i]})
 	}
-	if err := c.write(deliveriesFile, history); err != nil {
+	if err := write(c.folder, deliveriesFile, history); err != nil {
 		return err
 	}
 	if err := c.readSteps(); err != nil {
@@ -64,7 +75,7 @@ func (c *collector) collect(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := c.write(tablesFile, tables); err != nil {
+	if err := write(c.folder, tablesFile, tables); err != nil {
 		return err
 	}
 	leases, err := c.leases(ctx)
@@ -72,18 +83,21 @@ func (c *collector) collect(ctx context.Context) error {
 		return err
 	}
 	c.correct()
-	return c.write(stepsJudged, append(leases, c.steps...))
+	return write(c.folder, stepsJudged, append(leases, c.steps...))
 }
 
-func (c *collector) write(name string, history check.History) error {
-	file, err := os.Create(filepath.Join(c.folder, name))
+func write(folder, name string, history check.History) error {
+	file, err := os.Create(filepath.Join(folder, name))
 	if err != nil {
 		return fmt.Errorf("torture: %w", err)
 	}
 	if err := history.Write(file); err != nil {
 		return err
 	}
-	return file.Close()
+	if err := file.Close(); err != nil {
+		return fmt.Errorf("torture: %w", err)
+	}
+	return nil
 }
 
 // readSteps reads what every life of a relay wrote down. A last line that a kill cut is left out.
@@ -136,10 +150,13 @@ func (c *collector) correct() {
 			published[of] = r.Step.At
 		case r.Step.Do == check.Settle && r.Step.Result == check.Applied:
 			at := slices.IndexFunc(c.changes[r.Step.ID], func(change change) bool {
-				return change.after == r.Step.To && change.at >= published[of] && change.at <= r.Step.At
+				return change.after == r.Step.To && change.at+c.clock.wrong >= published[of] && change.at-c.clock.wrong <= r.Step.At
 			})
 			if at < 0 {
 				c.unwitnessed++
+				if c.forgetful { // the relay was told so, and the database has lost it
+					r.Step.Result = check.Uncertain
+				}
 				continue
 			}
 			r.Step.At = c.changes[r.Step.ID][at].at
@@ -159,15 +176,12 @@ func (c *collector) next(at int64) uint64 {
 func (c *collector) lastRefusal(id outbox.ID, before int64) int64 {
 	var last int64
 	for _, at := range c.refused[id] {
-		if at <= before {
+		if at <= before+c.clock.wrong {
 			last = at
 		}
 	}
 	return last
 }
-
-// micros is how all times are read: microseconds since 1970.
-const micros = "(extract(epoch FROM %s) * 1000000)::bigint"
 
 // each runs a query and makes a record of every row.
 func each[R any](ctx context.Context, c *collector, query string, record func(R)) error {

@@ -49,7 +49,8 @@ func (f *Fleet) start(slot int) error {
 	f.lives++
 	life := Life{
 		Name: fmt.Sprintf("%d-%d", slot, f.lives), Database: cmp.Or(f.plan.RelaysVia, f.plan.Postgres), Listen: f.plan.RelaysListen,
-		Broker: f.plan.Broker, Run: f.world.Run, Folder: f.plan.Folder, Lease: f.plan.Lease, Plant: f.plan.Plant,
+		Broker: cmp.Or(f.plan.BrokerVia, f.plan.Broker), Run: f.world.Run, Folder: f.plan.Folder, Lease: f.plan.Lease, Plant: f.plan.Plant,
+		LostAcks: f.plan.LostAcks,
 	}
 	f.mu.Unlock()
 	text, err := json.Marshal(life)
@@ -65,8 +66,12 @@ func (f *Fleet) start(slot int) error {
 		return fmt.Errorf("torture: %w", err)
 	}
 	defer log.Close() // the process has its own
-	// Not CommandContext: an interrupted run ends its relays in stopAll.
-	command := exec.Command(f.plan.Executable, "relay", file)
+	// Not CommandContext: an interrupted run ends its relays in killAll.
+	executable := f.plan.Executable
+	if slot == 0 {
+		executable = cmp.Or(f.plan.FirstExecutable, executable)
+	}
+	command := exec.Command(executable, "relay", file) //nolint:gosec,noctx // the plan's own program
 	command.Stdout, command.Stderr = log, log
 	command.Env = append(os.Environ(), f.plan.Environment...)
 	if _, err := command.StdinPipe(); err != nil { // held open as long as this process lives

@@ -11,6 +11,8 @@ require (
 	github.com/posthaste-dev/posthaste/broker/natsjetstream v0.0.0
 	github.com/posthaste-dev/posthaste/relay v0.0.0
 	golang.org/x/sync v0.24.0
+	google.golang.org/api v0.288.0
+	google.golang.org/grpc v1.84.0
 )
 
 require (
@@ -60,4 +62,6 @@ require (
 	golang.org/x/time v0.15.0 // indirect
 	google.golang.org/genproto v0.0.0-20260715232425-e75dac1f907d // indirect
 	google.golang.org/genproto/googleapis/api v0.0.0-20261005182115-fad411399dd8 // indirect
+	google.golang.org/genproto/googleapis/rpc v0.0.0-20261005182115-fad411399dd8 // indirect
+	google.golang.org/protobuf v1.36.12 // indirect
 )

@@ -23,19 +23,60 @@ func Judge(folder string, floor check.Floor, resolve func(key string) (bool, err
 			return nil, err
 		}
 	}
-	for _, key := range c.Unresolved() {
-		if resolve == nil {
-			break
+	if resolve != nil {
+		if err := writeResolved(folder, c.Unresolved(), resolve); err != nil {
+			return nil, err
 		}
+	}
+	file, err := os.Open(filepath.Join(folder, resolvedFile))
+	switch {
+	case err == nil:
+		if err := errors.Join(c.Read(file), file.Close()); err != nil {
+			return nil, err
+		}
+	case !errors.Is(err, os.ErrNotExist):
+		return nil, fmt.Errorf("torture: %w", err)
+	}
+	return c.Verdict(floor), nil
+}
+
+// resolvedFile has what became of transactions whose producers never learned it. It is a file, so that histories can be
+// judged again when the database is gone.
+const resolvedFile = "resolved.jsonl"
+
+func writeResolved(folder string, keys []string, resolve func(key string) (bool, error)) error {
+	var history check.History
+	for _, key := range keys {
 		committed, err := resolve(key)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		outcome := check.Failed
 		if committed {
 			outcome = check.OK
 		}
-		c.Add(check.Record{Tx: &check.Tx{Key: key, Outcome: outcome}})
+		history = append(history, check.Record{Tx: &check.Tx{Key: key, Outcome: outcome}})
 	}
-	return c.Verdict(floor), nil
+	return write(folder, resolvedFile, history)
+}
+
+// Faults are those of a run's log, in the order in which they ended. Lost acknowledgements are not among them: the
+// relays' publishers log those.
+func Faults(folder string) ([]check.Fault, error) {
+	file, err := os.Open(filepath.Join(folder, faultsFile))
+	if err != nil {
+		return nil, fmt.Errorf("torture: %w", err)
+	}
+	defer file.Close()
+	history, err := check.ReadHistory(file)
+	if err != nil {
+		return nil, fmt.Errorf("torture: %s: %w", faultsFile, err)
+	}
+	var faults []check.Fault
+	for _, r := range history {
+		if r.Fault != nil {
+			faults = append(faults, *r.Fault)
+		}
+	}
+	return faults, nil
 }

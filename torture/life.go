@@ -25,6 +25,7 @@ type Life struct {
 	Folder   string        `json:"folder"`
 	Lease    time.Duration `json:"lease"`
 	Plant    string        `json:"plant,omitempty"`
+	LostAcks int           `json:"lost_acks"`
 }
 
 // Runner is a relay, ours or one with a planted bug.
@@ -63,11 +64,14 @@ func Live(ctx context.Context, file string, newRelay func(relay.Config) (Runner,
 	if err != nil {
 		return err
 	}
-	publisher, closePublisher, err := broker.publisher(ctx, at, life.Run)
+	publisher, closePublisher, err := broker.publisher(ctx, at, life.Run, life.Lease/3)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, closePublisher()) }()
+	defer func() {
+		err = errors.Join(err, closePublisher())
+		reportLeaks(os.Stderr)
+	}()
 	config, err := life.config(publisher, check.NewWriter(steps))
 	if err != nil {
 		return err
@@ -91,7 +95,7 @@ func (l Life) config(publisher relay.Publisher, steps *check.Writer) (relay.Conf
 	logger := slog.New(slog.NewJSONHandler(os.Stderr, nil))
 	return relay.Config{
 		Database: l.Database, ListenDatabase: l.Listen, Schema: l.Run, Registry: registry, Name: l.Name, Logger: logger,
-		Publisher: newHostile(inner, l.Folder, l.Name, steps),
+		Publisher: newHostile(inner, l, steps),
 		Observe: func(step relay.Step) {
 			if step.Do == "alarm" {
 				logger.Warn("alarm", "lane", step.Lane, "event", step.Event.String(), "detail", step.Detail)

@@ -47,8 +47,9 @@ func openNATS(ctx context.Context, address *url.URL, run string, _ []string) (st
 	return s, nil
 }
 
-func natsPublisher(_ context.Context, address *url.URL, run string) (relay.Publisher, func() error, error) {
-	conn, err := natsjetstream.Connect(address.String())
+func natsPublisher(_ context.Context, address *url.URL, run string, _ time.Duration) (relay.Publisher, func() error, error) {
+	// A relay may start while the broker is away.
+	conn, err := natsjetstream.Connect(address.String(), nats.RetryOnFailedConnect(true))
 	if err != nil {
 		return nil, nil, err
 	}
@@ -76,7 +77,7 @@ func (s *natsStage) arrivals(ctx context.Context) (uint64, error) {
 	return info.State.LastSeq, nil
 }
 
-func (s *natsStage) deliveries(ctx context.Context) ([]check.Delivery, []int64, error) {
+func (s *natsStage) deliveries(ctx context.Context, _ []outbox.ID) ([]check.Delivery, []int64, error) {
 	last, err := s.arrivals(ctx)
 	if err != nil || last == 0 {
 		return nil, nil, err

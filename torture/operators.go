@@ -64,11 +64,11 @@ func (o *operators) round(ctx context.Context) error {
 	rows, err := o.world.Pool.Query(ctx, o.world.SQL(`SELECT d.id, d.event_id, d.blocking FROM {schema}.outbox_dlq d
 		WHERE failed_at <= clock_timestamp() - $1::interval AND NOT EXISTS (SELECT FROM {schema}.outbox_actions a WHERE a.dlq_id = d.id) ORDER BY d.id`), o.patience)
 	if err != nil {
-		return err
+		return fmt.Errorf("dead letters: %w", err)
 	}
 	letters, err := pgx.CollectRows(rows, pgx.RowToStructByPos[letter])
 	if err != nil {
-		return err
+		return fmt.Errorf("dead letters: %w", err)
 	}
 	for _, l := range letters {
 		d, decided := o.decisions[l.Number]

@@ -10,17 +10,23 @@ import (
 type Plan struct {
 	// Name begins the last line.
 	Name string
+	// Run names the schema, and begins the topics' names. Defaults to what [NewRun] makes.
+	Run string
 	// Postgres is a database in which the run makes a schema of its own, and drops it in the end.
 	Postgres string
 	// ProducersVia and RelaysVia lead to the same database another way: through a proxy or a pooler. RelaysListen
 	// is where relays hear the doorbell, if not there.
 	ProducersVia, RelaysVia, RelaysListen string
-	// Broker is where the events go: nats://host:port. See broker.go.
+	// Broker is where the events go: nats://host:port, or pubsub://project?emulator=host:port. See broker.go.
 	Broker string
+	// BrokerVia leads the relays to the same broker another way.
+	BrokerVia string
 	// Folder takes the histories.
 	Folder string
 	// Executable is started with "relay" and a file's name as arguments, for every life of a relay.
 	Executable string
+	// FirstExecutable is started instead of it for the first of the relays, for instance one with the race detector.
+	FirstExecutable string
 
 	Relays     int
 	Aggregates int
@@ -35,8 +41,13 @@ type Plan struct {
 
 	// Storm is what is done to the run while the producers write.
 	Storm []Blow
+	// Quiet leaves single faults out of what is said.
+	Quiet bool
 	// Unsteady tells that connections to the database break on purpose: producers and operators then go on.
 	Unsteady bool
+	// Forgetful tells that the database may lose what it has committed: then only the business rows tell in the end
+	// what was, and not what producers were told.
+	Forgetful bool
 	// Duplicates is the least that there must have been.
 	Duplicates int
 	// Thorough asks for enough failures, dead letters, verbs of operators and odd transactions as well.
@@ -45,6 +56,8 @@ type Plan struct {
 	Doomed int
 	// Patience is how long a dead letter lies before an operator decides about it.
 	Patience time.Duration
+	// LostAcks is how many of 1000 publishes succeed and are reported as failed. Defaults to 3.
+	LostAcks int
 	// Environment is added to that of the relays' processes.
 	Environment []string
 	// Plant names a bug that the publisher of all relays has. See plant.go.

@@ -18,6 +18,9 @@ const (
 	PlantTwice = "twice" // sends twice for one publish
 )
 
+// Plants are the names of the bugs.
+func Plants() []string { return []string{PlantDrop, PlantAlter, PlantTwice, PlantSwap} }
+
 // plant puts a bug in front of the publisher. It strikes one event in about fifty.
 func plant(name string, inner relay.Publisher) (relay.Publisher, error) {
 	struck := func(m *relay.Message) bool { return mix(uint64(m.ID[15])|uint64(m.ID[14])<<8)%50 == 0 }

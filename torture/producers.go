@@ -32,6 +32,7 @@ type producers struct {
 	held      atomic.Int64
 	// interrupted counts transactions whose connection broke.
 	interrupted atomic.Int64
+	promised    promises
 }
 
 // transactionTime is how long a producer waits for a transaction in all: an answer may have got lost on the way.
@@ -57,7 +58,7 @@ func (p *producers) run(ctx context.Context) error {
 					return err
 				}
 				before := p.interrupted.Load()
-				if err := p.transact(ctx, random); err != nil {
+				if err := p.transact(ctx, random, draw(random, p.plan.Aggregates)); err != nil {
 					return fmt.Errorf("torture: a producer: %w", err)
 				}
 				if p.interrupted.Load() > before { // the server may be away for a while
@@ -68,12 +69,11 @@ func (p *producers) run(ctx context.Context) error {
 			}
 		})
 	}
-	return group.Wait()
+	return group.Wait() //nolint:wrapcheck // the producers' own
 }
 
 // transact runs one transaction and writes down what became of it.
-func (p *producers) transact(ctx context.Context, random *rand.Rand) error {
-	d := draw(random, p.plan.Aggregates)
+func (p *producers) transact(ctx context.Context, random *rand.Rand, d deal) error {
 	key := fmt.Sprintf("tx-%d", p.keys.Add(1))
 	claimed := 0
 	var events []check.Event
@@ -85,7 +85,7 @@ func (p *producers) transact(ctx context.Context, random *rand.Rand) error {
 			return err
 		}
 		if _, err := tx.Exec(ctx, p.world.SQL("INSERT INTO {schema}.torture_done (key) VALUES ($1)"), key); err != nil {
-			return err
+			return fmt.Errorf("the business row: %w", err)
 		}
 		if d.hold > 0 {
 			p.held.Add(1)
@@ -107,6 +107,10 @@ func (p *producers) transact(ctx context.Context, random *rand.Rand) error {
 	case err == nil:
 		p.committed.Add(int64(len(events)))
 		p.bell.Ring()
+		if p.plan.Forgetful {
+			p.promised.add(key, len(events))
+			return nil
+		}
 		return p.history.Add(check.Record{Tx: &check.Tx{Key: key, Outcome: check.OK}})
 	case errors.Is(err, errRolledBack):
 		p.rollbacks.Add(1)
@@ -117,7 +121,7 @@ func (p *producers) transact(ctx context.Context, random *rand.Rand) error {
 		p.claimed.Add(-int64(claimed))
 		return nil
 	default:
-		return err
+		return fmt.Errorf("transaction %s: %w", key, err)
 	}
 }
 
@@ -129,7 +133,7 @@ func (p *producers) fill(ctx context.Context, tx pgx.Tx, random *rand.Rand, d de
 		if !d.loose {
 			err := tx.QueryRow(ctx, p.world.SQL("UPDATE {schema}.torture_things SET version = version + 1 WHERE id = $1 RETURNING version"), id).Scan(&version)
 			if err != nil {
-				return nil, err
+				return nil, fmt.Errorf("change a thing: %w", err)
 			}
 		}
 		if d.undo {
@@ -159,13 +163,16 @@ func (p *producers) emitAndUndo(ctx context.Context, tx pgx.Tx, random *rand.Ran
 	}
 	inner, err := tx.Begin(ctx)
 	if err != nil {
-		return err
+		return fmt.Errorf("a savepoint: %w", err)
 	}
 	if err := p.emit(ctx, inner, events); err != nil {
 		return err
 	}
 	p.undone.Add(int64(len(events)))
-	return inner.Rollback(ctx)
+	if err := inner.Rollback(ctx); err != nil {
+		return fmt.Errorf("back to the savepoint: %w", err)
+	}
+	return nil
 }
 
 func (p *producers) emit(ctx context.Context, tx pgx.Tx, list []made) error {

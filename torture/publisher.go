@@ -21,21 +21,28 @@ import (
 const (
 	curedFolder   = "cured"   // a file an event that no longer fails for ever
 	outagesFolder = "outages" // a file a topic that is out of order
+	awayFile      = "away"    // the broker is away: nobody speaks for it
 )
 
 // hostile is the broker's publisher, with failures in front of it.
 type hostile struct {
-	inner  relay.Publisher
-	folder string
-	life   string
-	faults *check.Writer
+	inner    relay.Publisher
+	folder   string
+	life     string
+	lostAcks uint64 // of 1000
+	faults   *check.Writer
 
 	mu    sync.Mutex
 	tries map[outbox.ID]int
 }
 
-func newHostile(inner relay.Publisher, folder, life string, faults *check.Writer) *hostile {
-	return &hostile{inner: inner, folder: folder, life: life, faults: faults, tries: map[outbox.ID]int{}}
+// newHostile puts failures in front of a publisher. What is in front of a pipeliner is one.
+func newHostile(inner relay.Publisher, life Life, faults *check.Writer) relay.Publisher {
+	h := &hostile{inner: inner, folder: life.Folder, life: life.Name, lostAcks: uint64(life.LostAcks), faults: faults, tries: map[outbox.ID]int{}}
+	if pipeliner, is := inner.(relay.Pipeliner); is {
+		return &hostilePipeliner{hostile: h, inner: pipeliner, lines: map[string]*hostileLine{}}
+	}
+	return h
 }
 
 var (
@@ -48,6 +55,28 @@ var (
 // Publish fails by a hash of the event, the relay's life and the try, so that a rerun of a try decides the
 // same and every event passes in the end.
 func (h *hostile) Publish(ctx context.Context, message *relay.Message) error {
+	chance := h.chance(message.ID)
+	if err := h.refusal(message, chance); err != nil {
+		return err
+	}
+	// A broker that takes its time, before it accepts and then to say so: a kill finds something in either state.
+	if err := pause(ctx, time.Duration(chance%15)*time.Millisecond); err != nil {
+		return err
+	}
+	if err := h.inner.Publish(ctx, message); err != nil {
+		return err
+	}
+	if err := pause(ctx, late(chance)); err != nil {
+		return err
+	}
+	return h.loseAck(message.ID, chance)
+}
+
+// refusal is why a message is not even sent.
+func (h *hostile) refusal(message *relay.Message, chance uint64) error {
+	if exists(filepath.Join(h.folder, awayFile)) {
+		return nil
+	}
 	if exists(filepath.Join(h.folder, outagesFolder, message.Topic)) {
 		return &relay.RouteError{Err: errOutage, RetryAfter: 200 * time.Millisecond}
 	}
@@ -57,28 +86,25 @@ func (h *hostile) Publish(ctx context.Context, message *relay.Message) error {
 	case Stubborn:
 		return &relay.RejectedError{Err: errForNow}
 	}
-	chance := h.chance(message.ID)
 	if chance%1000 < 50 {
 		return &relay.RejectedError{Err: errForNow}
 	}
-	// A broker that takes its time, before it accepts and then to say so: a kill finds something in either state.
-	if err := pause(ctx, time.Duration(chance%15)*time.Millisecond); err != nil {
-		return err
-	}
-	if err := h.inner.Publish(ctx, message); err != nil {
-		return err
-	}
-	if err := pause(ctx, time.Duration(chance/15%40)*time.Millisecond); err != nil {
-		return err
-	}
-	if chance/1000%400 == 0 {
-		now := time.Now().UnixMicro()
-		if err := h.faults.Add(check.Record{Fault: &check.Fault{Kind: check.AckLost, ID: message.ID, From: now, To: now}}); err != nil {
-			return err
-		}
-		return errNoAck
-	}
 	return nil
+}
+
+// late is how long an acknowledgement takes.
+func late(chance uint64) time.Duration { return time.Duration(chance/15%40) * time.Millisecond }
+
+// loseAck forgets some acknowledgements, and writes that down.
+func (h *hostile) loseAck(id outbox.ID, chance uint64) error {
+	if chance/1000%1000 >= h.lostAcks {
+		return nil
+	}
+	now := time.Now().UnixMicro()
+	if err := h.faults.Add(check.Record{Fault: &check.Fault{Kind: check.AckLost, ID: id, From: now, To: now}}); err != nil {
+		return err
+	}
+	return errNoAck
 }
 
 // fate reads the event's fate, unless it was cured.

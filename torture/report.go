@@ -16,7 +16,22 @@ type Report struct {
 	Verdict *check.Verdict
 	// Problems are what the judge cannot see, each in a sentence.
 	Problems []string
-	figures  *figures.Line
+	// Vanished is how many events producers took for committed, and a forgetful database has lost.
+	Vanished int
+	// Unwitnessed is how many settles count as applied, although no row changed: those that the database lost.
+	Unwitnessed int
+	// Name is the plan's.
+	Name string
+	// Figures are what was counted, besides faults.
+	Figures []Figure
+	// Duration is how long all of it took, and Drain how long what was left took when everything was healed.
+	Duration, Drain time.Duration
+}
+
+// Figure is one count.
+type Figure struct {
+	Name  string
+	Value int
 }
 
 // OK tells whether nothing was broken and enough was tested.
@@ -24,6 +39,15 @@ func (r *Report) OK() bool { return r.Verdict.Pass() && len(r.Problems) == 0 }
 
 // Print writes the problems and then the line of figures.
 func (r *Report) Print(to io.Writer) error {
+	r.PrintProblems(to)
+	if _, err := fmt.Fprintln(to, Line(r.Name, r)); err != nil {
+		return fmt.Errorf("print: %w", err)
+	}
+	return nil
+}
+
+// PrintProblems writes what was broken or missed, a line each.
+func (r *Report) PrintProblems(to io.Writer) {
 	for _, p := range r.Verdict.Problems() {
 		_, _ = fmt.Fprintln(to, "BROKEN:", p) // the last line tells
 	}
@@ -33,10 +57,6 @@ func (r *Report) Print(to io.Writer) error {
 	for _, s := range r.Problems {
 		_, _ = fmt.Fprintln(to, "BROKEN:", s)
 	}
-	if _, err := fmt.Fprintln(to, r.figures); err != nil {
-		return fmt.Errorf("print: %w", err)
-	}
-	return nil
 }
 
 // counters are the judge's figures in the last line. All from lost on must be zero.
@@ -65,16 +85,25 @@ var counters = []struct {
 	{"unresolved", check.Unresolved},
 }
 
-// report counts what the judge does not, and makes the line of figures.
-func (r *run) report(c *collector, v *check.Verdict) *Report {
-	report := &Report{Verdict: v, figures: figures.New(r.plan.Name)}
+// report counts what the judge does not.
+func (r *run) report(c *collector, v *check.Verdict) (*Report, error) {
+	report := &Report{Name: r.plan.Name, Verdict: v, Drain: r.drainTime, Unwitnessed: c.unwitnessed}
 	for _, problem := range r.fleet.problems {
 		report.Problems = append(report.Problems, problem.Error())
 	}
 	report.Problems = append(report.Problems, r.operators.refused...)
-	if c.unwitnessed > 0 {
+	if c.unwitnessed > 0 && !r.plan.Forgetful {
 		report.Problems = append(report.Problems, fmt.Sprintf("%d settles count as applied, and no row changed", c.unwitnessed))
 	}
+	if most := r.drainLimit(); r.drainTime > most {
+		report.Problems = append(report.Problems, fmt.Sprintf("%d events were left when all was healed, and took %s; %s would have been fine",
+			r.backlog, r.drainTime.Round(time.Millisecond), most.Round(time.Millisecond)))
+	}
+	logs, err := readLogs(r.plan.Folder)
+	if err != nil {
+		return nil, err
+	}
+	report.Problems = append(report.Problems, logs.problems...)
 	refused := map[check.Class]int{}
 	for _, step := range c.steps {
 		if step.Step != nil && step.Step.Do == check.Refuse {
@@ -91,31 +120,75 @@ func (r *run) report(c *collector, v *check.Verdict) *Report {
 		report.demand("rollbacks", int(r.producers.rollbacks.Load()), 10)
 		report.demand("events undone by a savepoint", int(r.producers.undone.Load()), 10)
 	}
-	f := report.figures
-	f.Addf("events", "%d", v.Count(check.Committed))
-	f.Addf("aggregates", "%d", r.plan.Aggregates)
-	f.Addf("relays", "%d", r.plan.Relays)
-	f.Addf("lives", "%d", r.fleet.lives)
-	f.Addf("faults", "%d", total(v.Faults))
-	for _, kind := range slices.Sorted(maps.Keys(v.Faults)) {
-		f.Addf(string(kind), "%d", v.Faults[kind])
-	}
-	f.Addf("refused", "%d", refused[check.OfEvent])
-	f.Addf("refused_terminal", "%d", refused[check.Terminal])
+	report.count(r, c, refused, logs)
+	report.Duration = time.Since(r.began)
+	return report, nil
+}
+
+// drainLimit is how long what is left may take when everything is healed.
+func (r *run) drainLimit() time.Duration {
+	rate := float64(r.plan.Events) / r.plan.Production.Seconds()
+	return 30*time.Second + time.Duration(float64(r.backlog)/rate*float64(time.Second))
+}
+
+// count makes the figures, in the order of the last line.
+func (r *Report) count(of *run, c *collector, refused map[check.Class]int, logs logs) {
+	v := r.Verdict
+	r.add("events", v.Count(check.Committed))
+	r.add("aggregates", of.plan.Aggregates)
+	r.add("relays", of.plan.Relays)
+	r.add("lives", of.fleet.lives)
+	r.add("refused", refused[check.OfEvent])
+	r.add("refused_terminal", refused[check.Terminal])
 	for _, verb := range []check.Verb{check.Redrive, check.Skip, check.Discard} {
-		f.Addf(string(verb), "%d", r.operators.did[verb])
+		r.add(string(verb), of.operators.did[verb])
 	}
-	f.Addf("held_open", "%d", r.producers.held.Load())
-	f.Addf("rollbacks", "%d", r.producers.rollbacks.Load())
-	f.Addf("undone", "%d", r.producers.undone.Load())
-	f.Addf("interrupted", "%d", r.producers.interrupted.Load())
+	r.add("held_open", int(of.producers.held.Load()))
+	r.add("rollbacks", int(of.producers.rollbacks.Load()))
+	r.add("undone", int(of.producers.undone.Load()))
+	r.add("interrupted", int(of.producers.interrupted.Load()))
 	for _, c := range counters {
-		f.Addf(c.name, "%d", v.Count(c.of))
+		r.add(c.name, v.Count(c.of))
 	}
-	f.Addf("unwitnessed", "%d", c.unwitnessed)
-	f.Addf("seconds", "%.0f", time.Since(r.began).Seconds())
-	f.Addf("ok", "%t", report.OK())
-	return report
+	r.add("unwitnessed", c.unwitnessed)
+	r.add("panics", logs.panics)
+	r.add("races", logs.races)
+	r.add("leaks", logs.leaks)
+}
+
+func (r *Report) add(name string, value int) { r.Figures = append(r.Figures, Figure{name, value}) }
+
+// Line is the figures of one or several runs, added up.
+func Line(name string, reports ...*Report) string {
+	line := figures.New(name)
+	sums, faults := map[string]int{}, map[check.FaultKind]int{}
+	var seconds, drain time.Duration
+	ok := true
+	for _, r := range reports {
+		for _, f := range r.Figures {
+			sums[f.Name] += f.Value
+		}
+		for kind, n := range r.Verdict.Faults {
+			faults[kind] += n
+		}
+		seconds, drain, ok = seconds+r.Duration, max(drain, r.Drain), ok && r.OK()
+	}
+	for i, f := range reports[0].Figures {
+		line.Addf(f.Name, "%d", sums[f.Name])
+		if i > 0 {
+			continue
+		}
+		line.Addf("seconds", "%.0f", seconds.Seconds())
+		line.Addf("faults", "%d", total(faults))
+		line.Addf("kinds", "%d", len(faults))
+		line.Addf("kills", "%d", faults[check.Kill])
+		for _, kind := range slices.Sorted(maps.Keys(faults)) {
+			line.Addf(string(kind), "%d", faults[kind])
+		}
+	}
+	line.Addf("drain_seconds", "%.1f", drain.Seconds())
+	line.Addf("ok", "%t", ok)
+	return line.String()
 }
 
 func (r *Report) demand(what string, have, want int) {

@@ -19,17 +19,17 @@ import (
 
 // Run plays the plan and judges it. The histories stay in the plan's folder.
 func Run(ctx context.Context, plan Plan, say io.Writer) (_ *Report, err error) {
-	plan.Doomed = cmp.Or(plan.Doomed, 3)
+	plan.Doomed, plan.LostAcks = cmp.Or(plan.Doomed, 3), cmp.Or(plan.LostAcks, 3)
 	for _, folder := range []string{curedFolder, outagesFolder} {
 		if err := os.MkdirAll(filepath.Join(plan.Folder, folder), 0o700); err != nil {
 			return nil, fmt.Errorf("torture: %w", err)
 		}
 	}
-	w, err := NewWorld(ctx, plan.Postgres, plan.Broker)
+	w, err := OpenWorld(ctx, cmp.Or(plan.Run, NewRun()), plan.Postgres, plan.Broker)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, w.Close()) }()
+	defer func() { err = errors.Join(err, w.Close()) }() //nolint:contextcheck // also after an interrupt
 	pool, err := producersPool(ctx, plan)
 	if err != nil {
 		return nil, err
@@ -63,6 +63,9 @@ type run struct {
 	producers *producers
 	faults    *check.Writer
 	drained   bool
+	// drainTime is how long what was left took when all was healed, and backlog how much that was.
+	drainTime time.Duration
+	backlog   int
 }
 
 // play lets everybody do their part, and collects and judges what they did.
@@ -78,24 +81,31 @@ func (r *run) play(ctx context.Context) (*Report, error) {
 	if err := r.fleet.leaveAll(); err != nil {
 		return nil, err
 	}
-	end := check.End{Drained: r.drained, Dumped: true}
+	end := check.End{Drained: r.drained, Dumped: true, Pipelined: r.world.pipelined()}
 	if err := r.faults.Add(check.Record{End: &end}); err != nil {
 		return nil, err
 	}
-	c := &collector{world: r.world, operators: r.operators, folder: r.plan.Folder}
+	c := &collector{world: r.world, operators: r.operators, folder: r.plan.Folder, forgetful: r.plan.Forgetful}
 	if err := c.collect(ctx); err != nil {
 		return nil, err
 	}
+	r.sayf("collected; judging")
 	verdict, err := Judge(r.plan.Folder, r.plan.Floor(), func(key string) (bool, error) { return r.world.Committed(ctx, key) })
 	if err != nil {
 		return nil, err
 	}
-	return r.report(c, verdict), nil
+	report, err := r.report(c, verdict)
+	if err == nil && r.plan.Forgetful {
+		if report.Vanished, err = r.producers.promised.broken(ctx, r.world); err != nil {
+			return nil, err
+		}
+	}
+	return report, err
 }
 
 // act runs producers, storm and operators until everything is produced, healed and drained.
 func (r *run) act(ctx context.Context) error {
-	r.producers.bell = outbox.NewDoorbell(outbox.RingPgx(r.producers.pool, r.world.Run))
+	r.producers.bell = outbox.NewDoorbell(outbox.RingPgx(r.producers.pool, r.world.Run)) //nolint:contextcheck // it ends with Close
 	defer r.producers.bell.Close()
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -105,19 +115,35 @@ func (r *run) act(ctx context.Context) error {
 	operating, retire := context.WithCancel(ctx)
 	defer retire()
 	others.Go(func() { fail(cancel, r.operators.run(operating)) })
-	weather := &storm{target: Target{Plan: r.plan, World: r.world, Fleet: r.fleet}, faults: r.faults, sayf: r.sayf}
+	weather := &storm{target: Target{Plan: r.plan, World: r.world, Fleet: r.fleet, producers: r.producers}, faults: r.faults, sayf: r.sayf}
 	var raging sync.WaitGroup
 	raging.Go(func() { fail(cancel, weather.run(calm)) })
+	raging.Go(func() { r.progress(calm, weather) })
 	err := r.producers.run(ctx)
 	r.sayf("%d events committed in %d transactions", r.producers.committed.Load(), r.producers.keys.Load())
 	heal()
 	raging.Wait()
 	if err == nil {
+		healed := time.Now()
 		r.drained, err = r.drain(ctx)
+		r.drainTime = time.Since(healed)
 	}
 	retire()
 	others.Wait()
 	return errors.Join(err, context.Cause(ctx))
+}
+
+// progressEvery is how often is said how far the run has come.
+const progressEvery = 5 * time.Second
+
+// progress says how far the producers are, and how long they need for the rest.
+func (r *run) progress(ctx context.Context, weather *storm) {
+	for pause(ctx, progressEvery) == nil {
+		done, passed := r.producers.committed.Load(), time.Since(r.began)
+		left := r.plan.Production * time.Duration(max(0, int64(r.plan.Events)-done)) / time.Duration(r.plan.Events)
+		r.sayf("%d of %d events, %.0f a second, %d faults; about %s left", done, r.plan.Events, float64(done)/passed.Seconds(),
+			weather.fallen.Load(), left.Round(time.Second))
+	}
 }
 
 // fail ends the run because of an error of one of its parts.
@@ -139,6 +165,8 @@ func (r *run) drain(ctx context.Context) (bool, error) {
 			return false, fmt.Errorf("torture: %w", err)
 		case open == 0:
 			return true, nil
+		case r.backlog == 0:
+			r.backlog = open
 		case r.fleet.allEnded():
 			return false, nil // there is nobody left to drain
 		case time.Now().After(deadline):
@@ -160,7 +188,7 @@ func producersPool(ctx context.Context, plan Plan) (*pgxpool.Pool, error) {
 	if err != nil {
 		return nil, fmt.Errorf("torture: the producers' way to the database: %w", err)
 	}
-	config.MaxConns = int32(plan.Producers + 1) // one for the doorbell
+	config.MaxConns = int32(plan.Producers + 2) // one for the doorbell, one for transactions that are left open
 	pool, err := pgxpool.NewWithConfig(ctx, config)
 	if err != nil {
 		return nil, fmt.Errorf("torture: %w", err)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -30,7 +31,8 @@ type Target struct {
 	World *World
 	Fleet *Fleet
 	// Random is the blow's own.
-	Random *rand.Rand
+	Random    *rand.Rand
+	producers *producers
 }
 
 // storm lets the blows of a plan fall.
@@ -38,6 +40,7 @@ type storm struct {
 	target Target
 	faults *check.Writer
 	sayf   func(format string, args ...any)
+	fallen atomic.Int64
 }
 
 // run strikes until the context ends, and returns when everything is undone.
@@ -48,7 +51,7 @@ func (s *storm) run(ctx context.Context) error {
 		target.Random = rand.New(rand.NewPCG(s.target.Plan.Seed, uint64(n+2)<<32))
 		group.Go(func() error { return s.repeat(ctx, blow, &target) })
 	}
-	return group.Wait()
+	return group.Wait() //nolint:wrapcheck // the blows' own
 }
 
 func (s *storm) repeat(ctx context.Context, blow Blow, target *Target) error {
@@ -56,13 +59,15 @@ func (s *storm) repeat(ctx context.Context, blow Blow, target *Target) error {
 		// Between a half and one and a half of the time, so that two kinds do not fall into step.
 		rest := blow.Every/2 + time.Duration(target.Random.Int64N(int64(blow.Every)+1))
 		if pause(ctx, rest) != nil {
-			return nil // the storm is over
+			return nil //nolint:nilerr // the storm is over
 		}
 		from := now()
 		fault, err := blow.Strike(ctx, target)
 		switch {
 		case errors.Is(err, errStormOver):
 			return nil
+		case errors.Is(err, ErrMissed):
+			continue
 		case err != nil:
 			return fmt.Errorf("torture: %s: %w", blow.Kind, err)
 		}
@@ -73,12 +78,19 @@ func (s *storm) repeat(ctx context.Context, blow Blow, target *Target) error {
 		if fault.To == 0 {
 			fault.To = now()
 		}
-		s.sayf("%s %s%s for %d ms", fault.Kind, fault.Relay, fault.Topic, (fault.To-fault.From)/1000)
 		if err := s.faults.Add(check.Record{Fault: &fault}); err != nil {
 			return fmt.Errorf("torture: log a fault: %w", err)
 		}
+		s.fallen.Add(1)
+		if s.target.Plan.Quiet {
+			continue
+		}
+		s.sayf("%s %s%s%s for %d ms", fault.Kind, fault.Relay, fault.Topic, fault.Detail, (fault.To-fault.From)/1000)
 	}
 }
+
+// ErrMissed tells that a blow found nothing to strike. It falls again later, and this one does not count.
+var ErrMissed = errors.New("there was nothing to strike")
 
 // errStormOver ends a blow that did not fall.
 var errStormOver = errors.New("the storm is over")

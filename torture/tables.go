@@ -3,7 +3,6 @@ package torture
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 
 	"github.com/posthaste-dev/posthaste/internal/check"
 	"github.com/posthaste-dev/posthaste/outbox"
@@ -52,7 +51,7 @@ type leaseRow struct {
 func (c *collector) tables(ctx context.Context) (check.History, error) {
 	var h check.History
 	c.changes = map[outbox.ID][]change{}
-	err := each(ctx, c, fmt.Sprintf("SELECT "+micros+", event_id, before, after FROM {schema}.torture_changes ORDER BY n", "at"), func(r changeRow) {
+	err := each(ctx, c, "SELECT "+c.clock.ours("at")+", event_id, before, after FROM {schema}.torture_changes ORDER BY n", func(r changeRow) {
 		c.changes[r.Event] = append(c.changes[r.Event], change{at: r.At, after: check.State(r.After)})
 		h = append(h, check.Record{Change: &check.Change{ID: r.Event, From: check.State(r.Before), To: check.State(r.After)}})
 	})
@@ -67,7 +66,7 @@ func (c *collector) tables(ctx context.Context) (check.History, error) {
 	if err != nil {
 		return nil, err
 	}
-	query := fmt.Sprintf("SELECT event_id, error_reason, blocking, payload_json::text, headers::text, "+micros+" FROM {schema}.outbox_dlq ORDER BY id", "failed_at")
+	query := "SELECT event_id, error_reason, blocking, payload_json::text, headers::text, " + c.clock.ours("failed_at") + " FROM {schema}.outbox_dlq ORDER BY id"
 	err = each(ctx, c, query, func(r letterRow) {
 		h = append(h, check.Record{Letter: &check.Letter{
 			ID: r.Event, Reason: r.Reason, Blocking: r.Blocking, Payload: check.SumOf([]byte(r.Payload)), Headers: headersOf(r.Headers),
@@ -97,10 +96,10 @@ func headersOf(text *string) check.Sum {
 // leases are the tenures of all lanes as the database saw them, under the names of the relays' lives.
 func (c *collector) leases(ctx context.Context) (check.History, error) {
 	var h check.History
-	query := fmt.Sprintf(`SELECT `+micros+`, l.lane, coalesce(o.name, l.old_owner::text, ''), coalesce(l.old_token::text, ''),
-		coalesce(r.name, l.owner::text, ''), coalesce(l.token::text, ''), coalesce(`+micros+`, 0),
+	query := `SELECT ` + c.clock.ours("l.at") + `, l.lane, coalesce(o.name, l.old_owner::text, ''), coalesce(l.old_token::text, ''),
+		coalesce(r.name, l.owner::text, ''), coalesce(l.token::text, ''), coalesce(` + c.clock.ours("l.lease_until") + `, 0),
 		l.token IS NOT NULL AND l.token IS DISTINCT FROM l.old_token, l.token IS NULL AND l.old_token IS NOT NULL, l.token = l.old_token IS TRUE
-		FROM {schema}.torture_leases l LEFT JOIN {schema}.torture_relays o ON o.id = l.old_owner LEFT JOIN {schema}.torture_relays r ON r.id = l.owner ORDER BY l.n`, "l.at", "l.lease_until")
+		FROM {schema}.torture_leases l LEFT JOIN {schema}.torture_relays o ON o.id = l.old_owner LEFT JOIN {schema}.torture_relays r ON r.id = l.owner ORDER BY l.n`
 	err := each(ctx, c, query, func(r leaseRow) {
 		s := check.Step{Relay: r.Name, Token: r.Token, Lane: int(r.Lane), At: r.At, Until: r.Until}
 		switch {

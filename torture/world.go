@@ -5,6 +5,7 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
+	"net/url"
 	"os"
 	"strings"
 	"time"
@@ -26,6 +27,7 @@ type World struct {
 	// Pool leads to the database for everything that is not measured or harmed.
 	Pool      *pgxpool.Pool
 	contracts contracts
+	broker    broker
 	stage     stage
 }
 
@@ -41,18 +43,19 @@ func NewRun() string { return fmt.Sprintf("torture_%d_%d", os.Getpid(), time.Now
 func OpenWorld(ctx context.Context, run, postgres, brokerAddress string) (*World, error) {
 	w := &World{Run: run}
 	w.contracts = newContracts(w.Run)
-	broker, at, err := brokerAt(brokerAddress)
-	if err != nil {
+	var at *url.URL
+	var err error
+	if w.broker, at, err = brokerAt(brokerAddress); err != nil {
 		return nil, err
 	}
 	if w.Pool, err = pgxpool.New(ctx, postgres); err != nil {
 		return nil, fmt.Errorf("torture: the database's address: %w", err)
 	}
 	if err = w.install(ctx); err == nil {
-		w.stage, err = broker.open(ctx, at, w.Run, w.contracts.topics())
+		w.stage, err = w.broker.open(ctx, at, w.Run, w.contracts.topics())
 	}
 	if err != nil {
-		return nil, errors.Join(err, w.Close())
+		return nil, errors.Join(err, w.Close()) //nolint:contextcheck // also after an interrupt
 	}
 	return w, nil
 }
@@ -68,6 +71,14 @@ func (w *World) install(ctx context.Context) error {
 		return fmt.Errorf("torture: install the witnesses: %w", err)
 	}
 	return nil
+}
+
+// pipelined are the topics on which relays may have several events of an aggregate in flight.
+func (w *World) pipelined() []string {
+	if !w.broker.pipelined {
+		return nil
+	}
+	return w.contracts.topics()
 }
 
 // SQL puts the name of the world's schema into a statement. No search_path does: poolers drop it.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"strings"
 	"unicode/utf8"
 
 	"cloud.google.com/go/pubsub/v2"
@@ -23,6 +24,7 @@ const (
 	maxAttributes          = 100
 	maxAttributeNameBytes  = 256
 	maxAttributeValueBytes = 1024
+	reserved               = "goog"
 )
 
 // topicName is an id, or a name in full. The service refuses others with INVALID_ARGUMENT, which would be
@@ -69,6 +71,8 @@ func checkAttributes(attributes map[string]string) error {
 		switch {
 		case name == "":
 			return errors.New("an attribute has no name")
+		case strings.HasPrefix(name, reserved):
+			return fmt.Errorf("the name of attribute %.32q begins with %s, which Pub/Sub keeps for itself", name, reserved)
 		case len(name) > maxAttributeNameBytes:
 			return fmt.Errorf("the name of attribute %.32q... has %d bytes, and Pub/Sub takes at most %d", name, len(name), maxAttributeNameBytes)
 		case len(value) > maxAttributeValueBytes:

@@ -37,8 +37,8 @@ type line struct {
 	// failed tells that the relay is being told of a failure and has not handed over again since.
 	failed   bool
 	failedAt time.Time
-	// told is the highest sequence among those that failed since the last recovery, and untold how many of
-	// them are still to be called back.
+	// told is the highest sequence among those that failed since the last recovery, or that of the one refused
+	// last, and untold how many of them are still to be called back.
 	told   int64
 	untold int
 }
@@ -62,9 +62,12 @@ func (l *line) admits(h *handOver, now time.Time) bool {
 // goOn ends a failure: what fails from now on is another one, of which the relay has to hear anew.
 func (l *line) goOn() { l.failed, l.told = false, math.MinInt64 }
 
-// refuse adds a message to the failed ones.
+// refuse makes a message the last of the failed ones: what is behind it has to be refused as well, also if it had
+// failed before.
 func (l *line) refuse(h *handOver) []answer {
-	return []answer{l.blame(h, ErrBehindFailure)}
+	answers := []answer{l.blame(h, ErrBehindFailure)}
+	l.told = h.message.Seq
+	return answers
 }
 
 // next moves the first that waits to the sent ones.

@@ -39,6 +39,29 @@ func TestAdmission(t *testing.T) {
 	}
 }
 
+// One that failed is handed over anew and refused, because a callback is still under way: its relay gave it up by its
+// own clock. What was handed over right behind it must not pass it.
+func TestNothingPassesOneThatIsRefused(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	first, behind := &handOver{message: &relay.Message{Seq: 4}}, &handOver{message: &relay.Message{Seq: 5}}
+	l := failedLine("order/1", now)
+	l.untold = 1
+	if l.admits(first, now) {
+		t.Fatal("the first is admitted while a callback is under way")
+	}
+	l.refuse(first)
+	l.untold = 0
+	if l.admits(behind, now) {
+		t.Fatal("the one behind it is admitted")
+	}
+	l.refuse(behind)
+	l.untold = 0
+	if !l.admits(first, now) {
+		t.Error("the first is not admitted, and nothing will ever be")
+	}
+}
+
 // Keys that nobody hands over again would stay for ever, here and in the library.
 func TestForgottenKeysAreSwept(t *testing.T) {
 	t.Parallel()

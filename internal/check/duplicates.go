@@ -9,6 +9,7 @@ import (
 // judgeDuplicates counts the duplicates of committed events, and those that nothing explains.
 func (c *Checker) judgeDuplicates() {
 	c.abandoned()
+	c.unanswered()
 	causes := map[uint32][]cause{}
 	wanted := map[uint32]bool{}
 	for _, d := range c.duplicates {
@@ -93,6 +94,28 @@ func (c *Checker) abandoned() {
 			c.publishing.causes = append(c.publishing.causes, cause{what.entry, at.next})
 		}
 	}
+}
+
+// unanswered turns publishes into causes that were on their way when answers got lost, or that were handed over
+// behind one of their line that ended in doubt: the broker may have taken both at once.
+func (c *Checker) unanswered() {
+	losing := slices.DeleteFunc(slices.Clone(c.faults), func(f Fault) bool {
+		_, _, loses := f.answersLost()
+		return !loses
+	})
+	for _, t := range c.publishing.told {
+		topic := c.groups.topic(c.entries.at(t.entry).group)
+		if t.behind || slices.ContainsFunc(losing, func(f Fault) bool { return f.lostAnswer(t, topic) }) {
+			c.publishing.causes = append(c.publishing.causes, t.cause)
+		}
+	}
+}
+
+// lostAnswer tells whether the fault may have kept the answer to this publish from its relay.
+func (f *Fault) lostAnswer(t told, topic string) bool {
+	from, to, _ := f.answersLost()
+	return t.started != 0 && t.ended != 0 && from <= t.ended && t.started <= to &&
+		(f.Topic == "" || f.Topic == topic) && (f.Relay == "" || f.Relay == t.relay)
 }
 
 // judgeRequests compares the requests with the copies that arrived.

@@ -1,5 +1,7 @@
 package check
 
+import "cmp"
+
 // FaultKind names what was done to the run. Other kinds than these may be used: they are counted, and
 // explain nothing.
 type FaultKind string
@@ -24,6 +26,15 @@ const (
 	Quota        FaultKind = "quota"
 )
 
+// Faults between relays and the broker that lose answers. A publish that was on its way then may have been
+// accepted, whatever its relay was told; see answersLost.
+const (
+	BrokerRestart  FaultKind = "broker_restart"  // the broker was killed and came back; down from From to To
+	BrokerCut      FaultKind = "broker_cut"      // connections to the broker were cut
+	BrokerStalled  FaultKind = "broker_stalled"  // connections to the broker carried nothing, and stayed open
+	AnswersDropped FaultKind = "answers_dropped" // the broker took messages and did not answer
+)
+
 // Failpoint is a crash point at which a process ended itself; Fault.Point names it.
 const Failpoint FaultKind = "failpoint"
 
@@ -43,7 +54,21 @@ func (k FaultKind) stops() bool { return k == Kill || k == Pause || k == Failpoi
 
 // ofRoute tells whether the fault is the route's.
 func (k FaultKind) ofRoute() bool {
-	return k == BrokerDown || k == TopicMissing || k == AuthRevoked || k == Quota
+	return k == BrokerDown || k == BrokerRestart || k == TopicMissing || k == AuthRevoked || k == Quota
+}
+
+// answersLost is the time in which the fault may have kept the answer to a publish from its relay. A broker that is
+// down takes nothing: of a restart and a cut, only the moment counts.
+func (f *Fault) answersLost() (from, to int64, loses bool) {
+	from = cmp.Or(f.Since, f.From)
+	switch f.Kind {
+	case BrokerRestart, BrokerCut:
+		return from, f.From, true
+	case BrokerStalled, AnswersDropped:
+		return from, f.To, true
+	default:
+		return 0, 0, false
+	}
 }
 
 // Fault is one fault that was injected. Relay, Topic and ID are its scope; all empty means everything.
@@ -54,10 +79,14 @@ type Fault struct {
 	Topic string `json:"topic,omitempty"`
 	ID    ID     `json:"id,omitzero"`
 	Point string `json:"point,omitempty"`
+	// Detail is for people.
+	Detail string `json:"detail,omitempty"`
 	// From and To say when, by the database's clock: From after the fault had set in, To before it was
 	// lifted. To 0: it was never lifted.
 	From int64 `json:"from,omitempty"`
 	To   int64 `json:"to,omitempty"`
+	// Since is when the fault can have begun to work, where that is before it certainly had. Defaults to From.
+	Since int64 `json:"since,omitempty"`
 	// First and Last say the same in arrivals: First is the Index that the next delivery had before the
 	// fault set in, Last the one after it was lifted. 0: not known.
 	First uint64 `json:"first,omitempty"`

@@ -16,6 +16,7 @@ type progress struct {
 	inFlight bool
 	acked    bool
 	unsure   bool // a settle failed, was stale or was not answered
+	doubts   int  // publishes of the line that had ended in doubt when it began
 }
 
 // flight names what at most one publish may be in flight for.
@@ -37,12 +38,23 @@ type publishing struct {
 	inFlight map[flight]int
 	overlaps []overlap
 	causes   []cause
+	doubts   map[flight]int // publishes that ended in doubt
+	told     []told
 }
 
 // overlap is a publish that began beside another; whether that was allowed is known at the end.
 type overlap struct {
 	entry uint32
 	relay string
+}
+
+// told is a publish that its relay was told did not succeed, for a reason that is not the message. What that is
+// worth is known at the end.
+type told struct {
+	cause
+	relay          string
+	started, ended int64
+	behind         bool // another one of its line ended in doubt meanwhile
 }
 
 // charge is an attempt that was counted for a class that may be charged.
@@ -54,7 +66,7 @@ type charge struct {
 }
 
 func newPublishing() publishing {
-	return publishing{open: map[publish]*progress{}, inFlight: map[flight]int{}}
+	return publishing{open: map[publish]*progress{}, inFlight: map[flight]int{}, doubts: map[flight]int{}}
 }
 
 // eventStep folds what a relay did with one event.
@@ -94,7 +106,7 @@ func (c *Checker) publishStarted(e *entry, what publish, s *Step) {
 		p.overlaps = append(p.overlaps, overlap{e.self, s.Relay})
 	}
 	p.inFlight[f]++
-	p.open[what] = &progress{started: s.At, next: s.Next, inFlight: true}
+	p.open[what] = &progress{started: s.At, next: s.Next, inFlight: true, doubts: p.doubts[f]}
 }
 
 // publishEnded folds the broker's answer, or its absence. A check before the publish may refuse the event
@@ -110,15 +122,22 @@ func (c *Checker) publishEnded(e *entry, what publish, s *Step) {
 		at = &progress{next: s.Next}
 		p.open[what] = at
 	}
-	if at.inFlight {
+	was := at.inFlight
+	if was {
 		c.landed(what, e, at)
 	}
 	if s.Do == Ack {
 		at.acked = true
 		return
 	}
-	if s.Class == InDoubt {
+	line := flight{what.lease, e.group}
+	switch {
+	case s.Class == InDoubt:
 		p.causes = append(p.causes, cause{e.self, at.next})
+		p.doubts[line]++
+	case was && (s.Class == OfRoute || s.Class == Shutdown):
+		behind := s.Class == Shutdown && p.doubts[line] > at.doubts
+		p.told = append(p.told, told{cause: cause{e.self, at.next}, relay: s.Relay, started: at.started, ended: s.At, behind: behind})
 	}
 	if s.Class.chargeable() && s.Request == 0 && e.failures < math.MaxUint16 {
 		e.failures++
@@ -145,6 +164,10 @@ func (c *Checker) settled(e *entry, what publish, s *Step) {
 	}
 	c.fence(e, s)
 	if at != nil && !at.inFlight {
+		if at.acked && at.unsure && s.To != Published {
+			// What the broker has is not what was written down now: that settle was lost, and the row is as it was before.
+			c.publishing.causes = append(c.publishing.causes, cause{e.self, at.next})
+		}
 		delete(c.publishing.open, what)
 	}
 	if s.To == Published && s.Request == 0 {

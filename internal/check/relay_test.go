@@ -44,6 +44,11 @@ func TestDuplicates(t *testing.T) {
 			good: twice(publish(1), ack(1), settle(1, check.Published, check.Uncertain)),
 		},
 		{
+			name: "the row was written down as something else", count: check.DuplicatesUnexplained,
+			bad:  twice(publish(1), ack(1), settle(1, check.Waiting, check.Applied)),
+			good: twice(publish(1), ack(1), settle(1, check.Published, check.Uncertain), settle(1, check.Waiting, check.Applied)),
+		},
+		{
 			name: "a publish that was forgotten", count: check.DuplicatesUnexplained,
 			bad:  twice(publish(1), ack(1), fault(check.Fault{Kind: check.Kill, Relay: "other"})),
 			good: twice(publish(1), ack(1), fault(check.Fault{Kind: check.Kill, Relay: "r"})),

@@ -23,7 +23,8 @@ COMMENT ON VIEW outbox_status IS 'Where every event stands, in words, with the h
 
 -- Gives a database role the least that one part of the system needs. Roles belong to the cluster and
 -- many hosts do not let an application create them, so none is created here: name your own. A role
--- may have several parts. Run it again after a migration that adds tables. It names what 00006 adds.
+-- may have several parts. Run it again after a migration that adds tables. It names what 00006 to
+-- 00008 add.
 --   SELECT outbox_grant('producer', 'app');
 -- +goose StatementBegin
 CREATE FUNCTION outbox_grant(part text, role name) RETURNS void LANGUAGE plpgsql AS $$
@@ -48,6 +49,7 @@ BEGIN
         'UPDATE (owner, token, lease_until, acquired_at, floor, needs, crash_count, noted_event, noted_by, noted_count) ON outbox_lanes',
         'INSERT, UPDATE, DELETE ON outbox_relays',
         'SELECT, INSERT, UPDATE, DELETE ON outbox_routes',
+        'SELECT, INSERT, UPDATE ON outbox_home',
         'INSERT (event_seq, event_id, created_at, attempts, blocking, namespace, tenant_id, dedupe_key, event_type, aggregate_type, aggregate_id, topic, error_reason, error_detail, payload_json, headers) ON outbox_dlq',
         'SELECT (id, event_id) ON outbox_dlq',
         'UPDATE (delivered_at, failed_at, next_attempt_at, attempts, last_error) ON outbox_requests'];
@@ -57,10 +59,13 @@ BEGIN
         'SELECT ON outbox_actions, outbox_requests, outbox_relays, outbox_meta',
         -- By their place, because the keys themselves may be personal.
         'SELECT (ctid, event_id, created_at) ON outbox_dedupe',
+        -- To lock them: whoever holds a key is passed by and not waited for.
+        'UPDATE (repeated) ON outbox_dedupe',
+        'SELECT, UPDATE ON outbox_retention',
         -- Triggers keep what is still needed: see docs/schema.md.
         'DELETE ON outbox_events, outbox_dlq, outbox_actions, outbox_requests, outbox_dedupe, outbox_relays'];
     WHEN 'viewer' THEN grants := ARRAY[
-        'SELECT ON outbox_status, outbox_relays, outbox_routes, outbox_actions, outbox_requests, outbox_meta',
+        'SELECT ON outbox_status, outbox_relays, outbox_routes, outbox_actions, outbox_requests, outbox_meta, outbox_home, outbox_retention',
         'SELECT (layout, lane, owner, lease_until, acquired_at, floor, needs, crash_count, noted_event, noted_count) ON outbox_lanes',
         'SELECT (seq, id, created_at, published_at, next_attempt_at, attempt_count, state, namespace, event_type, aggregate_type, aggregate_id, tenant_id, last_error) ON outbox_events',
         'SELECT (id, event_seq, event_id, created_at, failed_at, attempts, blocking, namespace, tenant_id, event_type, aggregate_type, aggregate_id, topic, error_reason, error_detail) ON outbox_dlq'];
@@ -71,7 +76,8 @@ BEGIN
         'INSERT (action_id, verb, event_id, dlq_id, actor, reason) ON outbox_actions',
         'INSERT (action_id, event_id, event_seq, layout, lane) ON outbox_requests',
         'UPDATE (canceled_at) ON outbox_requests',
-        'EXECUTE ON FUNCTION outbox_wake'];
+        'UPDATE (system_identifier, timeline, since, seen_at) ON outbox_home',
+        'EXECUTE ON FUNCTION outbox_wake, outbox_resume'];
     ELSE
         RAISE EXCEPTION 'part: % is not one of producer, relay, janitor, viewer, operator', part USING ERRCODE = 'invalid_parameter_value';
     END CASE;

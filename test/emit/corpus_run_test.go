@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/posthaste-dev/posthaste/outbox"
+	"github.com/posthaste-dev/posthaste/test/corpus"
 )
 
 // tally is what became of a corpus. Stored and Refused count what behaved as it must; everything else
@@ -25,12 +26,12 @@ type tally struct {
 	Problems                []string
 }
 
-func (c *tally) failf(in input, format string, args ...any) {
-	c.Problems = append(c.Problems, in.name+": "+fmt.Sprintf(format, args...))
+func (c *tally) failf(in corpus.Input, format string, args ...any) {
+	c.Problems = append(c.Problems, in.Name+": "+fmt.Sprintf(format, args...))
 }
 
 // checkCorpus emits every input in a transaction of its own that also writes a business row.
-func checkCorpus(ctx context.Context, p place, emit emitter, inputs []input) *tally {
+func checkCorpus(ctx context.Context, p place, emit corpus.Emitter, inputs []corpus.Input) *tally {
 	result := &tally{}
 	for _, in := range inputs {
 		result.Inputs++
@@ -41,27 +42,27 @@ func checkCorpus(ctx context.Context, p place, emit emitter, inputs []input) *ta
 	return result
 }
 
-func (c *tally) try(ctx context.Context, p place, emit emitter, in input) error {
+func (c *tally) try(ctx context.Context, p place, emit corpus.Emitter, in corpus.Input) error {
 	tx, err := p.pool.Begin(ctx)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }()
-	if err := p.order(ctx, tx, in.name); err != nil {
+	if err := p.order(ctx, tx, in.Name); err != nil {
 		return err
 	}
-	all := in.events()
+	all := in.Events()
 	counted, statements := counting(ctx)
 	receipts, panicked, err := guarded(func() ([]outbox.Receipt, error) { return emit(counted, tx, p.Schema, all) })
 	switch {
 	case panicked != nil:
 		c.Panics++
 		return fmt.Errorf("panicked: %v", panicked)
-	case err == nil && in.refused != "":
+	case err == nil && in.Refused != "":
 		return errors.New("was accepted, must be refused")
 	case err == nil:
 		return c.wasStored(ctx, p, tx, all, receipts)
-	case in.refused == "":
+	case in.Refused == "":
 		return fmt.Errorf("must be stored: %w", err)
 	case statements.Load() != 0:
 		return fmt.Errorf("the database was asked %d times before the refusal: %w", statements.Load(), err)
@@ -81,7 +82,7 @@ func guarded(emit func() ([]outbox.Receipt, error)) (receipts []outbox.Receipt, 
 
 // judgeRefusal reads the error as the application's author would: is it one of ours, does it say which
 // field and by how much, and does it keep the value to itself?
-func judgeRefusal(in input, err error) error {
+func judgeRefusal(in corpus.Input, err error) error {
 	if !errors.Is(err, outbox.ErrRefused) {
 		return fmt.Errorf("is not an ErrRefused: %w", err)
 	}
@@ -89,15 +90,15 @@ func judgeRefusal(in input, err error) error {
 		return fmt.Errorf("a refusal is not retryable: %w", err)
 	}
 	text := err.Error()
-	if !strings.Contains(text, ": "+in.refused+": ") {
-		return fmt.Errorf("the refusal does not name %s: %w", in.refused, err)
+	if !strings.Contains(text, ": "+in.Refused+": ") {
+		return fmt.Errorf("the refusal does not name %s: %w", in.Refused, err)
 	}
-	for _, must := range in.says {
+	for _, must := range in.Says {
 		if !strings.Contains(text, must) {
 			return fmt.Errorf("the refusal does not say %s: %w", must, err)
 		}
 	}
-	if strings.Contains(text, canary) {
+	if strings.Contains(text, corpus.Canary) {
 		return fmt.Errorf("the refusal repeats the value: %w", err)
 	}
 	return nil
@@ -105,12 +106,12 @@ func judgeRefusal(in input, err error) error {
 
 // wasRefused shows that the transaction is as good as before: it commits its business row, and nothing
 // of the event is there.
-func (c *tally) wasRefused(ctx context.Context, p place, tx pgx.Tx, in input) error {
+func (c *tally) wasRefused(ctx context.Context, p place, tx pgx.Tx, in corpus.Input) error {
 	if err := tx.Commit(ctx); err != nil {
 		return fmt.Errorf("the transaction could not commit after the refusal: %w", err)
 	}
 	var orders int
-	if err := p.pool.QueryRow(ctx, p.SQL("SELECT count(*) FROM {schema}.orders WHERE id = $1"), in.name).Scan(&orders); err != nil {
+	if err := p.pool.QueryRow(ctx, p.SQL("SELECT count(*) FROM {schema}.orders WHERE id = $1"), in.Name).Scan(&orders); err != nil {
 		return err
 	}
 	if orders != 1 {
@@ -121,7 +122,7 @@ func (c *tally) wasRefused(ctx context.Context, p place, tx pgx.Tx, in input) er
 	return nil
 }
 
-func (c *tally) wasStored(ctx context.Context, p place, tx pgx.Tx, all []given, receipts []outbox.Receipt) error {
+func (c *tally) wasStored(ctx context.Context, p place, tx pgx.Tx, all []corpus.Given, receipts []outbox.Receipt) error {
 	if err := tx.Commit(ctx); err != nil {
 		return fmt.Errorf("commit: %w", err)
 	}
@@ -149,7 +150,7 @@ type querier interface {
 }
 
 // readBack compares everything that was stored with what was given, byte for byte.
-func (p place) readBack(ctx context.Context, from querier, g given, id string) error {
+func (p place) readBack(ctx context.Context, from querier, g corpus.Given, id string) error {
 	var namespace, eventType, aggregateType, aggregateID, tenant, key, payload string
 	var headers *string
 	err := from.QueryRow(ctx, p.SQL(`SELECT namespace, event_type, aggregate_type, aggregate_id, coalesce(tenant_id, ''), coalesce(dedupe_key, ''),
@@ -159,19 +160,19 @@ func (p place) readBack(ctx context.Context, from querier, g given, id string) e
 		return fmt.Errorf("read back %s: %w", id, err)
 	}
 	for _, pair := range []struct{ what, got, want string }{
-		{"namespace", namespace, or(g.contract.Namespace, outbox.DefaultNamespace)},
-		{"event_type", eventType, g.contract.Type},
-		{"aggregate_type", aggregateType, g.contract.Aggregate},
-		{"aggregate_id", aggregateID, g.aggregateID},
-		{"tenant_id", tenant, g.tenant},
-		{"dedupe_key", key, g.key},
-		{"payload_json", payload, g.envelope(id)},
+		{"namespace", namespace, corpus.Or(g.Contract.Namespace, outbox.DefaultNamespace)},
+		{"event_type", eventType, g.Contract.Type},
+		{"aggregate_type", aggregateType, g.Contract.Aggregate},
+		{"aggregate_id", aggregateID, g.AggregateID},
+		{"tenant_id", tenant, g.Tenant},
+		{"dedupe_key", key, g.Key},
+		{"payload_json", payload, g.Envelope(id)},
 	} {
 		if pair.got != pair.want {
 			return fmt.Errorf("%s came back as %.200q, was %.200q", pair.what, pair.got, pair.want)
 		}
 	}
-	return sameHeaders(headers, g.headers)
+	return sameHeaders(headers, g.Headers)
 }
 
 func sameHeaders(stored *string, want map[string]string) error {
@@ -190,15 +191,15 @@ func sameHeaders(stored *string, want map[string]string) error {
 func TestCorpus(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, p place) {
-		inputs := corpus()
-		result := checkCorpus(t.Context(), p, library, inputs)
+		inputs := corpus.All()
+		result := checkCorpus(t.Context(), p, corpus.Emit, inputs)
 		for _, problem := range result.Problems {
 			t.Error(problem)
 		}
 		p.wantStored(t, inputs)
 		perGroup := map[string]int{}
 		for _, in := range inputs {
-			perGroup[in.group]++
+			perGroup[in.Group]++
 		}
 		for group, n := range perGroup {
 			figure(t, "group_"+group, n)
@@ -213,16 +214,16 @@ func TestCorpus(t *testing.T) {
 
 // wantStored counts the events that the whole corpus must have left: a refusal that wrote something
 // shows here.
-func (p place) wantStored(t *testing.T, inputs []input) {
+func (p place) wantStored(t *testing.T, inputs []corpus.Input) {
 	t.Helper()
 	want, keys := 0, 0
 	for _, in := range inputs {
-		if in.refused != "" {
+		if in.Refused != "" {
 			continue
 		}
-		for _, g := range in.events() {
+		for _, g := range in.Events() {
 			want++
-			if g.key != "" {
+			if g.Key != "" {
 				keys++
 			}
 		}

@@ -9,15 +9,16 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/posthaste-dev/posthaste/outbox"
+	"github.com/posthaste-dev/posthaste/test/corpus"
 )
 
 // checkSQL asks outbox_emit about every input that can be said in SQL: it must accept what the library
 // accepts and store the same, and refuse what the library refuses.
-func checkSQL(ctx context.Context, p place, inputs []input) *tally {
+func checkSQL(ctx context.Context, p place, inputs []corpus.Input) *tally {
 	result := &tally{}
 	for _, in := range inputs {
 		result.Inputs++
-		if in.onlyGo != "" {
+		if in.OnlyGo != "" {
 			result.SQLNotAsked++
 			continue
 		}
@@ -28,29 +29,29 @@ func checkSQL(ctx context.Context, p place, inputs []input) *tally {
 	return result
 }
 
-func (c *tally) trySQL(ctx context.Context, p place, in input) error {
+func (c *tally) trySQL(ctx context.Context, p place, in corpus.Input) error {
 	tx, err := p.pool.Begin(ctx)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }()
-	if err := p.order(ctx, tx, in.name); err != nil {
+	if err := p.order(ctx, tx, in.Name); err != nil {
 		return err
 	}
-	all := in.events()
+	all := in.Events()
 	receipts, asked := inSavepoint(ctx, tx, p.Schema, all)
 	if err := tx.Commit(ctx); err != nil {
 		return fmt.Errorf("the transaction could not commit: %w", err)
 	}
-	agreed := (asked == nil) == (in.refused == "")
+	agreed := (asked == nil) == (in.Refused == "")
 	switch {
 	case asked != nil && !clearlyRefused(asked):
 		return fmt.Errorf("failed, and not as a refusal: %w", asked)
-	case !agreed && in.sqlDiffers == "" && asked != nil:
+	case !agreed && in.SQLDiffers == "" && asked != nil:
 		return fmt.Errorf("the library stores it and outbox_emit refuses: %w", asked)
-	case !agreed && in.sqlDiffers == "":
+	case !agreed && in.SQLDiffers == "":
 		return errors.New("the library refuses it and outbox_emit stores it")
-	case in.sqlDiffers != "":
+	case in.SQLDiffers != "":
 		c.SQLDiffers++
 		return nil
 	case asked == nil:
@@ -62,12 +63,12 @@ func (c *tally) trySQL(ctx context.Context, p place, in input) error {
 	return nil
 }
 
-func inSavepoint(ctx context.Context, tx pgx.Tx, schema string, all []given) ([]outbox.Receipt, error) {
+func inSavepoint(ctx context.Context, tx pgx.Tx, schema string, all []corpus.Given) ([]outbox.Receipt, error) {
 	savepoint, err := tx.Begin(ctx)
 	if err != nil {
 		return nil, err
 	}
-	receipts, err := outboxEmit(ctx, savepoint, schema, all)
+	receipts, err := corpus.EmitSQL(ctx, savepoint, schema, all)
 	if err != nil {
 		return nil, errors.Join(err, savepoint.Rollback(ctx))
 	}
@@ -88,7 +89,7 @@ func clearlyRefused(err error) bool {
 func TestCorpusInSQL(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, p place) {
-		result := checkSQL(t.Context(), p, corpus())
+		result := checkSQL(t.Context(), p, corpus.All())
 		for _, problem := range result.Problems {
 			t.Error(problem)
 		}

@@ -8,17 +8,18 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/posthaste-dev/posthaste/outbox"
+	"github.com/posthaste-dev/posthaste/test/corpus"
 )
 
 // dedupeCheck collects what an emitter does wrong with dedupe keys.
 type dedupeCheck struct {
 	place    place
-	emit     emitter
+	emit     corpus.Emitter
 	steps    int
 	problems []string
 }
 
-func checkDedupe(ctx context.Context, p place, emit emitter) []string {
+func checkDedupe(ctx context.Context, p place, emit corpus.Emitter) []string {
 	c := &dedupeCheck{place: p, emit: emit}
 	c.sameContent(ctx)
 	c.otherContent(ctx)
@@ -33,7 +34,7 @@ func (c *dedupeCheck) failf(format string, args ...any) {
 
 // step emits in a transaction of its own with a business row, and commits whatever emit said: a refusal
 // must leave the transaction usable.
-func (c *dedupeCheck) step(ctx context.Context, what string, all ...given) ([]outbox.Receipt, error) {
+func (c *dedupeCheck) step(ctx context.Context, what string, all ...corpus.Given) ([]outbox.Receipt, error) {
 	c.steps++
 	order := fmt.Sprintf("step %d: %s", c.steps, what)
 	tx, err := c.place.pool.Begin(ctx)
@@ -64,7 +65,7 @@ func (c *dedupeCheck) count(ctx context.Context, query string, args ...any) int 
 }
 
 // created emits one event that must be new.
-func (c *dedupeCheck) created(ctx context.Context, what string, event given) outbox.ID {
+func (c *dedupeCheck) created(ctx context.Context, what string, event corpus.Given) outbox.ID {
 	receipts, err := c.step(ctx, what, event)
 	if err != nil || len(receipts) != 1 || !receipts[0].Created {
 		c.failf("%s: want a new event, got %v, %v", what, receipts, err)
@@ -77,7 +78,7 @@ func (c *dedupeCheck) created(ctx context.Context, what string, event given) out
 }
 
 // enqueued emits one event that must stand for the first one.
-func (c *dedupeCheck) enqueued(ctx context.Context, what string, first outbox.ID, event given) {
+func (c *dedupeCheck) enqueued(ctx context.Context, what string, first outbox.ID, event corpus.Given) {
 	before := c.count(ctx, "SELECT count(*) FROM {schema}.outbox_events")
 	receipts, err := c.step(ctx, what, event)
 	if err != nil || len(receipts) != 1 || receipts[0].Created || receipts[0].ID != first {
@@ -89,7 +90,7 @@ func (c *dedupeCheck) enqueued(ctx context.Context, what string, first outbox.ID
 }
 
 // mismatched emits events that must be refused because a key holds other content.
-func (c *dedupeCheck) mismatched(ctx context.Context, what string, first outbox.ID, all ...given) {
+func (c *dedupeCheck) mismatched(ctx context.Context, what string, first outbox.ID, all ...corpus.Given) {
 	before := c.count(ctx, "SELECT count(*) FROM {schema}.outbox_events")
 	receipts, err := c.step(ctx, what, all...)
 	var mismatch *outbox.DedupeMismatchError
@@ -108,36 +109,36 @@ func (c *dedupeCheck) mismatched(ctx context.Context, what string, first outbox.
 
 // sameContent: whatever differs on every try does not make another event.
 func (c *dedupeCheck) sameContent(ctx context.Context) {
-	event := orderCreated(`{"total":1}`).withKey("same")
+	event := corpus.OrderCreated(`{"total":1}`).WithKey("same")
 	first := c.created(ctx, "first emit", event)
 	c.enqueued(ctx, "second emit", first, event)
 	later := event
-	later.at = occurred.AddDate(0, 0, 1)
-	later.actor = &outbox.Actor{Type: "user", ID: "7"}
-	later.headers = map[string]string{"h": "v"}
+	later.At = corpus.Occurred.AddDate(0, 0, 1)
+	later.Actor = &outbox.Actor{Type: "user", ID: "7"}
+	later.Headers = map[string]string{"h": "v"}
 	c.enqueued(ctx, "retry with another time, actor and header", first, later)
-	named := orderCreated(`{"total":2}`).withKey("same-id")
-	named.id = outbox.NewID()
+	named := corpus.OrderCreated(`{"total":2}`).WithKey("same-id")
+	named.ID = outbox.NewID()
 	c.created(ctx, "first emit with an id of the application's", named)
-	c.enqueued(ctx, "retry with the same id", named.id, named)
-	lenient := orderCreated(`{"total":3}`).withKey("first-wins")
-	lenient.contract.FirstWins = true
+	c.enqueued(ctx, "retry with the same id", named.ID, named)
+	lenient := corpus.OrderCreated(`{"total":3}`).WithKey("first-wins")
+	lenient.Contract.FirstWins = true
 	first = c.created(ctx, "first emit where the first wins", lenient)
-	lenient.payload = orderCreated(`{"total":4}`).payload
+	lenient.Payload = corpus.OrderCreated(`{"total":4}`).Payload
 	c.enqueued(ctx, "other content where the first wins", first, lenient)
 }
 
 // otherContent: another payload or aggregate under a used key is an error, never "already enqueued".
 func (c *dedupeCheck) otherContent(ctx context.Context) {
-	event := orderCreated(`{"total":1}`).withKey("other")
+	event := corpus.OrderCreated(`{"total":1}`).WithKey("other")
 	first := c.created(ctx, "first emit", event)
-	c.mismatched(ctx, "another payload", first, orderCreated(`{"total":2}`).withKey("other"))
-	c.mismatched(ctx, "another spelling of the payload", first, orderCreated(`{"total": 1}`).withKey("other"))
+	c.mismatched(ctx, "another payload", first, corpus.OrderCreated(`{"total":2}`).WithKey("other"))
+	c.mismatched(ctx, "another spelling of the payload", first, corpus.OrderCreated(`{"total": 1}`).WithKey("other"))
 	moved := event
-	moved.aggregateID = "order-2"
+	moved.AggregateID = "order-2"
 	c.mismatched(ctx, "another aggregate id", first, moved)
 	moved = event
-	moved.contract.Aggregate = "basket"
+	moved.Contract.Aggregate = "basket"
 	c.mismatched(ctx, "another aggregate type", first, moved)
 	c.enqueued(ctx, "the same content again", first, event)
 }
@@ -145,33 +146,33 @@ func (c *dedupeCheck) otherContent(ctx context.Context) {
 // scope: a key belongs to its namespace, event type and tenant.
 func (c *dedupeCheck) scope(ctx context.Context) {
 	const key = "acme/scope"
-	event := orderCreated(`{"total":1}`).withKey(key)
+	event := corpus.OrderCreated(`{"total":1}`).WithKey(key)
 	first := c.created(ctx, "a key without tenant", event)
-	ofTenant := c.created(ctx, "the same key of a tenant", event.of("acme"))
+	ofTenant := c.created(ctx, "the same key of a tenant", event.Of("acme"))
 	otherType := event
-	otherType.contract.Type = "order_paid"
+	otherType.Contract.Type = "order_paid"
 	c.created(ctx, "the same key of another event type", otherType)
 	otherModule := event
-	otherModule.contract.Namespace = "billing"
+	otherModule.Contract.Namespace = "billing"
 	c.created(ctx, "the same key of another namespace", otherModule)
 	c.enqueued(ctx, "the key without tenant again", first, event)
-	c.enqueued(ctx, "the key of the tenant again", ofTenant, event.of("acme"))
+	c.enqueued(ctx, "the key of the tenant again", ofTenant, event.Of("acme"))
 }
 
 // batches: all events of a call or none; and no key may stay behind that stands for no event, because
 // its retry would be told "already enqueued" and be lost.
 func (c *dedupeCheck) batches(ctx context.Context) {
-	used := orderCreated(`{"total":1}`).withKey("used")
+	used := corpus.OrderCreated(`{"total":1}`).WithKey("used")
 	first := c.created(ctx, "first emit", used)
-	fresh := orderCreated(`{"total":5}`).withKey("fresh")
-	changed := orderCreated(`{"total":9}`).withKey("used")
-	c.mismatched(ctx, "a batch with one used key", first, fresh, changed, orderCreated(`{}`))
+	fresh := corpus.OrderCreated(`{"total":5}`).WithKey("fresh")
+	changed := corpus.OrderCreated(`{"total":9}`).WithKey("used")
+	c.mismatched(ctx, "a batch with one used key", first, fresh, changed, corpus.OrderCreated(`{}`))
 	if n := c.count(ctx, `SELECT count(*) FROM {schema}.outbox_dedupe d
 		WHERE NOT EXISTS (SELECT FROM {schema}.outbox_events e WHERE e.id = d.event_id)`); n != 0 {
 		c.failf("%d dedupe keys stand for no event", n)
 	}
 	c.created(ctx, "the batch's good event again", fresh)
-	receipts, err := c.step(ctx, "a batch with a repeated key", used, orderCreated(`{"total":6}`).withKey("newer"), used, orderCreated(`{}`))
+	receipts, err := c.step(ctx, "a batch with a repeated key", used, corpus.OrderCreated(`{"total":6}`).WithKey("newer"), used, corpus.OrderCreated(`{}`))
 	want := []bool{false, true, false, true}
 	if err != nil || len(receipts) != len(want) {
 		c.failf("a batch with a repeated key: %v, %v", receipts, err)

@@ -5,12 +5,13 @@ import (
 	"testing"
 
 	"github.com/posthaste-dev/posthaste/outbox"
+	"github.com/posthaste-dev/posthaste/test/corpus"
 )
 
 func TestDedupe(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, p place) {
-		for _, problem := range checkDedupe(t.Context(), p, library) {
+		for _, problem := range checkDedupe(t.Context(), p, corpus.Emit) {
 			t.Error(problem)
 		}
 	})
@@ -22,15 +23,15 @@ func TestDedupeAcrossLanguages(t *testing.T) {
 	onEach(t, func(t *testing.T, p place) {
 		for _, turn := range []struct {
 			key           string
-			first, second emitter
-		}{{"go-then-sql", library, outboxEmit}, {"sql-then-go", outboxEmit, library}} {
+			first, second corpus.Emitter
+		}{{"go-then-sql", corpus.Emit, corpus.EmitSQL}, {"sql-then-go", corpus.EmitSQL, corpus.Emit}} {
 			tx := p.begin(t)
-			event := orderCreated(`{"total": 1.50, "note": "é"}`).withKey(turn.key)
-			one, err := turn.first(t.Context(), tx, p.Schema, []given{event})
+			event := corpus.OrderCreated(`{"total": 1.50, "note": "é"}`).WithKey(turn.key)
+			one, err := turn.first(t.Context(), tx, p.Schema, []corpus.Given{event})
 			if err != nil {
 				t.Fatal(err)
 			}
-			two, err := turn.second(t.Context(), tx, p.Schema, []given{event})
+			two, err := turn.second(t.Context(), tx, p.Schema, []corpus.Given{event})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -48,8 +49,8 @@ func TestDedupeMismatchInSQL(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, p place) {
 		tx := p.begin(t)
-		p.mustEmit(t, tx, orderCreated(`{"total":1}`).withKey("k"))
-		_, err := inSavepoint(t.Context(), tx, p.Schema, []given{orderCreated(`{"total":2}`).withKey("k")})
+		p.mustEmit(t, tx, corpus.OrderCreated(`{"total":1}`).WithKey("k"))
+		_, err := inSavepoint(t.Context(), tx, p.Schema, []corpus.Given{corpus.OrderCreated(`{"total":2}`).WithKey("k")})
 		var state interface{ SQLState() string }
 		if !errors.As(err, &state) || state.SQLState() != "PH001" || outbox.Retryable(err) {
 			t.Errorf("want PH001, got %v", err)

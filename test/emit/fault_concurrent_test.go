@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/posthaste-dev/posthaste/outbox"
+	"github.com/posthaste-dev/posthaste/test/corpus"
 )
 
 // waiter is an emit that has to wait for another transaction.
@@ -23,13 +24,13 @@ type waiter struct {
 }
 
 // waitingEmit starts an emit and returns when it waits for the transaction of somebody else.
-func (p place) waitingEmit(t testing.TB, options pgx.TxOptions, order string, event given) *waiter {
+func (p place) waitingEmit(t testing.TB, options pgx.TxOptions, order string, event corpus.Given) *waiter {
 	t.Helper()
 	w := &waiter{tx: p.beginWith(t, options), done: make(chan struct{})}
 	p.mustOrder(t, w.tx, order)
 	go func() {
 		defer close(w.done)
-		w.receipts, w.err = library(t.Context(), w.tx, p.Schema, []given{event})
+		w.receipts, w.err = corpus.Emit(t.Context(), w.tx, p.Schema, []corpus.Given{event})
 	}()
 	if waits, err := p.blocked(t.Context(), w.tx, w.done); err != nil || !waits {
 		t.Fatalf("the second emit does not wait for the first: %v, %v", err, w.err)
@@ -50,7 +51,7 @@ func (p place) beginWith(t testing.TB, options pgx.TxOptions) pgx.Tx {
 func TestFaultA4SameKeyOtherPayload(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, p place) {
-		check := &dedupeCheck{place: p, emit: library}
+		check := &dedupeCheck{place: p, emit: corpus.Emit}
 		check.otherContent(t.Context())
 		for _, problem := range check.problems {
 			t.Error(problem)
@@ -60,8 +61,8 @@ func TestFaultA4SameKeyOtherPayload(t *testing.T) {
 		for _, commits := range []bool{true, false} {
 			key := fmt.Sprintf("first commits: %v", commits)
 			first := p.begin(t)
-			p.mustEmit(t, first, orderCreated(`{"total":1}`).withKey(key))
-			second := p.waitingEmit(t, pgx.TxOptions{}, key, orderCreated(`{"total":2}`).withKey(key))
+			p.mustEmit(t, first, corpus.OrderCreated(`{"total":1}`).WithKey(key))
+			second := p.waitingEmit(t, pgx.TxOptions{}, key, corpus.OrderCreated(`{"total":2}`).WithKey(key))
 			if commits {
 				mustCommit(t, first)
 			} else if err := first.Rollback(t.Context()); err != nil {
@@ -85,7 +86,7 @@ func TestFaultA4SameKeyOtherPayload(t *testing.T) {
 func TestFaultA5FirstOfTwoRollsBack(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, p place) {
-		event := orderCreated(`{}`).withKey("k")
+		event := corpus.OrderCreated(`{}`).WithKey("k")
 		first := p.begin(t)
 		p.mustOrder(t, first, "first")
 		p.mustEmit(t, first, event)
@@ -109,55 +110,55 @@ func TestFaultA6HigherIsolation(t *testing.T) {
 	onEach(t, func(t *testing.T, p place) {
 		for _, level := range []pgx.TxIsoLevel{pgx.RepeatableRead, pgx.Serializable} {
 			options := pgx.TxOptions{IsoLevel: level}
-			event := orderCreated(`{}`).withKey("waits " + string(level))
+			event := corpus.OrderCreated(`{}`).WithKey("waits " + string(level))
 			first := p.begin(t)
 			p.mustEmit(t, first, event)
-			second := p.waitingEmit(t, options, event.key, event)
+			second := p.waitingEmit(t, options, event.Key, event)
 			mustCommit(t, first)
 			<-second.done
 			p.wantRetry(t, second.tx, event, second.receipts, second.err)
 
 			// The same without waiting: the snapshot is older than the first one's commit.
-			event.key = "older snapshot " + string(level)
+			event.Key = "older snapshot " + string(level)
 			late := p.beginWith(t, options)
-			p.mustOrder(t, late, event.key)
+			p.mustOrder(t, late, event.Key)
 			first = p.begin(t)
 			p.mustEmit(t, first, event)
 			mustCommit(t, first)
-			receipts, err := library(t.Context(), late, p.Schema, []given{event})
+			receipts, err := corpus.Emit(t.Context(), late, p.Schema, []corpus.Given{event})
 			p.wantRetry(t, late, event, receipts, err)
 
 			// And when the first one rolls back there is nothing to retry.
-			event.key = "rolled back " + string(level)
+			event.Key = "rolled back " + string(level)
 			first = p.begin(t)
 			p.mustEmit(t, first, event)
-			second = p.waitingEmit(t, options, event.key, event)
+			second = p.waitingEmit(t, options, event.Key, event)
 			if err := first.Rollback(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 			<-second.done
 			if second.err != nil || !second.receipts[0].Created {
-				t.Errorf("%s: %v, %v", event.key, second.receipts, second.err)
+				t.Errorf("%s: %v, %v", event.Key, second.receipts, second.err)
 			}
 			mustCommit(t, second.tx)
 		}
 	})
 }
 
-func (p place) wantRetry(t *testing.T, tx pgx.Tx, event given, receipts []outbox.Receipt, err error) {
+func (p place) wantRetry(t *testing.T, tx pgx.Tx, event corpus.Given, receipts []outbox.Receipt, err error) {
 	t.Helper()
 	if !outbox.Retryable(err) || errors.Is(err, outbox.ErrRefused) || receipts != nil {
-		t.Errorf("%s: want a retryable error, got %v, %v", event.key, receipts, err)
+		t.Errorf("%s: want a retryable error, got %v, %v", event.Key, receipts, err)
 	}
 	if err := tx.Commit(t.Context()); err == nil {
-		t.Errorf("%s: a transaction that PostgreSQL gave up was committed", event.key)
+		t.Errorf("%s: a transaction that PostgreSQL gave up was committed", event.Key)
 	}
-	if n := p.Count(t, "SELECT count(*) FROM {schema}.orders WHERE id = $1", event.key); n != 0 {
-		t.Errorf("%s: the business row of a lost transaction is there", event.key)
+	if n := p.Count(t, "SELECT count(*) FROM {schema}.orders WHERE id = $1", event.Key); n != 0 {
+		t.Errorf("%s: the business row of a lost transaction is there", event.Key)
 	}
 	again := p.begin(t)
 	if receipts := p.mustEmit(t, again, event); receipts[0].Created {
-		t.Errorf("%s: the retry made a second event", event.key)
+		t.Errorf("%s: the retry made a second event", event.Key)
 	}
 	mustCommit(t, again)
 }
@@ -167,19 +168,19 @@ const keysPerCall = 60
 
 // checkOrders lets two calls with the same keys in opposite orders meet, again and again, until there is a
 // deadlock.
-func checkOrders(ctx context.Context, p place, emit emitter, rounds int) (deadlocks int, problems []string) {
+func checkOrders(ctx context.Context, p place, emit corpus.Emitter, rounds int) (deadlocks int, problems []string) {
 	round := 0
 	for ; round < rounds && deadlocks == 0; round++ {
-		var forwards []given
+		var forwards []corpus.Given
 		for i := range keysPerCall {
-			forwards = append(forwards, orderCreated(`{}`).withKey(fmt.Sprintf("round %d key %02d", round, i)))
+			forwards = append(forwards, corpus.OrderCreated(`{}`).WithKey(fmt.Sprintf("round %d key %02d", round, i)))
 		}
 		backwards := slices.Clone(forwards)
 		slices.Reverse(backwards)
 		var errs [2]error
 		var ready, group sync.WaitGroup
 		ready.Add(2)
-		for i, all := range [][]given{forwards, backwards} {
+		for i, all := range [][]corpus.Given{forwards, backwards} {
 			group.Go(func() { errs[i] = p.emitTogether(ctx, emit, all, &ready) })
 		}
 		group.Wait()
@@ -202,7 +203,7 @@ func checkOrders(ctx context.Context, p place, emit emitter, rounds int) (deadlo
 	return deadlocks, problems
 }
 
-func (p place) emitTogether(ctx context.Context, emit emitter, all []given, ready *sync.WaitGroup) error {
+func (p place) emitTogether(ctx context.Context, emit corpus.Emitter, all []corpus.Given, ready *sync.WaitGroup) error {
 	tx, err := p.pool.Begin(ctx)
 	ready.Done()
 	if err != nil {
@@ -220,7 +221,7 @@ func TestFaultA7NoDeadlockWithinOneCall(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, p place) {
 		rounds := atLeast(t, "ROUNDS", 200)
-		deadlocks, problems := checkOrders(t.Context(), p, library, rounds)
+		deadlocks, problems := checkOrders(t.Context(), p, corpus.Emit, rounds)
 		if deadlocks > 0 || len(problems) > 0 {
 			t.Errorf("%d deadlocks in %d rounds; %s", deadlocks, rounds, strings.Join(problems, "; "))
 		}
@@ -234,7 +235,7 @@ func TestFaultA7NoDeadlockWithinOneCall(t *testing.T) {
 func TestFaultA7DeadlockAcrossCalls(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, p place) {
-		one, two := orderCreated(`{}`).withKey("1"), orderCreated(`{}`).withKey("2")
+		one, two := corpus.OrderCreated(`{}`).WithKey("1"), corpus.OrderCreated(`{}`).WithKey("2")
 		first, second := p.begin(t), p.begin(t)
 		for tx, patience := range map[pgx.Tx]string{first: "1min", second: "10ms"} { // so that the second is the one to find it
 			if _, err := tx.Exec(t.Context(), "SET LOCAL deadlock_timeout = '"+patience+"'"); err != nil {
@@ -249,12 +250,12 @@ func TestFaultA7DeadlockAcrossCalls(t *testing.T) {
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
-			_, firstErr = library(t.Context(), first, p.Schema, []given{two})
+			_, firstErr = corpus.Emit(t.Context(), first, p.Schema, []corpus.Given{two})
 		}()
 		if waits, err := p.blocked(t.Context(), first, done); err != nil || !waits {
 			t.Fatalf("the first does not wait for the second: %v", err)
 		}
-		_, err := library(t.Context(), second, p.Schema, []given{one})
+		_, err := corpus.Emit(t.Context(), second, p.Schema, []corpus.Given{one})
 		if !outbox.Retryable(err) {
 			t.Fatalf("want a deadlock, got %v", err)
 		}

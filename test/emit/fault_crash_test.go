@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/posthaste-dev/posthaste/test/corpus"
 )
 
 const (
@@ -46,7 +48,7 @@ func crashBeforeCommit(ctx context.Context, url, schema string) error {
 	if _, err := tx.Exec(ctx, `INSERT INTO "`+schema+`".orders (id) VALUES ('1')`); err != nil {
 		return err
 	}
-	receipts, err := library(ctx, tx, schema, []given{orderCreated(`{}`).withKey("k"), orderCreated(`{}`)})
+	receipts, err := corpus.Emit(ctx, tx, schema, []corpus.Given{corpus.OrderCreated(`{}`).WithKey("k"), corpus.OrderCreated(`{}`)})
 	if err != nil {
 		return err
 	}
@@ -76,7 +78,7 @@ func TestFaultA1CrashBeforeCommit(t *testing.T) {
 		p.wantRows(t, 0, 0, 0)
 
 		// The next try finds nothing in its way.
-		if receipts := p.mustEmit(t, tx, orderCreated(`{}`).withKey("k")); !receipts[0].Created {
+		if receipts := p.mustEmit(t, tx, corpus.OrderCreated(`{}`).WithKey("k")); !receipts[0].Created {
 			t.Error("the crashed transaction left its dedupe key behind")
 		}
 		mustCommit(t, tx)

@@ -16,6 +16,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/posthaste-dev/posthaste/outbox"
+	"github.com/posthaste-dev/posthaste/test/corpus"
 	"github.com/posthaste-dev/posthaste/test/pgtest"
 )
 
@@ -105,13 +106,13 @@ func (p place) emitUntilFull(t *testing.T, prefix string) (committed int, err er
 	t.Helper()
 	for committed = range diskSize / 8192 {
 		order := fmt.Sprintf("%s-%d", prefix, committed)
-		event := orderCreated(`{"pad":"` + strings.Repeat("x", 1500) + `"}`).withKey(order)
-		event.aggregateID = order
+		event := corpus.OrderCreated(`{"pad":"` + strings.Repeat("x", 1500) + `"}`).WithKey(order)
+		event.AggregateID = order
 		err := pgx.BeginFunc(t.Context(), p.pool, func(tx pgx.Tx) error {
 			if err := p.order(t.Context(), tx, order); err != nil {
 				return err
 			}
-			_, err := library(t.Context(), tx, p.Schema, []given{event})
+			_, err := corpus.Emit(t.Context(), tx, p.Schema, []corpus.Given{event})
 			return err
 		})
 		if err != nil {
@@ -137,7 +138,7 @@ func TestFaultA20DiskFull(t *testing.T) {
 		free()
 		if err := pgx.BeginFunc(t.Context(), p.pool, func(tx pgx.Tx) error {
 			p.mustOrder(t, tx, "after")
-			p.mustEmit(t, tx, orderCreated(`{}`).withKey(fmt.Sprintf("full-%d", before))) // the key that failed is free
+			p.mustEmit(t, tx, corpus.OrderCreated(`{}`).WithKey(fmt.Sprintf("full-%d", before))) // the key that failed is free
 			return nil
 		}); err != nil {
 			t.Fatalf("with space again: %v", err)

@@ -9,19 +9,20 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/posthaste-dev/posthaste/outbox"
+	"github.com/posthaste-dev/posthaste/test/corpus"
 	"github.com/posthaste-dev/posthaste/test/pgtest"
 )
 
 // refusable is refused before anything is sent, unwritable by PostgreSQL: its id is taken.
-func refusable() given {
-	event := orderCreated(`{}`)
-	event.aggregateID = ""
+func refusable() corpus.Given {
+	event := corpus.OrderCreated(`{}`)
+	event.AggregateID = ""
 	return event
 }
 
-func unwritable(id outbox.ID) given {
-	event := orderCreated(`{}`)
-	event.id = id
+func unwritable(id outbox.ID) corpus.Given {
+	event := corpus.OrderCreated(`{}`)
+	event.ID = id
 	return event
 }
 
@@ -29,35 +30,35 @@ func unwritable(id outbox.ID) given {
 // business row, emit, and never look at what emit said.
 type transactor struct {
 	name string
-	run  func(t *testing.T, p place, event given, after func()) error
+	run  func(t *testing.T, p place, event corpus.Given, after func()) error
 	// keeps: a refusal that nobody looked at does not keep the transaction from committing.
 	keeps bool
 }
 
 var transactors = []transactor{
-	{name: "own transaction", keeps: true, run: func(t *testing.T, p place, event given, after func()) error {
+	{name: "own transaction", keeps: true, run: func(t *testing.T, p place, event corpus.Given, after func()) error {
 		tx := p.begin(t)
 		defer func() { _ = tx.Rollback(t.Context()) }()
 		p.mustOrder(t, tx, "1")
-		_, _ = library(t.Context(), tx, p.Schema, []given{event})
+		_, _ = corpus.Emit(t.Context(), tx, p.Schema, []corpus.Given{event})
 		after()
 		return tx.Commit(t.Context())
 	}},
-	{name: "InTx", run: func(t *testing.T, p place, event given, after func()) error {
+	{name: "InTx", run: func(t *testing.T, p place, event corpus.Given, after func()) error {
 		return outbox.InTx(t.Context(), p.pool, func(ctx context.Context, tx pgx.Tx) error {
 			p.mustOrder(t, tx, "1")
-			_, _ = library(ctx, tx, p.Schema, []given{event})
+			_, _ = corpus.Emit(ctx, tx, p.Schema, []corpus.Given{event})
 			after()
 			return nil
 		})
 	}},
-	{name: "InTxSQL", run: func(t *testing.T, p place, event given, after func()) error {
+	{name: "InTxSQL", run: func(t *testing.T, p place, event corpus.Given, after func()) error {
 		db := pgtest.OpenSQL(t, "pgx", p.URL)
 		return outbox.InTxSQL(t.Context(), db, func(ctx context.Context, tx *sql.Tx) error {
 			if _, err := tx.ExecContext(ctx, p.SQL("INSERT INTO {schema}.orders (id) VALUES ('1')")); err != nil {
 				t.Fatal(err)
 			}
-			_, _ = outbox.EmitSQL(ctx, outbox.InSchemaSQL(tx, p.Schema), event.event())
+			_, _ = outbox.EmitSQL(ctx, outbox.InSchemaSQL(tx, p.Schema), event.Event())
 			after()
 			return nil
 		})
@@ -103,12 +104,12 @@ func ignoredRefusal(t *testing.T, p place, way transactor) {
 }
 
 func ignoredMismatch(t *testing.T, p place, way transactor) {
-	p.committed(t, orderCreated(`{"total":1}`).withKey("k"))
-	p.wantKept(t, way, way.run(t, p, orderCreated(`{"total":2}`).withKey("k"), nothing), outbox.ErrDedupeMismatch, 1)
+	p.committed(t, corpus.OrderCreated(`{"total":1}`).WithKey("k"))
+	p.wantKept(t, way, way.run(t, p, corpus.OrderCreated(`{"total":2}`).WithKey("k"), nothing), outbox.ErrDedupeMismatch, 1)
 }
 
 func ignoredFailure(t *testing.T, p place, way transactor) {
-	taken := p.committed(t, orderCreated(`{}`))
+	taken := p.committed(t, corpus.OrderCreated(`{}`))
 	if err := way.run(t, p, unwritable(taken), nothing); err == nil {
 		t.Error("a transaction whose INSERT failed was committed")
 	}
@@ -122,13 +123,13 @@ func ignoredPanic(t *testing.T, p place, way transactor) {
 		}
 		p.wantRows(t, 0, 0, 0)
 	}()
-	_ = way.run(t, p, orderCreated(`{}`), func() { panic(errPanic) })
+	_ = way.run(t, p, corpus.OrderCreated(`{}`), func() { panic(errPanic) })
 }
 
 var errPanic = errors.New("panic in the application")
 
 // committed emits in a transaction of its own.
-func (p place) committed(t testing.TB, event given) outbox.ID {
+func (p place) committed(t testing.TB, event corpus.Given) outbox.ID {
 	t.Helper()
 	tx := p.begin(t)
 	receipts := p.mustEmit(t, tx, event)
@@ -142,7 +143,7 @@ func TestFaultA9NothingIgnored(t *testing.T) {
 	onEach(t, func(t *testing.T, p place) {
 		if err := outbox.InTx(t.Context(), p.pool, func(ctx context.Context, tx pgx.Tx) error {
 			p.mustOrder(t, tx, "good")
-			_, err := library(ctx, tx, p.Schema, []given{orderCreated(`{}`)})
+			_, err := corpus.Emit(ctx, tx, p.Schema, []corpus.Given{corpus.OrderCreated(`{}`)})
 			return err
 		}); err != nil {
 			t.Error(err)
@@ -150,7 +151,7 @@ func TestFaultA9NothingIgnored(t *testing.T) {
 		own := errors.New("the application's own")
 		err := outbox.InTx(t.Context(), p.pool, func(ctx context.Context, tx pgx.Tx) error {
 			p.mustOrder(t, tx, "bad")
-			_, _ = library(ctx, tx, p.Schema, []given{orderCreated(`{}`)})
+			_, _ = corpus.Emit(ctx, tx, p.Schema, []corpus.Given{corpus.OrderCreated(`{}`)})
 			return own
 		})
 		if !errors.Is(err, own) {
@@ -165,18 +166,18 @@ func TestFaultA10SavepointRolledBack(t *testing.T) {
 	onEach(t, func(t *testing.T, p place) {
 		tx := p.begin(t)
 		p.mustOrder(t, tx, "1")
-		p.mustEmit(t, tx, orderCreated(`{"n":1}`))
+		p.mustEmit(t, tx, corpus.OrderCreated(`{"n":1}`))
 		savepoint, err := tx.Begin(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
 		p.mustOrder(t, savepoint, "2")
-		p.mustEmit(t, savepoint, orderCreated(`{"n":2}`).withKey("k"), orderCreated(`{"n":3}`))
+		p.mustEmit(t, savepoint, corpus.OrderCreated(`{"n":2}`).WithKey("k"), corpus.OrderCreated(`{"n":3}`))
 		if err := savepoint.Rollback(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		// The key went with the savepoint: other content under it is no mismatch.
-		if receipts := p.mustEmit(t, tx, orderCreated(`{"n":4}`).withKey("k")); !receipts[0].Created {
+		if receipts := p.mustEmit(t, tx, corpus.OrderCreated(`{"n":4}`).WithKey("k")); !receipts[0].Created {
 			t.Error("the savepoint left its dedupe key behind")
 		}
 		mustCommit(t, tx)

@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/posthaste-dev/posthaste/outbox"
+	"github.com/posthaste-dev/posthaste/test/corpus"
 )
 
 // Whatever is in the corpus under these names has been through the library and outbox_emit in TestCorpus;
@@ -20,31 +21,31 @@ func TestFaultA11PayloadTooLarge(t *testing.T) {
 	onEach(t, func(t *testing.T, p place) {
 		for _, limit := range []int{300, outbox.MaxPayloadBytes} {
 			for _, size := range []int{limit - 1, limit, limit + 1} {
-				event := orderCreated(`{}`)
-				event.contract.MaxBytes = limit
-				storedSize(size)(&event)
-				p.wantVerdict(t, fmt.Sprintf("%d of %d", size, limit), library, event, size > limit, fmt.Sprint(size), fmt.Sprint(limit))
+				event := corpus.OrderCreated(`{}`)
+				event.Contract.MaxBytes = limit
+				corpus.StoredSize(size)(&event)
+				p.wantVerdict(t, fmt.Sprintf("%d of %d", size, limit), corpus.Emit, event, size > limit, fmt.Sprint(size), fmt.Sprint(limit))
 				if limit == outbox.MaxPayloadBytes {
-					p.wantVerdict(t, fmt.Sprintf("outbox_emit: %d", size), outboxEmit, event, size > limit, fmt.Sprint(size), fmt.Sprint(limit))
+					p.wantVerdict(t, fmt.Sprintf("outbox_emit: %d", size), corpus.EmitSQL, event, size > limit, fmt.Sprint(size), fmt.Sprint(limit))
 				}
 			}
 		}
 		for size, refusal := range map[int]string{
 			outbox.MaxContractBytes - 1: "", outbox.MaxContractBytes: "", outbox.MaxContractBytes + 1: "outbox_events_payload_size",
 		} {
-			event := orderCreated(`{}`)
-			event.id = outbox.NewID()
-			storedSize(size)(&event)
+			event := corpus.OrderCreated(`{}`)
+			event.ID = outbox.NewID()
+			corpus.StoredSize(size)(&event)
 			p.wantInsert(t, fmt.Sprintf("INSERT: %d", size), columns(event), refusal)
 		}
 	})
 }
 
 // wantVerdict emits one event and holds the emitter to refusing or storing it.
-func (p place) wantVerdict(t *testing.T, what string, emit emitter, event given, refused bool, says ...string) {
+func (p place) wantVerdict(t *testing.T, what string, emit corpus.Emitter, event corpus.Given, refused bool, says ...string) {
 	t.Helper()
 	tx := p.begin(t)
-	_, err := emit(t.Context(), tx, p.Schema, []given{event})
+	_, err := emit(t.Context(), tx, p.Schema, []corpus.Given{event})
 	_ = tx.Rollback(t.Context())
 	if (err != nil) != refused {
 		t.Errorf("%s: got %v", what, err)
@@ -58,10 +59,10 @@ func (p place) wantVerdict(t *testing.T, what string, emit emitter, event given,
 }
 
 // columns is a row as a program would write it that knows nothing but the table.
-func columns(event given) map[string]any {
+func columns(event corpus.Given) map[string]any {
 	return map[string]any{
-		"id": event.id.String(), "event_type": event.contract.Type, "aggregate_type": event.contract.Aggregate,
-		"aggregate_id": event.aggregateID, "payload_json": event.envelope(event.id.String()),
+		"id": event.ID.String(), "event_type": event.Contract.Type, "aggregate_type": event.Contract.Aggregate,
+		"aggregate_id": event.AggregateID, "payload_json": event.Envelope(event.ID.String()),
 	}
 }
 
@@ -74,14 +75,14 @@ func (p place) wantInsert(t *testing.T, what string, row map[string]any, refusal
 		args = append(args, value)
 		names = append(names, name)
 		kind := map[string]string{"id": "::text::uuid", "payload_json": "::text::json", "headers": "::text::json"}[name]
-		values = append(values, fmt.Sprintf("$%d%s", len(args), or(kind, "::text")))
+		values = append(values, fmt.Sprintf("$%d%s", len(args), corpus.Or(kind, "::text")))
 	}
 	tx := p.begin(t)
 	_, err := tx.Exec(t.Context(), p.SQL("INSERT INTO {schema}.outbox_events ("+strings.Join(names, ", ")+") VALUES ("+strings.Join(values, ", ")+")"), args...)
 	_ = tx.Rollback(t.Context())
 	got := ""
 	if refused, ok := errors.AsType[*pgconn.PgError](err); ok {
-		got = or(refused.ConstraintName, refused.Code)
+		got = corpus.Or(refused.ConstraintName, refused.Code)
 	}
 	if got != refusal || (err != nil) != (refusal != "") {
 		t.Errorf("%s: want %q, got %q (%v)", what, refusal, got, err)
@@ -89,11 +90,11 @@ func (p place) wantInsert(t *testing.T, what string, row map[string]any, refusal
 }
 
 // inCorpus finds what the corpus has under this prefix and runs it.
-func (p place) inCorpus(t *testing.T, emit emitter, atLeast int, prefixes ...string) {
+func (p place) inCorpus(t *testing.T, emit corpus.Emitter, atLeast int, prefixes ...string) {
 	t.Helper()
-	var chosen []input
-	for _, in := range corpus() {
-		if slices.ContainsFunc(prefixes, func(prefix string) bool { return strings.HasPrefix(in.name, prefix) }) {
+	var chosen []corpus.Input
+	for _, in := range corpus.All() {
+		if slices.ContainsFunc(prefixes, func(prefix string) bool { return strings.HasPrefix(in.Name, prefix) }) {
 			chosen = append(chosen, in)
 		}
 	}
@@ -108,15 +109,15 @@ func (p place) inCorpus(t *testing.T, emit emitter, atLeast int, prefixes ...str
 func TestFaultA12HostileDocuments(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, p place) {
-		p.inCorpus(t, library, 12, "utf8/NUL", "utf8/byte F", "utf8/overlong", "utf8/high surrogate", "utf8/low surrogate", "utf8/surrogates reversed",
+		p.inCorpus(t, corpus.Emit, 12, "utf8/NUL", "utf8/byte F", "utf8/overlong", "utf8/high surrogate", "utf8/low surrogate", "utf8/surrogates reversed",
 			"json/number of", "json/exponent", "json/65 levels", "json/20,000 levels")
 		// PostgreSQL's json stores these, and then cannot read any key of the row.
 		for what, data := range map[string]string{
 			"NUL escape": `{"t":"\u0000"}`, "NUL escape in a key": `{"\u0000":1}`, "high surrogate": `{"t":"\ud83d"}`, "low surrogate": `{"t":"\udc0e"}`,
 			"surrogates reversed": `{"t":"\udc0e\ud83d"}`,
 		} {
-			event := orderCreated(data)
-			event.id = outbox.NewID()
+			event := corpus.OrderCreated(data)
+			event.ID = outbox.NewID()
 			state := "22P02" // invalid surrogates
 			if strings.Contains(what, "NUL") {
 				state = "22P05"
@@ -130,11 +131,11 @@ func TestFaultA13NoObject(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, p place) {
 		for _, data := range []string{`null`, `""`, `[]`, `[{}]`, `true`, `7`, ``, ` `} {
-			p.wantVerdict(t, "library: "+data, library, orderCreated(data), true)
-			p.wantVerdict(t, "outbox_emit: "+data, outboxEmit, orderCreated(data), true)
+			p.wantVerdict(t, "library: "+data, corpus.Emit, corpus.OrderCreated(data), true)
+			p.wantVerdict(t, "outbox_emit: "+data, corpus.EmitSQL, corpus.OrderCreated(data), true)
 		}
-		p.wantVerdict(t, "library: {}", library, orderCreated(`{}`), false)
-		p.wantVerdict(t, "outbox_emit: {}", outboxEmit, orderCreated(`{}`), false)
+		p.wantVerdict(t, "library: {}", corpus.Emit, corpus.OrderCreated(`{}`), false)
+		p.wantVerdict(t, "outbox_emit: {}", corpus.EmitSQL, corpus.OrderCreated(`{}`), false)
 		tx := p.begin(t)
 		if _, err := tx.Exec(t.Context(), p.SQL("SELECT {schema}.outbox_emit('order_created', 'order', '1', NULL)")); err == nil {
 			t.Error("outbox_emit took SQL NULL for data")
@@ -147,11 +148,11 @@ func TestRawInserts(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, p place) {
 		good := func(change func(row map[string]any, id string)) map[string]any {
-			event := orderCreated(`{}`)
-			event.id = outbox.NewID()
+			event := corpus.OrderCreated(`{}`)
+			event.ID = outbox.NewID()
 			row := columns(event)
 			if change != nil {
-				change(row, event.id.String())
+				change(row, event.ID.String())
 			}
 			return row
 		}

@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/posthaste-dev/posthaste/outbox"
+	"github.com/posthaste-dev/posthaste/test/corpus"
 	"github.com/posthaste-dev/posthaste/test/pgtest"
 )
 
@@ -19,13 +20,13 @@ func (p place) emitEverything(ctx context.Context, pool *pgxpool.Pool) error {
 		if err := p.order(ctx, tx, "1"); err != nil {
 			return err
 		}
-		for _, all := range [][]given{
-			{orderCreated(`{"n":1}`)},
-			{orderCreated(`{"n":2}`), orderCreated(`{"n":3}`)},
-			{orderCreated(`{"n":4}`).withKey("one")},
-			{orderCreated(`{"n":4}`).withKey("one"), orderCreated(`{"n":5}`).withKey("two"), orderCreated(`{"n":6}`)},
+		for _, all := range [][]corpus.Given{
+			{corpus.OrderCreated(`{"n":1}`)},
+			{corpus.OrderCreated(`{"n":2}`), corpus.OrderCreated(`{"n":3}`)},
+			{corpus.OrderCreated(`{"n":4}`).WithKey("one")},
+			{corpus.OrderCreated(`{"n":4}`).WithKey("one"), corpus.OrderCreated(`{"n":5}`).WithKey("two"), corpus.OrderCreated(`{"n":6}`)},
 		} {
-			if _, err := library(ctx, tx, p.Schema, all); err != nil {
+			if _, err := corpus.Emit(ctx, tx, p.Schema, all); err != nil {
 				return err
 			}
 		}
@@ -92,11 +93,11 @@ func TestFaultA22PgBouncer(t *testing.T) {
 				}
 				p.wantRows(t, 1, 6, 2)
 				through := place{DB: p.DB, pool: bouncer}
-				for _, problem := range checkDedupe(t.Context(), through, library) {
+				for _, problem := range checkDedupe(t.Context(), through, corpus.Emit) {
 					t.Error(problem)
 				}
 				// Every kind of hostile input: what one mode quotes by hand, another sends as it is.
-				through.inCorpus(t, library, 100, "utf8/", "identifiers/", "envelope/")
+				through.inCorpus(t, corpus.Emit, 100, "utf8/", "identifiers/", "envelope/")
 			})
 		})
 	}

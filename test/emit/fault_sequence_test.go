@@ -6,6 +6,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/posthaste-dev/posthaste/test/corpus"
 	"github.com/posthaste-dev/posthaste/test/pgtest"
 )
 
@@ -28,7 +29,7 @@ func (p place) inversions(t testing.TB) int {
 		if err != nil {
 			t.Fatal(err)
 		}
-		receipts := p.mustEmit(t, tx, orderCreated(`{}`))
+		receipts := p.mustEmit(t, tx, corpus.OrderCreated(`{}`))
 		mustCommit(t, tx)
 		seq := p.Count(t, "SELECT seq FROM {schema}.outbox_events WHERE id = $1::text::uuid", receipts[0].ID.String())
 		if seq < last {
@@ -91,7 +92,7 @@ func (p place) prepare(t *testing.T, end string) string {
 	})
 	tx := p.begin(t)
 	p.mustOrder(t, tx, end)
-	p.mustEmit(t, tx, orderCreated(`{}`).withKey("k"), orderCreated(`{}`))
+	p.mustEmit(t, tx, corpus.OrderCreated(`{}`).WithKey("k"), corpus.OrderCreated(`{}`))
 	if _, err := tx.Exec(t.Context(), "PREPARE TRANSACTION '"+name+"'"); err != nil {
 		t.Fatal(err)
 	}

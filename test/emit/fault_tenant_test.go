@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/posthaste-dev/posthaste/outbox"
+	"github.com/posthaste-dev/posthaste/test/corpus"
 	"github.com/posthaste-dev/posthaste/test/pgtest"
 )
 
@@ -64,12 +65,14 @@ func TestFaultA24TenantMissingOrSpoofed(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, p place) {
 		role := p.isolated(t)
-		plain := orderCreated(`{}`)
-		forms := map[string]func(tenant string) []given{
-			"one":          func(tenant string) []given { return []given{plain.of(tenant)} },
-			"many":         func(tenant string) []given { return []given{plain.of(tenant), plain.of(tenant)} },
-			"one deduped":  func(tenant string) []given { return []given{plain.of(tenant).withKey(tenant + "/k")} },
-			"many deduped": func(tenant string) []given { return []given{plain.of(tenant).withKey(tenant + "/m"), plain.of(tenant)} },
+		plain := corpus.OrderCreated(`{}`)
+		forms := map[string]func(tenant string) []corpus.Given{
+			"one":         func(tenant string) []corpus.Given { return []corpus.Given{plain.Of(tenant)} },
+			"many":        func(tenant string) []corpus.Given { return []corpus.Given{plain.Of(tenant), plain.Of(tenant)} },
+			"one deduped": func(tenant string) []corpus.Given { return []corpus.Given{plain.Of(tenant).WithKey(tenant + "/k")} },
+			"many deduped": func(tenant string) []corpus.Given {
+				return []corpus.Given{plain.Of(tenant).WithKey(tenant + "/m"), plain.Of(tenant)}
+			},
 		}
 		events := 0
 		for form, build := range forms {
@@ -81,17 +84,17 @@ func TestFaultA24TenantMissingOrSpoofed(t *testing.T) {
 			} {
 				tx := p.beginAs(t, role, c.session)
 				all := build(c.event)
-				if strings.HasPrefix(all[0].key, "/") {
-					all[0].key = "k"
+				if strings.HasPrefix(all[0].Key, "/") {
+					all[0].Key = "k"
 				}
-				_, err := library(t.Context(), tx, p.Schema, all)
+				_, err := corpus.Emit(t.Context(), tx, p.Schema, all)
 				if sqlState(err) != "42501" {
 					t.Errorf("%s: %s: want 42501, got %v", form, c.what, err)
 				}
 				_ = tx.Rollback(t.Context())
 			}
 			tx := p.beginAs(t, role, "acme")
-			if _, err := library(t.Context(), tx, p.Schema, build("acme")); err != nil {
+			if _, err := corpus.Emit(t.Context(), tx, p.Schema, build("acme")); err != nil {
 				t.Errorf("%s: the tenant's own event: %v", form, err)
 			}
 			mustCommit(t, tx)
@@ -108,7 +111,7 @@ func (p place) wantIsolatedKeys(t *testing.T, role string) {
 	for _, tenant := range []string{"acme", "other"} {
 		tx := p.beginAs(t, role, tenant)
 		for turn, created := range []bool{true, false} {
-			receipts := p.mustEmit(t, tx, orderCreated(`{}`).of(tenant).withKey(tenant+"/same"))
+			receipts := p.mustEmit(t, tx, corpus.OrderCreated(`{}`).Of(tenant).WithKey(tenant+"/same"))
 			if receipts[0].Created != created {
 				t.Errorf("%s, turn %d: created=%v", tenant, turn, receipts[0].Created)
 			}
@@ -137,8 +140,8 @@ func TestFaultA24OthersAreNotBound(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, p place) {
 		p.isolated(t)
-		p.committed(t, orderCreated(`{}`).of("acme"))
-		p.committed(t, orderCreated(`{}`))
+		p.committed(t, corpus.OrderCreated(`{}`).Of("acme"))
+		p.committed(t, corpus.OrderCreated(`{}`))
 		relay := pgtest.NewName("relay")
 		p.Exec(t, "CREATE ROLE "+relay)
 		t.Cleanup(func() {
@@ -160,15 +163,15 @@ func TestFaultA24OthersAreNotBound(t *testing.T) {
 func TestFaultA24ContractRequiresTenant(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, p place) {
-		event := orderCreated(`{}`)
-		event.contract.RequireTenant = true
+		event := corpus.OrderCreated(`{}`)
+		event.Contract.RequireTenant = true
 		counted, statements := counting(t.Context())
 		tx := p.begin(t)
-		_, err := library(counted, tx, p.Schema, []given{event})
+		_, err := corpus.Emit(counted, tx, p.Schema, []corpus.Given{event})
 		if !errors.Is(err, outbox.ErrRefused) || statements.Load() != 0 {
 			t.Errorf("want a refusal before any statement, got %v after %d", err, statements.Load())
 		}
-		p.mustEmit(t, tx, event.of("acme"))
+		p.mustEmit(t, tx, event.Of("acme"))
 		mustCommit(t, tx)
 		p.wantRows(t, 0, 1, 0)
 	})

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/posthaste-dev/posthaste/outbox"
+	"github.com/posthaste-dev/posthaste/test/corpus"
 )
 
 // roundsPerCut is how often a connection is cut at each place.
@@ -13,14 +14,14 @@ const roundsPerCut = 4
 func TestFaultA2UnknownOutcome(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, p place) {
-		if err := p.attempt(t, whole, "whole", orderCreated(`{}`)); err != nil || !p.resolve(t, "whole") {
+		if err := p.attempt(t, whole, "whole", corpus.OrderCreated(`{}`)); err != nil || !p.resolve(t, "whole") {
 			t.Fatalf("the proxy gets in the way: %v", err)
 		}
 		for _, at := range []cut{beforeSent, afterSent, afterAnswer} {
 			for round := range roundsPerCut {
 				order := fmt.Sprintf("%s %d", at, round)
-				event := orderCreated(`{}`)
-				event.aggregateID = order
+				event := corpus.OrderCreated(`{}`)
+				event.AggregateID = order
 				err := p.attempt(t, at, order, event)
 				if !lostConnection(err) || outbox.Retryable(err) {
 					t.Fatalf("%s: want a lost connection, got %v", order, err)
@@ -54,25 +55,25 @@ func TestFaultA3RetryOfTheWholeTransaction(t *testing.T) {
 // documented to emit twice.
 func (p place) retry(t *testing.T, at cut, order string) {
 	t.Helper()
-	for arm, event := range map[string]given{
-		"without key": orderCreated(`{}`), "with key": orderCreated(`{}`).withKey(order), "with key and id": orderCreated(`{}`).withKey(order + " own id"),
+	for arm, event := range map[string]corpus.Given{
+		"without key": corpus.OrderCreated(`{}`), "with key": corpus.OrderCreated(`{}`).WithKey(order), "with key and id": corpus.OrderCreated(`{}`).WithKey(order + " own id"),
 	} {
-		event.aggregateID = order + " " + arm
+		event.AggregateID = order + " " + arm
 		if arm == "with key and id" {
-			event.id = outbox.NewID()
+			event.ID = outbox.NewID()
 		}
-		if err := p.attempt(t, at, event.aggregateID, event); !lostConnection(err) {
-			t.Fatalf("%s: want a lost connection, got %v", event.aggregateID, err)
+		if err := p.attempt(t, at, event.AggregateID, event); !lostConnection(err) {
+			t.Fatalf("%s: want a lost connection, got %v", event.AggregateID, err)
 		}
 		want := 1
-		if event.key == "" && p.resolve(t, event.aggregateID) {
+		if event.Key == "" && p.resolve(t, event.AggregateID) {
 			want = 2
 		}
-		if err := p.attempt(t, whole, event.aggregateID, event); err != nil {
-			t.Fatalf("%s: retry: %v", event.aggregateID, err)
+		if err := p.attempt(t, whole, event.AggregateID, event); err != nil {
+			t.Fatalf("%s: retry: %v", event.AggregateID, err)
 		}
-		if got := p.Count(t, "SELECT count(*) FROM {schema}.outbox_events WHERE aggregate_id = $1", event.aggregateID); got != want {
-			t.Errorf("%s: %d events, want %d", event.aggregateID, got, want)
+		if got := p.Count(t, "SELECT count(*) FROM {schema}.outbox_events WHERE aggregate_id = $1", event.AggregateID); got != want {
+			t.Errorf("%s: %d events, want %d", event.AggregateID, got, want)
 		}
 	}
 }

@@ -11,51 +11,56 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/posthaste-dev/posthaste/outbox"
+	"github.com/posthaste-dev/posthaste/test/corpus"
 	"github.com/posthaste-dev/posthaste/test/pgtest"
 )
 
-// FuzzEmitValidate: what the library accepts, PostgreSQL stores and gives back to the byte; what it
-// refuses is an ErrRefused; and outbox_emit is of the same opinion.
+// FuzzEmitValidate: what the library accepts, PostgreSQL stores and gives back to the byte, and every broker takes;
+// what it refuses is an ErrRefused; and outbox_emit is of the same opinion.
 func FuzzEmitValidate(f *testing.F) {
-	for _, in := range corpus() {
-		if in.onlyGo != "" || strings.Contains(in.name, " in the ") { // one attack looks like another to the fuzzer
+	for _, in := range corpus.All() {
+		if in.OnlyGo != "" || strings.Contains(in.Name, " in the ") { // one attack looks like another to the fuzzer
 			continue
 		}
-		if g := in.events()[0]; len(g.data()) < 4096 && len(g.headers) < 2 {
+		if g := in.Events()[0]; len(g.Data()) < 4096 && len(g.Headers) < 2 {
 			addSeed(f, g)
 		}
 	}
 	p, reachable := reachablePlace(f)
+	all := reachableBrokers(f)
 	f.Fuzz(func(t *testing.T, data []byte, aggregate, tenant, key, headerName, headerValue, actorID string, micros int64) {
-		event := orderCreated("")
-		event.payload = json.RawMessage(data)
-		event.aggregateID, event.tenant, event.key = aggregate, tenant, key
-		event.at = time.UnixMicro(micros).UTC()
+		event := corpus.OrderCreated("")
+		event.Payload = json.RawMessage(data)
+		event.AggregateID, event.Tenant, event.Key = aggregate, tenant, key
+		event.At = time.UnixMicro(micros).UTC()
 		if headerName != "" || headerValue != "" {
-			event.headers = map[string]string{headerName: headerValue}
+			event.Headers = map[string]string{headerName: headerValue}
 		}
 		if actorID != "" {
-			event.actor = &outbox.Actor{Type: "user", ID: actorID}
+			event.Actor = &outbox.Actor{Type: "user", ID: actorID}
 		}
-		stmt, err := outbox.Statement("s", event.event())
+		stmt, err := outbox.Statement("s", event.Event())
 		if (err == nil) == (stmt == nil) || err != nil && !errors.Is(err, outbox.ErrRefused) {
 			t.Fatalf("neither a statement nor a refusal: %v, %v", stmt, err)
 		}
 		if reachable {
 			p.agrees(t, event, err)
 		}
+		if err == nil {
+			all.take(t, event)
+		}
 	})
 }
 
-func addSeed(f *testing.F, g given) {
+func addSeed(f *testing.F, g corpus.Given) {
 	f.Helper()
 	var name, value, actor string
-	for name, value = range g.headers { //nolint:revive // there is at most one
+	for name, value = range g.Headers { //nolint:revive // there is at most one
 	}
-	if g.actor != nil {
-		actor = g.actor.ID
+	if g.Actor != nil {
+		actor = g.Actor.ID
 	}
-	f.Add(g.data(), g.aggregateID, g.tenant, g.key, name, value, actor, g.at.UnixMicro())
+	f.Add(g.Data(), g.AggregateID, g.Tenant, g.Key, name, value, actor, g.At.UnixMicro())
 }
 
 func reachablePlace(f *testing.F) (p place, reachable bool) {
@@ -71,11 +76,11 @@ func reachablePlace(f *testing.F) (p place, reachable bool) {
 }
 
 // agrees asks PostgreSQL about the library's verdict, in a transaction that is rolled back.
-func (p place) agrees(t *testing.T, event given, verdict error) {
+func (p place) agrees(t *testing.T, event corpus.Given, verdict error) {
 	t.Helper()
 	tx := p.begin(t)
 	if verdict == nil {
-		receipts, err := library(t.Context(), tx, p.Schema, []given{event})
+		receipts, err := corpus.Emit(t.Context(), tx, p.Schema, []corpus.Given{event})
 		if err != nil {
 			t.Fatalf("the library accepts it and PostgreSQL does not: %v", err)
 		}
@@ -85,15 +90,15 @@ func (p place) agrees(t *testing.T, event given, verdict error) {
 		_ = tx.Rollback(t.Context())
 		tx = p.begin(t)
 	}
-	for name, value := range event.headers {
+	for name, value := range event.Headers {
 		if !utf8.ValidString(name + value) {
 			return // JSON has no broken strings: what the function sees is repaired
 		}
 	}
-	if event.actor != nil && !utf8.ValidString(event.actor.ID) {
+	if event.Actor != nil && !utf8.ValidString(event.Actor.ID) {
 		return
 	}
-	_, err := outboxEmit(t.Context(), tx, p.Schema, []given{event})
+	_, err := corpus.EmitSQL(t.Context(), tx, p.Schema, []corpus.Given{event})
 	if (err == nil) != (verdict == nil) {
 		t.Fatalf("the library says %v, outbox_emit says %v", verdict, err)
 	}
@@ -106,9 +111,9 @@ func (p place) agrees(t *testing.T, event given, verdict error) {
 // and says the same when it is written out and read again.
 func FuzzEnvelopeDecode(f *testing.F) {
 	const id = "01980a3c-0000-7000-8000-000000000001"
-	good := orderCreated(`{"total":1}`)
-	good.actor = &outbox.Actor{Type: "user", ID: "7", Name: "Ada"}
-	f.Add([]byte(good.envelope(id)))
+	good := corpus.OrderCreated(`{"total":1}`)
+	good.Actor = &outbox.Actor{Type: "user", ID: "7", Name: "Ada"}
+	f.Add([]byte(good.Envelope(id)))
 	for _, payload := range []string{
 		``, `null`, `{}`, `[]`, `{"version":1}`,
 		`{"VERSION":1,"EVENTID":"` + id + `","OCCURREDAT":"2026-01-01T00:00:00Z","DATA":{}}`,

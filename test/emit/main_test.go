@@ -13,7 +13,7 @@ func TestMain(m *testing.M) {
 	if url := os.Getenv(victimURL); url != "" {
 		os.Exit(victim(url, os.Getenv(victimSchema)))
 	}
-	goleak.VerifyTestMain(m)
+	goleak.VerifyTestMain(m, goleak.IgnoreTopFunction("go.opencensus.io/stats/view.(*worker).start")) // of the Pub/Sub client
 }
 
 // atLeast reads how often to repeat something: the environment may ask for more than the short form,

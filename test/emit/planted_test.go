@@ -10,34 +10,35 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/posthaste-dev/posthaste/outbox"
+	"github.com/posthaste-dev/posthaste/test/corpus"
 	"github.com/posthaste-dev/posthaste/test/pgtest"
 )
 
 // planted is a bug, and the check that must find it.
 type planted struct {
 	name  string
-	emit  emitter                     // a faulty copy of the library; defaults to the library
+	emit  corpus.Emitter              // a faulty copy of the library; defaults to the library
 	plant func(t *testing.T, p place) // a fault in the database's part
-	check func(p place, emit emitter) []string
+	check func(p place, emit corpus.Emitter) []string
 	finds string // part of one of the problems that the check must report
 }
 
-func corpusOf(ctx context.Context, prefixes ...string) func(p place, emit emitter) []string {
-	var chosen []input
-	for _, in := range corpus() {
+func corpusOf(ctx context.Context, prefixes ...string) func(p place, emit corpus.Emitter) []string {
+	var chosen []corpus.Input
+	for _, in := range corpus.All() {
 		for _, prefix := range prefixes {
-			if strings.HasPrefix(in.name, prefix) {
+			if strings.HasPrefix(in.Name, prefix) {
 				chosen = append(chosen, in)
 			}
 		}
 	}
-	return func(p place, emit emitter) []string { return checkCorpus(ctx, p, emit, chosen).Problems }
+	return func(p place, emit corpus.Emitter) []string { return checkCorpus(ctx, p, emit, chosen).Problems }
 }
 
 func plantedBugs(ctx context.Context) []planted {
-	dedupe := func(p place, emit emitter) []string { return checkDedupe(ctx, p, emit) }
-	pairs := func(p place, emit emitter) []string { return checkPairs(ctx, p, emit, 24).Problems }
-	orders := func(p place, emit emitter) []string {
+	dedupe := func(p place, emit corpus.Emitter) []string { return checkDedupe(ctx, p, emit) }
+	pairs := func(p place, emit corpus.Emitter) []string { return checkPairs(ctx, p, emit, 24).Problems }
+	orders := func(p place, emit corpus.Emitter) []string {
 		deadlocks, problems := checkOrders(ctx, p, emit, 2000)
 		if deadlocks > 0 {
 			problems = append(problems, "deadlock")
@@ -95,7 +96,7 @@ func TestPlantedBugsAreFound(t *testing.T) {
 			p := newPlace(t, pgtest.New(t, pgtest.Servers()[0]))
 			emit := bug.emit
 			if emit == nil {
-				emit = library
+				emit = corpus.Emit
 			}
 			if bug.plant != nil {
 				bug.plant(t, p)
@@ -129,9 +130,9 @@ func inFunction(name, from, to string) func(t *testing.T, p place) {
 }
 
 // changed is the library with another statement.
-func changed(change func(stmt *outbox.Stmt, all []given)) emitter {
-	return func(ctx context.Context, tx pgx.Tx, schema string, all []given) ([]outbox.Receipt, error) {
-		stmt, err := outbox.Statement(schema, events(all)...)
+func changed(change func(stmt *outbox.Stmt, all []corpus.Given)) corpus.Emitter {
+	return func(ctx context.Context, tx pgx.Tx, schema string, all []corpus.Given) ([]outbox.Receipt, error) {
+		stmt, err := outbox.Statement(schema, corpus.Events(all)...)
 		if err != nil {
 			return nil, err
 		}
@@ -144,8 +145,8 @@ func changed(change func(stmt *outbox.Stmt, all []given)) emitter {
 	}
 }
 
-func rewritten(rewrite func(sql string) string) emitter {
-	return changed(func(stmt *outbox.Stmt, _ []given) { stmt.SQL = rewrite(stmt.SQL) })
+func rewritten(rewrite func(sql string) string) corpus.Emitter {
+	return changed(func(stmt *outbox.Stmt, _ []corpus.Given) { stmt.SQL = rewrite(stmt.SQL) })
 }
 
 var notAllOrNone = rewritten(func(sql string) string {
@@ -154,7 +155,7 @@ var notAllOrNone = rewritten(func(sql string) string {
 
 // doNothing is the form that every tutorial has. The loser of a race waits for the winner and then looks
 // with a snapshot from before: it finds nothing.
-func doNothing(ctx context.Context, tx pgx.Tx, schema string, all []given) ([]outbox.Receipt, error) {
+func doNothing(ctx context.Context, tx pgx.Tx, schema string, all []corpus.Given) ([]outbox.Receipt, error) {
 	g, mine := all[0], outbox.NewID()
 	var found string
 	err := tx.QueryRow(ctx, strings.ReplaceAll(`WITH keyed AS (
@@ -165,7 +166,7 @@ func doNothing(ctx context.Context, tx pgx.Tx, schema string, all []given) ([]ou
 		SELECT event_id, $2::text, $4::text, $5::text, $3::text, $6::text::json FROM keyed
 	)
 	SELECT coalesce((SELECT event_id FROM keyed), (SELECT event_id FROM {schema}.outbox_dedupe WHERE dedupe_key = $3::text))::text`,
-		"{schema}", `"`+schema+`"`), mine.String(), g.contract.Type, g.key, g.contract.Aggregate, g.aggregateID, g.envelope(mine.String())).Scan(&found)
+		"{schema}", `"`+schema+`"`), mine.String(), g.Contract.Type, g.Key, g.Contract.Aggregate, g.AggregateID, g.Envelope(mine.String())).Scan(&found)
 	if err != nil {
 		return nil, err
 	}
@@ -173,8 +174,8 @@ func doNothing(ctx context.Context, tx pgx.Tx, schema string, all []given) ([]ou
 	return []outbox.Receipt{{ID: id, Created: id == mine}}, err
 }
 
-func swallowMismatch(ctx context.Context, tx pgx.Tx, schema string, all []given) ([]outbox.Receipt, error) {
-	receipts, err := library(ctx, tx, schema, all)
+func swallowMismatch(ctx context.Context, tx pgx.Tx, schema string, all []corpus.Given) ([]outbox.Receipt, error) {
+	receipts, err := corpus.Emit(ctx, tx, schema, all)
 	if err != nil {
 		return make([]outbox.Receipt, len(all)), nil //nolint:nilerr // the bug
 	}
@@ -182,43 +183,43 @@ func swallowMismatch(ctx context.Context, tx pgx.Tx, schema string, all []given)
 }
 
 // hashOfEnvelope makes the content depend on what differs on every try.
-var hashOfEnvelope = changed(func(stmt *outbox.Stmt, all []given) {
+var hashOfEnvelope = changed(func(stmt *outbox.Stmt, all []corpus.Given) {
 	for i, g := range all {
-		if g.key != "" && len(all) == 1 {
-			stmt.Args[7] = fmt.Sprintf(`{"\\x%x"}`, g.envelope(fmt.Sprint(i)))
+		if g.Key != "" && len(all) == 1 {
+			stmt.Args[7] = fmt.Sprintf(`{"\\x%x"}`, g.Envelope(fmt.Sprint(i)))
 		}
 	}
 })
 
 // unchecked hides a field from the library's checks and puts it into the statement behind them.
-func unchecked(hide func(g *given), argument int, value func(g given) any) emitter {
-	return func(ctx context.Context, tx pgx.Tx, schema string, all []given) ([]outbox.Receipt, error) {
-		if len(all) != 1 || all[0].key != "" {
-			return library(ctx, tx, schema, all)
+func unchecked(hide func(g *corpus.Given), argument int, value func(g corpus.Given) any) corpus.Emitter {
+	return func(ctx context.Context, tx pgx.Tx, schema string, all []corpus.Given) ([]outbox.Receipt, error) {
+		if len(all) != 1 || all[0].Key != "" {
+			return corpus.Emit(ctx, tx, schema, all)
 		}
 		hidden := all[0]
 		hide(&hidden)
-		emit := changed(func(stmt *outbox.Stmt, _ []given) { stmt.Args[argument] = value(all[0]) })
-		return emit(ctx, tx, schema, []given{hidden})
+		emit := changed(func(stmt *outbox.Stmt, _ []corpus.Given) { stmt.Args[argument] = value(all[0]) })
+		return emit(ctx, tx, schema, []corpus.Given{hidden})
 	}
 }
 
-var headersUnchecked = unchecked(func(g *given) { g.headers = nil }, 7, func(g given) any { return jsonOrNull(g.headers != nil, g.headers) })
+var headersUnchecked = unchecked(func(g *corpus.Given) { g.Headers = nil }, 7, func(g corpus.Given) any { return corpus.JSONOrNull(g.Headers != nil, g.Headers) })
 
-var aggregateUnchecked = unchecked(func(g *given) { g.aggregateID = "x" }, 4, func(g given) any { return g.aggregateID })
+var aggregateUnchecked = unchecked(func(g *corpus.Given) { g.AggregateID = "x" }, 4, func(g corpus.Given) any { return g.AggregateID })
 
-func talkative(ctx context.Context, tx pgx.Tx, schema string, all []given) ([]outbox.Receipt, error) {
-	receipts, err := library(ctx, tx, schema, all)
+func talkative(ctx context.Context, tx pgx.Tx, schema string, all []corpus.Given) ([]outbox.Receipt, error) {
+	receipts, err := corpus.Emit(ctx, tx, schema, all)
 	if err != nil {
-		data, _ := all[0].payload.(json.RawMessage)
+		data, _ := all[0].Payload.(json.RawMessage)
 		return nil, fmt.Errorf("%w: %s", err, data)
 	}
 	return receipts, nil
 }
 
-func panicking(ctx context.Context, tx pgx.Tx, schema string, all []given) ([]outbox.Receipt, error) {
-	if all[0].at.Year() < 1 {
+func panicking(ctx context.Context, tx pgx.Tx, schema string, all []corpus.Given) ([]outbox.Receipt, error) {
+	if all[0].At.Year() < 1 {
 		panic("year")
 	}
-	return library(ctx, tx, schema, all)
+	return corpus.Emit(ctx, tx, schema, all)
 }

@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/posthaste-dev/posthaste/test/corpus"
 )
 
 // cut is where a proxy breaks a connection. In every case the client has sent COMMIT and gets no answer.
@@ -133,7 +135,7 @@ func (p *proxy) answers(client, server net.Conn, mute <-chan struct{}) {
 
 // attempt runs the application's transaction once through a connection that is cut at COMMIT: a business
 // row, an event, COMMIT. The error is what the application sees.
-func (p place) attempt(t testing.TB, at cut, order string, event given) error {
+func (p place) attempt(t testing.TB, at cut, order string, event corpus.Given) error {
 	t.Helper()
 	conn, err := pgx.Connect(t.Context(), startProxy(t, p.URL, at))
 	if err != nil {
@@ -151,7 +153,7 @@ func (p place) attempt(t testing.TB, at cut, order string, event given) error {
 	if _, err := tx.Exec(t.Context(), p.SQL("INSERT INTO {schema}.orders (id) VALUES ($1) ON CONFLICT DO NOTHING"), order); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := library(t.Context(), tx, p.Schema, []given{event}); err != nil {
+	if _, err := corpus.Emit(t.Context(), tx, p.Schema, []corpus.Given{event}); err != nil {
 		t.Fatal(err)
 	}
 	return tx.Commit(t.Context())

@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/posthaste-dev/posthaste/outbox"
+	"github.com/posthaste-dev/posthaste/test/corpus"
 )
 
 // race is what became of pairs of transactions that emitted with one dedupe key at the same time.
@@ -38,7 +39,7 @@ const concurrentPairs = 12
 // checkPairs lets pairs of transactions race for one key each. In every third pair the first one rolls
 // back, in every third the second. In half of them the second is known to wait for the first; the others
 // run as they like.
-func checkPairs(ctx context.Context, p place, emit emitter, pairs int) *race {
+func checkPairs(ctx context.Context, p place, emit corpus.Emitter, pairs int) *race {
 	result := &race{Pairs: pairs}
 	var group sync.WaitGroup
 	next := make(chan int)
@@ -71,7 +72,7 @@ func (r *race) add(to *int, n int) {
 	*to += n
 }
 
-func (r *race) pair(ctx context.Context, p place, emit emitter, i int) error {
+func (r *race) pair(ctx context.Context, p place, emit corpus.Emitter, i int) error {
 	key := fmt.Sprintf("pair-%d", i)
 	racers := []*racer{
 		{order: key + "-first", rollback: i/2%3 == 1},
@@ -91,7 +92,7 @@ func (r *race) pair(ctx context.Context, p place, emit emitter, i int) error {
 			r.add(&r.Rollbacks, 1)
 		}
 	}
-	event := orderCreated(fmt.Sprintf(`{"pair":%d}`, i)).withKey(key)
+	event := corpus.OrderCreated(fmt.Sprintf(`{"pair":%d}`, i)).WithKey(key)
 	if i%2 == 0 {
 		if err := r.inTurn(ctx, p, emit, event, racers); err != nil {
 			return err
@@ -107,7 +108,7 @@ func (r *race) pair(ctx context.Context, p place, emit emitter, i int) error {
 }
 
 // inTurn lets the first emit, waits until the second waits for it, and then ends the first.
-func (r *race) inTurn(ctx context.Context, p place, emit emitter, event given, racers []*racer) error {
+func (r *race) inTurn(ctx context.Context, p place, emit corpus.Emitter, event corpus.Given, racers []*racer) error {
 	first, second := racers[0], racers[1]
 	first.emit(ctx, p, emit, event)
 	done := make(chan struct{})
@@ -124,13 +125,13 @@ func (r *race) inTurn(ctx context.Context, p place, emit emitter, event given, r
 	return err
 }
 
-func (r *racer) run(ctx context.Context, p place, emit emitter, event given) {
+func (r *racer) run(ctx context.Context, p place, emit corpus.Emitter, event corpus.Given) {
 	r.emit(ctx, p, emit, event)
 	r.end(ctx)
 }
 
-func (r *racer) emit(ctx context.Context, p place, emit emitter, event given) {
-	receipts, err := emit(ctx, r.tx, p.Schema, []given{event})
+func (r *racer) emit(ctx context.Context, p place, emit corpus.Emitter, event corpus.Given) {
+	receipts, err := emit(ctx, r.tx, p.Schema, []corpus.Given{event})
 	if err != nil {
 		r.err = err
 		return
@@ -200,7 +201,7 @@ func TestDedupeRace(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, p place) {
 		pairs := atLeast(t, "PAIRS", 200)
-		result := checkPairs(t.Context(), p, library, pairs)
+		result := checkPairs(t.Context(), p, corpus.Emit, pairs)
 		for _, problem := range result.Problems {
 			t.Error(problem)
 		}
@@ -219,7 +220,7 @@ func TestDedupeRace(t *testing.T) {
 func TestDedupeRaceInSQL(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, p place) {
-		result := checkPairs(t.Context(), p, outboxEmit, 48)
+		result := checkPairs(t.Context(), p, corpus.EmitSQL, 48)
 		for _, problem := range result.Problems {
 			t.Error(problem)
 		}

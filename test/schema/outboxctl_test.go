@@ -67,16 +67,16 @@ func TestOutboxctl(t *testing.T) {
 		ctl, name := tool{binary, server.URL}, emptySchema(t, server, "Ctl 1")
 		role := newRole(t, server, "app")
 		ctl.mustFail(t, 1, "run 'outboxctl migrate up'", "grant", "relay", role, "--schema", name)
-		ctl.must(t, `schema `+name+` is at version 0 of 6\n(  missing  0000\d_\w+\n){6}`, "migrate", "status", "--schema", name)
+		ctl.must(t, `schema `+name+` is at version 0 of 8\n(  missing  0000\d_\w+\n){8}`, "migrate", "status", "--schema", name)
 
 		script := ctl.must(t, `\\set ON_ERROR_STOP on\n.*COMMIT;\n\n`, "migrate", "up", "--dry-run", "--schema", name)
 		if left := readCatalog(t, server, name); len(left) > 0 {
 			t.Error("the dry run changed something")
 		}
 		ctl.must(t, `applied 00001_events in \d+m?s\napplied 00002_emit in \S+\nschema `+name+` is at version 2: 2 migrations in \S+\n`, "migrate", "up", "--target", "2", "--schema", name)
-		ctl.must(t, `(applied \S+ in \S+\n){4}schema `+name+` is at version 6: 4 migrations in \S+\n`, "migrate", "up", "--schema", name)
-		ctl.must(t, `schema `+name+` is at version 6: 0 migrations in \S+\n`, "migrate", "up", "--schema", name)
-		ctl.must(t, `schema `+name+` is at version 6 of 6\n(  applied  0000\d_\w+\n){6}`, "migrate", "status", "--schema", name)
+		ctl.must(t, `(applied \S+ in \S+\n){6}schema `+name+` is at version 8: 6 migrations in \S+\n`, "migrate", "up", "--schema", name)
+		ctl.must(t, `schema `+name+` is at version 8: 0 migrations in \S+\n`, "migrate", "up", "--schema", name)
+		ctl.must(t, `schema `+name+` is at version 8 of 8\n(  applied  0000\d_\w+\n){8}`, "migrate", "status", "--schema", name)
 		readCatalog(t, server, name).mustEqual(t, reference(t, server, 0))
 
 		ctl.must(t, `role `+role+` is now producer in schema `+name+`\n`, "grant", "producer", role, "--schema", name)
@@ -86,7 +86,7 @@ func TestOutboxctl(t *testing.T) {
 		ctl.mustFail(t, 1, "create the role first: CREATE ROLE \"nobody of that name\" LOGIN", "grant", "relay", "nobody of that name", "--schema", name)
 
 		ctl.mustFail(t, 2, "--yes-delete-everything", "migrate", "down", "--target", "0", "--schema", name)
-		ctl.must(t, `took back 00006_routes in \S+\ntook back 00005_access in \S+\nschema `+name+` is at version 4: 2 migrations in \S+\n`, "migrate", "down", "--target", "4", "--schema", name)
+		ctl.must(t, `took back 00008_retention in \S+\ntook back 00007_home in \S+\ntook back 00006_routes in \S+\ntook back 00005_access in \S+\nschema `+name+` is at version 4: 4 migrations in \S+\n`, "migrate", "down", "--target", "4", "--schema", name)
 		ctl.must(t, `(took back \S+ in \S+\n){4}schema `+name+` is at version 0: 4 migrations in \S+\n`, "migrate", "down", "--target", "0", "--yes-delete-everything", "--schema", name)
 
 		if err := psql(t, server.URL, "DROP SCHEMA "+quote(name)+" CASCADE;"+script); err != nil {
@@ -103,9 +103,9 @@ func TestOutboxctlBehindPgBouncer(t *testing.T) {
 	ctl, name := tool{build(t), pgtest.PgBouncerURL()}, emptySchema(t, server, "ctl")
 	role := newRole(t, server, "app")
 	for range 5 { // so that the pooler hands out more than one connection
-		ctl.must(t, `(applied \S+ in \S+\n){6}schema .*\n`, "migrate", "up", "--schema", name)
+		ctl.must(t, `(applied \S+ in \S+\n){8}schema .*\n`, "migrate", "up", "--schema", name)
 		ctl.must(t, `role .*\n`, "grant", "operator", role, "--schema", name)
-		ctl.must(t, `(took back \S+ in \S+\n){5}schema .*\n`, "migrate", "down", "--target", "1", "--schema", name)
+		ctl.must(t, `(took back \S+ in \S+\n){7}schema .*\n`, "migrate", "down", "--target", "1", "--schema", name)
 		ctl.must(t, `took back \S+ in \S+\nschema .*\n`, "migrate", "down", "--target", "0", "--yes-delete-everything", "--schema", name)
 	}
 }

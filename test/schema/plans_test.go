@@ -45,11 +45,19 @@ type planned struct {
 	sorts                  bool   // whether the plan may sort
 }
 
-func statements() []planned {
+func statements(t testing.TB) []planned {
+	t.Helper()
+	const batch, old = "bigint, timestamptz, integer", "1, now() - interval '41 days', 500"
 	return []planned{
 		{"open requests", requestsSQL, "smallint", "3", "outbox_requests_open", `lane = `, false},
-		{"retention", retentionSQL, "timestamptz", "now() - interval '40 days'", "outbox_events_published_at", `published_at < `, false},
-		{"retention of keys", dedupeRetentionSQL, "timestamptz", "now() - interval '41 days'", "outbox_dedupe_created_at", `created_at < `, false},
+		{"retention", janitorSQL(t, "published"), batch, old, "outbox_events_published_at", `published_at >= .*published_at < `, false},
+		{"retention, by id", janitorSQL(t, "published"), batch, old, "outbox_events_pkey", `id = ANY`, false},
+		{"retention of discarded events", janitorSQL(t, "discarded"), batch, old, "outbox_events_dead", `state = 7.*seq >= `, false},
+		{"retention of discarded events, by id", janitorSQL(t, "discarded"), batch, old, "outbox_events_pkey", `id = ANY`, false},
+		{"retention of dead letters", janitorSQL(t, "dead"), batch, old, "outbox_dlq_pkey", `id >= `, false},
+		{"retention of dead letters, whether resolved", janitorSQL(t, "dead"), batch, old, "outbox_actions_dlq_id", `dlq_id = `, false},
+		{"retention of keys", janitorSQL(t, "dedupe"), batch, old, "outbox_dedupe_created_at", `created_at >= .*created_at < `, false},
+		{"retention of keys, whether settled", janitorSQL(t, "dedupe"), batch, old, "outbox_events_pkey", `id = `, false},
 		{"look-up by published_at", "SELECT id FROM {schema}.outbox_events WHERE published_at BETWEEN $1 AND $1 + interval '1 hour'", "timestamptz", "now() - interval '5 days'", "outbox_events_published_at", `published_at >= .*published_at <= `, false},
 		{"look-up by event_type", "SELECT id FROM {schema}.outbox_events WHERE event_type = $1 ORDER BY seq DESC LIMIT 50", "text", "'type_7'", "outbox_events_event_type", `event_type = `, false},
 		{"look-up by aggregate", "SELECT id FROM {schema}.outbox_events WHERE aggregate_type = $1 AND aggregate_id = $2", "text, text", "'kind_7', '77'", "outbox_events_aggregate", `aggregate_type = .*aggregate_id = `, true},
@@ -120,7 +128,7 @@ func TestStatementsUseTheirIndexes(t *testing.T) {
 				if _, err := conn.Exec(t.Context(), "SET plan_cache_mode = "+mode); err != nil {
 					t.Fatal(err)
 				}
-				for _, p := range statements() {
+				for _, p := range statements(t) {
 					plan := p.plan(t, db, conn)
 					if wrong := p.wrong(plan); wrong != "" {
 						t.Errorf("%s, %s, statistics %s: %s\n%s", p.name, mode, statistics, wrong, plan)
@@ -142,7 +150,7 @@ func TestAMissingIndexIsSeen(t *testing.T) {
 		db.Exec(t, "DROP INDEX {schema}.outbox_events_published_at, {schema}.outbox_events_event_type, {schema}.outbox_events_aggregate, {schema}.outbox_events_dead, {schema}.outbox_requests_open, {schema}.outbox_dlq_failed_at")
 		conn := connect(t, db.URL)
 		missed := 0
-		for _, p := range statements() {
+		for _, p := range statements(t) {
 			if p.wrong(p.plan(t, db, conn)) != "" {
 				missed++
 			}

@@ -86,6 +86,7 @@ var operations = []operation{
 	{name: "give a key to another event", sql: "UPDATE {schema}.outbox_dedupe SET event_id = '{new}'"},
 	{name: "change a key's content", sql: "UPDATE {schema}.outbox_dedupe SET content_hash = 'x'"},
 	{name: "make a key younger", sql: "UPDATE {schema}.outbox_dedupe SET created_at = now()"},
+	{name: "lock a key", sql: "SELECT event_id FROM {schema}.outbox_dedupe FOR UPDATE SKIP LOCKED", may: "producer janitor"},
 	{name: "delete old keys", sql: "DELETE FROM {schema}.outbox_dedupe WHERE ctid = ANY (ARRAY(SELECT ctid FROM {schema}.outbox_dedupe WHERE created_at < now() ORDER BY created_at LIMIT 9))", may: "janitor"},
 	{name: "truncate keys", sql: "TRUNCATE {schema}.outbox_dedupe"},
 
@@ -131,6 +132,13 @@ var operations = []operation{
 	{name: "delete an open request", sql: "DELETE FROM {schema}.outbox_requests WHERE delivered_at IS NULL", guarded: "janitor"},
 
 	// The rest of the schema.
+	{name: "read what retention did", sql: "SELECT * FROM {schema}.outbox_retention", may: "janitor viewer operator"},
+	{name: "remember a retention", sql: "UPDATE {schema}.outbox_retention SET cut_off = now(), ran_at = now(), deleted = 1, worker = NULL", may: "janitor"},
+	{name: "forget all retentions", sql: "DELETE FROM {schema}.outbox_retention"},
+	{name: "read the home", sql: "SELECT * FROM {schema}.outbox_home", may: "relay viewer operator"},
+	{name: "adopt a home", sql: "INSERT INTO {schema}.outbox_home (system_identifier, timeline) VALUES (1, 1)", may: "relay"},
+	{name: "move the home", sql: "UPDATE {schema}.outbox_home SET system_identifier = 1, timeline = 1, since = now(), seen_at = now()", may: "relay operator"},
+	{name: "forget the home", sql: "DELETE FROM {schema}.outbox_home"},
 	{name: "read the schema's version", sql: "SELECT * FROM {schema}.outbox_meta", may: granted},
 	{name: "change the schema's version", sql: "UPDATE {schema}.outbox_meta SET schema_version = 9"},
 	{name: "write the migrator's table", sql: "INSERT INTO {schema}.outbox_schema_version (version_id, is_applied) VALUES (9, true)"},
@@ -138,6 +146,7 @@ var operations = []operation{
 	{name: "call outbox_lane", sql: "SELECT {schema}.outbox_lane('default', 'order', '1')", may: "everyone"},
 	{name: "call outbox_uuid7", sql: "SELECT {schema}.outbox_uuid7()", may: "producer"},
 	{name: "call outbox_wake", sql: "SELECT {schema}.outbox_wake()", may: "producer operator"},
+	{name: "call outbox_resume", sql: "SELECT {schema}.outbox_resume('me', 'why')", may: "operator"},
 	{name: "call outbox_check_data", sql: "SELECT {schema}.outbox_check_data('{}')", may: "producer"},
 	{name: "call outbox_grant", sql: "SELECT {schema}.outbox_grant('relay', current_user)"},
 	{name: "call outbox_seal", sql: "SELECT {schema}.outbox_seal()"},

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/posthaste-dev/posthaste/internal/planted"
 )
 
 const (
@@ -26,6 +28,9 @@ const (
 func Error(err error) string {
 	if err == nil {
 		return ""
+	}
+	if planted.Is(planted.ErrorUnsanitised) {
+		return textOf(err)
 	}
 	return Text(textOf(err))
 }
@@ -77,6 +82,10 @@ func limit(text string) string {
 	}
 	return text
 }
+
+// Cut cuts a name to the length of a text. Names are logged as they are, and one that went around the checks of
+// emit can be of any length.
+func Cut(name string) string { return limit(name) }
 
 // strip takes out what is not text. Lines become one: a line of its own can look like an entry of the log.
 func strip(text string) string {

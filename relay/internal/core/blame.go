@@ -1,6 +1,11 @@
 package core
 
-import "time"
+import (
+	"math"
+	"time"
+
+	"github.com/posthaste-dev/posthaste/internal/planted"
+)
 
 // Reasons of dead letters that the core decides on.
 const (
@@ -39,9 +44,13 @@ func (c *Core) failed(now time.Duration, l *line, r *row) {
 			c.retry(now, l, r, r.Attempts, wait)
 			return
 		}
-		c.observeCharge(r, r.Attempts+1)
-		c.die(l.key, r, r.Attempts+1, outcome.Reason, outcome.Detail)
+		c.observeCharge(r, oneMore(r.Attempts))
+		c.die(l.key, r, oneMore(r.Attempts), outcome.Reason, outcome.Detail)
 	case RouteFault:
+		if planted.Is(planted.OutageCharged) {
+			c.charge(now, l, r)
+			return
+		}
 		if l.route.carriedAfter(r) {
 			// The topic works for others: this one must not hold them up, whatever it is about it.
 			r.refused++
@@ -50,7 +59,7 @@ func (c *Core) failed(now time.Duration, l *line, r *row) {
 		}
 		c.failedRoute(now, l, r)
 	case Unknown:
-		if l.route.carriedAfter(r) && !l.route.failing(r) {
+		if l.route.carriedAfter(r) && !l.route.failing(r) || planted.Is(planted.UnknownCharged) {
 			c.charge(now, l, r)
 			return
 		}
@@ -71,7 +80,10 @@ func (c *Core) charge(now time.Duration, l *line, r *row) {
 	if route, _ := c.config.Routes.Route(r.Type); route.MaxAttempts > 0 {
 		limit = route.MaxAttempts
 	}
-	attempts := r.Attempts + 1
+	attempts := oneMore(r.Attempts)
+	if planted.Is(planted.ChargeForgotten) {
+		attempts = r.Attempts
+	}
 	if int(attempts) >= limit {
 		if wait := c.tooEarly(now, r.lane); wait > 0 {
 			c.retry(now, l, r, r.Attempts, wait)
@@ -84,6 +96,11 @@ func (c *Core) charge(now time.Duration, l *line, r *row) {
 		return
 	}
 	c.retry(now, l, r, attempts, c.jitter(grow(c.config.BaseDelay, int(attempts), c.config.MaxDelay)))
+}
+
+// oneMore counts an attempt. What somebody wrote into the column by hand must neither overflow nor last for ever.
+func oneMore(attempts int32) int32 {
+	return min(max(attempts, 0), math.MaxInt32-1) + 1
 }
 
 func (c *Core) observeCharge(r *row, attempts int32) {
@@ -102,10 +119,12 @@ func (c *Core) retry(now time.Duration, l *line, r *row, attempts int32, delay t
 func (c *Core) die(key lineKey, r *row, attempts int32, reason, detail string) {
 	route, known := c.config.Routes.Route(r.Type)
 	state := DeadBlocking
-	if known && !route.Block {
+	if known && !route.Block || planted.Is(planted.BlockTreatedAsSkip) {
 		state = Dead
 	}
-	c.hold(r.lane, key, 0)
+	if state != Dead || !planted.Is(planted.DeathNotAwaited) {
+		c.hold(r.lane, key, 0)
+	}
 	c.decide(fate{row: r, key: key, state: state, attempts: attempts, reason: reason, detail: detail, topic: route.Topic})
 	if l := c.lines[key]; l != nil {
 		c.waitBehind(l)
@@ -137,7 +156,7 @@ func (c *Core) notKnown(now time.Duration, r *row) {
 	} else {
 		known.first = min(known.first, r.Seq)
 	}
-	if c.config.UnknownTypeMaxAge < 0 {
+	if c.config.UnknownTypeMaxAge < 0 || planted.Is(planted.UnknownTypeDies) {
 		c.die(key, r, r.Attempts, reasonUnknownType, detail)
 	} else {
 		if health := c.typeOf(r.Type); !health.alarmed {
@@ -206,7 +225,7 @@ func (t *typeHealth) passed() (resumed bool) {
 
 // broke takes in one more broken contract and tells whether the type is paused.
 func (t *typeHealth) broke(detail string) bool {
-	if t.broken >= enoughBroken {
+	if t.broken >= enoughBroken && !planted.Is(planted.BadDeployKills) {
 		t.paused, t.detail = true, detail
 	}
 	t.record(true)

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/posthaste-dev/posthaste/internal/planted"
 	"github.com/posthaste-dev/posthaste/outbox"
 )
 
@@ -64,6 +65,12 @@ func (c *Core) noteFirst(l *line, r *row) {
 		})
 }
 
+// noteStands tells that an event of some lane was sent alone and answered, and that its note is in the database
+// until its settle is. Whoever dies of another event meanwhile must not be counted against it.
+func (c *Core) noteStands() bool {
+	return slices.ContainsFunc(c.sorted, func(l *lane) bool { return l.noted != outbox.ID{} && c.soonWritten(l) > 0 })
+}
+
 // suspected ends an event that was the one in flight whenever a relay died.
 func (c *Core) suspected(now time.Duration, l *line, r *row) bool {
 	if !r.lane.isSuspect(r.ID) {
@@ -82,7 +89,7 @@ func (c *Core) suspected(now time.Duration, l *line, r *row) bool {
 // tooEarly is how long a new owner waits before it declares anything dead: the owner before it may have an
 // event in flight still, and that could arrive after its death.
 func (c *Core) tooEarly(now time.Duration, l *lane) time.Duration {
-	if !l.crashed {
+	if !l.crashed || planted.Is(planted.DeadTooEarly) {
 		return 0
 	}
 	return max(0, l.acquiredAt+c.config.Deadline-now)

@@ -5,6 +5,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/posthaste-dev/posthaste/internal/planted"
 	"github.com/posthaste-dev/posthaste/outbox"
 )
 
@@ -53,6 +54,9 @@ type Core struct {
 
 // New makes the core of a relay that holds nothing yet.
 func New(config Config) *Core {
+	if planted.Is(planted.TwoInFlight) {
+		config.Depth++
+	}
 	if config.Observe == nil {
 		config.Observe = func(Step) {}
 	}
@@ -175,6 +179,9 @@ type nothing = struct{}
 // grow doubles a delay for every failure after the first, up to a limit. It cannot overflow: it stops
 // doubling before it would.
 func grow(base time.Duration, failures int, limit time.Duration) time.Duration {
+	if planted.Is(planted.BackoffOverflows) {
+		return min(base<<max(failures-1, 0), limit)
+	}
 	delay := base
 	for i := 1; i < failures && delay < limit; i++ {
 		if delay > limit/2 {

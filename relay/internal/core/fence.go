@@ -4,6 +4,8 @@ import (
 	"context"
 	"math"
 	"time"
+
+	"github.com/posthaste-dev/posthaste/internal/planted"
 )
 
 // fence is what is known about numbers that are drawn and not visible yet. It belongs to one
@@ -51,7 +53,7 @@ func (c *Core) keepFence(now time.Duration) {
 			switch {
 			case err != nil:
 				c.forgetFence()
-			case seen.Standby:
+			case seen.Standby && !planted.Is(planted.StandbyIgnored):
 				c.forgetFence()
 				c.fence.dueAt = now + idleFence*c.config.FencePeriod
 				c.alarm(0, "the database is in recovery: the relay needs the primary")
@@ -85,7 +87,8 @@ func (c *Core) forgetFence() {
 // the listing before: every number up to that was drawn by somebody who was listed then or had ended.
 func (c *Core) fenced(seen Fence) {
 	f := &c.fence
-	if f.incarnation != "" && f.incarnation != seen.Incarnation || f.known && seen.Last < f.last {
+	restarted := f.incarnation != "" && f.incarnation != seen.Incarnation && !planted.Is(planted.RestartIgnored)
+	if restarted || f.known && seen.Last < f.last {
 		// Another server, or the sequence was set back: numbers may come again, and what a lane's row says
 		// may be older than what is known here.
 		for _, l := range append([]*lane(nil), c.sorted...) {

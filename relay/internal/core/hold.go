@@ -4,6 +4,8 @@ import (
 	"context"
 	"slices"
 	"time"
+
+	"github.com/posthaste-dev/posthaste/internal/planted"
 )
 
 // hold is a line of which something is held in the database: a retry, a dead event that blocks, a parked
@@ -50,7 +52,7 @@ const (
 // isHeld tells whether rows of a line must wait: behind the line's own held rows, or behind an event of the
 // aggregate whose topic nobody knows.
 func (c *Core) isHeld(l *lane, key lineKey) bool {
-	return l.holds[key] != nil || l.holds[lineKey{Aggregate: key.Aggregate}] != nil
+	return l.holds[key] != nil || l.holds[lineKey{Aggregate: key.Aggregate}] != nil && !planted.Is(planted.UnknownTypePassed)
 }
 
 // hold holds a line, to be looked at when it is due; never leaves that to what is known already.

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/posthaste-dev/posthaste/internal/planted"
 	"github.com/posthaste-dev/posthaste/outbox"
 )
 
@@ -71,7 +72,7 @@ func (l *lane) forget(r *row) {
 
 // mayPublish tells whether a publish that begins now ends while the lane is certainly held.
 func (c *Core) mayPublish(l *lane, now time.Duration) bool {
-	return !l.lost && now+c.config.Deadline+c.config.Margin < l.since+c.config.Lease
+	return !l.lost && (now+c.config.Deadline+c.config.Margin < l.since+c.config.Lease || planted.Is(planted.LeaseNotLookedAt))
 }
 
 // forgetExpired gives up lanes that another relay may have by now.
@@ -164,7 +165,7 @@ func (c *Core) drain(l *lane) {
 func (c *Core) floorOf(l *lane) int64 {
 	floor := l.w
 	for seq, r := range l.rows {
-		if !r.held && !r.done {
+		if !r.held && !r.done && !planted.Is(planted.FloorTooHigh) {
 			floor = min(floor, seq-1)
 		}
 	}
@@ -206,7 +207,7 @@ func (c *Core) acquired(sent, now time.Duration, a Acquired, token outbox.ID) *l
 	if a.NotedCount > 0 {
 		l.blamed = a.NotedEvent
 	}
-	if a.NotedCount >= crashesToQuarantine {
+	if a.NotedCount >= crashesToQuarantine || a.NotedCount > 0 && planted.Is(planted.QuarantinedAtOnce) {
 		l.suspect = a.NotedEvent
 	}
 	c.lanes[a.Lane] = l
@@ -257,6 +258,9 @@ func (c *Core) openLanes(now time.Duration) {
 			}
 			for _, l := range opening {
 				l.opened = !l.lost
+			}
+			if planted.Is(planted.HeldNotReadFirst) {
+				keys = nil
 			}
 			for _, key := range keys {
 				if l := c.lanes[key.Lane]; l != nil && slices.Contains(opening, l) && !l.draining {

@@ -1,6 +1,10 @@
 package core
 
-import "time"
+import (
+	"time"
+
+	"github.com/posthaste-dev/posthaste/internal/planted"
+)
 
 // row is an event in memory.
 type row struct {
@@ -119,7 +123,7 @@ func (c *Core) admit(now time.Duration, r *row) {
 	}
 	key := lineKey{Aggregate: r.Aggregate, topic: route.Topic}
 	switch {
-	case c.isHeld(r.lane, key):
+	case c.isHeld(r.lane, key) && !planted.Is(planted.PassesFailingHead):
 		c.wait(r, key)
 	case c.types[r.Type] != nil && c.types[r.Type].paused:
 		c.park(now, r, key, c.types[r.Type].detail)
@@ -203,6 +207,9 @@ func (c *Core) forget(r *row) {
 			at.goneBack()
 			return
 		}
+	}
+	if planted.Is(planted.ForgottenNotReadAgain) {
+		return
 	}
 	r.lane.w, r.lane.c = min(r.lane.w, r.Seq-1), min(r.lane.c, r.Seq-1)
 	r.lane.generation++

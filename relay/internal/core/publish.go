@@ -1,6 +1,10 @@
 package core
 
-import "time"
+import (
+	"time"
+
+	"github.com/posthaste-dev/posthaste/internal/planted"
+)
 
 // publishNext starts publishes, aggregate by aggregate in turn, as many as may be in flight.
 func (c *Core) publishNext(now time.Duration) {
@@ -49,7 +53,7 @@ func (c *Core) tryPublish(now time.Duration, l *line) {
 	case l.route.inFlight >= c.slots(now, l.route):
 		l.queued = true
 		l.route.waiting.push(l)
-	case c.careful && r.lane.noted != r.ID && c.soonWritten(r.lane) > 0: // the settle clears the note, so it comes first
+	case c.careful && r.lane.noted != r.ID && (c.soonWritten(r.lane) > 0 || c.noteStands()): // the settle clears the note, so it comes first
 		l.queued = true
 		c.delayed.push(now+c.config.MinPoll, l)
 	case c.careful && r.lane.noted != r.ID:
@@ -61,6 +65,9 @@ func (c *Core) tryPublish(now time.Duration, l *line) {
 
 func (c *Core) startPublish(now time.Duration, l *line, r *row) {
 	redelivered := r.lane.sent[r.Seq] || r.State != Ready || r.Seq <= r.lane.inherited || r.lane.crashed && r.lane.inherited == 0
+	if planted.Is(planted.RedeliveryUnmarked) {
+		redelivered = false
+	}
 	r.lane.sent[r.Seq], r.startedAt = true, now
 	l.inFlight++
 	if l.route.inFlight == 0 {

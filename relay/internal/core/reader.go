@@ -4,6 +4,8 @@ import (
 	"context"
 	"slices"
 	"time"
+
+	"github.com/posthaste-dev/posthaste/internal/planted"
 )
 
 // reader reads the ready rows of all lanes, in one statement.
@@ -54,7 +56,7 @@ type laneRead struct {
 // that. By is the route whose own reader it is, nil for the main read.
 func (l *laneRead) current(by *route) bool {
 	if by == nil {
-		return l.lane.generation == l.generation
+		return l.lane.generation == l.generation || planted.Is(planted.OldAnswerBelieved)
 	}
 	at := by.place(l.lane)
 	return at != nil && at.generation == l.generation
@@ -62,7 +64,7 @@ func (l *laneRead) current(by *route) bool {
 
 // cut is up to where the read is complete.
 func (l *laneRead) cut() int64 {
-	if l.count >= l.limit {
+	if l.count >= l.limit && !planted.Is(planted.CutTakenForComplete) {
 		return l.last
 	}
 	return uncut
@@ -94,7 +96,9 @@ func (c *Core) readReady(now time.Duration) {
 	if len(reads) == 0 {
 		return
 	}
-	request.Writers = r.except
+	if !planted.Is(planted.GoneWritersIgnored) {
+		request.Writers = r.except
+	}
 	for _, route := range c.ordered {
 		if len(route.resume) > 0 {
 			request.Exclude = append(request.Exclude, route.types...)
@@ -293,6 +297,9 @@ func (c *Core) moveBounds(sent *sentRead, gone []uint64) {
 		covered[l] = true
 		cut := read.cut()
 		l.w = max(l.w, min(sent.safe, cut))
+		if planted.Is(planted.CursorWithoutWatermark) {
+			l.w = max(l.w, read.last)
+		}
 		if len(gone) > 0 {
 			l.c = min(l.c, cut)
 		}
@@ -355,6 +362,14 @@ func (c *Core) passBarrier(now time.Duration) {
 	}
 	r.passing, r.fresh = r.fresh, nil
 	incarnation := r.incarnation
+	if planted.Is(planted.NoBarrier) {
+		rows := r.passing
+		r.passing = nil
+		for _, row := range rows {
+			c.admit(now, row)
+		}
+		return
+	}
 	begin(c, OpBarrier, &r.barrier,
 		func(ctx context.Context, store Store) (nothing, error) {
 			return nothing{}, store.Barrier(ctx, incarnation)

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/posthaste-dev/posthaste/internal/planted"
 	"github.com/posthaste-dev/posthaste/outbox"
 )
 
@@ -121,6 +122,9 @@ func (c *Core) answered(now time.Duration, r *route) {
 		return
 	}
 	r.allowance++
+	if r.allowance > failuresToPause {
+		r.pauses = 0 // it works; should it fail again, that is another outage
+	}
 	r.readAt = min(r.readAt, now)
 	if r.allowance >= c.config.Concurrency {
 		r.probing, r.pauses = false, 0
@@ -155,8 +159,13 @@ func (c *Core) refuse(now time.Duration, r *route, failed *row) {
 		}
 		r.tried[failed.ID] = true
 	}
-	if r.probing || r.failures >= failuresToPause || failed.outcome.RetryAfter > 0 {
+	switch {
+	case r.failures >= failuresToPause || failed.outcome.RetryAfter > 0 || r.probing && r.allowance == 1:
 		c.pause(now, r, failed.outcome)
+	case r.probing:
+		// It has carried others: one that fails among them slows it down. Were it paused for each, a route that loses
+		// an answer now and then would hardly ever come back from an outage.
+		r.allowance = max(1, r.allowance/2)
 	}
 }
 
@@ -166,6 +175,9 @@ func (c *Core) pause(now time.Duration, r *route, why Outcome) {
 	r.pauses++
 	r.round++
 	r.retryAt = now + max(c.jitter(grow(firstProbeAfter, r.pauses, longestPause)), why.RetryAfter)
+	if planted.Is(planted.RetryAfterIgnored) {
+		r.retryAt = now + c.jitter(grow(firstProbeAfter, r.pauses, longestPause))
+	}
 	if r.detail == "" {
 		c.config.Observe(Step{Do: DidPause, Topic: r.topic, Class: why.Class, Detail: why.Detail})
 	}
@@ -204,7 +216,7 @@ func (c *Core) rowsOf(r *route) (rows int) {
 // wakeRoutes lets paused routes be probed when it is time.
 func (c *Core) wakeRoutes(now time.Duration) {
 	for _, r := range c.ordered {
-		if !r.paused {
+		if !r.paused || planted.Is(planted.BreakerNeverProbes) {
 			continue
 		}
 		if now < r.retryAt {
@@ -212,6 +224,9 @@ func (c *Core) wakeRoutes(now time.Duration) {
 			continue
 		}
 		r.paused, r.probing, r.allowance, r.readAt, r.idle = false, true, 1, now, c.config.MinPoll
+		if planted.Is(planted.NoRamp) {
+			r.allowance = c.config.Concurrency
+		}
 		c.release(now, r)
 		holds := r.holds
 		r.holds = nil

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/posthaste-dev/posthaste/internal/planted"
 	"github.com/posthaste-dev/posthaste/outbox"
 )
 
@@ -121,7 +122,9 @@ func (c *Core) settleSome(g *gate, sent []fate) {
 				c.counts.StaleSettles++
 				c.observeSettles(sent, Stale)
 				c.loseStale(request.Lanes, answer.Held)
-				c.settleAgain(sent)
+				if !planted.Is(planted.PartialSettleForgotten) {
+					c.settleAgain(sent)
+				}
 			default:
 				c.observeSettles(sent, Applied)
 				s.most = min(2*s.most, mostOfASettle)
@@ -210,7 +213,7 @@ func (c *Core) settled(now time.Duration, f *fate) {
 		r.lane.unsettled--
 	}
 	r.Payload, r.Headers = nil, nil
-	if len(c.reader.running) == 0 {
+	if len(c.reader.running) == 0 || planted.Is(planted.SettledForgottenEarly) {
 		r.lane.forget(r)
 	} else {
 		c.reader.settled = append(c.reader.settled, settledRow{row: r, reads: c.reader.number})

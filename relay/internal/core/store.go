@@ -105,6 +105,9 @@ type Heartbeat struct {
 	KnownTypes    []string
 	Lease         time.Duration
 	Lanes         []Renewal
+	// Incarnation is the server that the floors are about. On another one they are not written: a standby that
+	// missed the last settles would have events below them. Empty: nobody asks.
+	Incarnation string
 }
 
 // Renewal prolongs one lane. The floor only ever rises; when it does, the lane's crash count begins anew.
@@ -161,8 +164,9 @@ type Acquired struct {
 
 // Release gives lanes back, and everything that was acquired with one of Tokens.
 type Release struct {
-	Lanes  []Renewal
-	Tokens []outbox.ID
+	Lanes       []Renewal
+	Tokens      []outbox.ID
+	Incarnation string // as in Heartbeat
 }
 
 // Fence is what was found in the order: the sequence's value first, then the transactions that hold a

@@ -67,7 +67,9 @@ func (s *Store) Heartbeat(_ context.Context, beat core.Heartbeat) (core.Heartbea
 		}
 		lane.leaseUntil = now + beat.Lease
 		lane.needs = slices.Clone(renewal.Needs)
-		lane.progress(renewal.Floor)
+		if s.about(beat.Incarnation) {
+			lane.progress(renewal.Floor)
+		}
 		answer.Renewed = append(answer.Renewed, renewal.Lane)
 	}
 	for _, r := range s.relays {
@@ -82,6 +84,11 @@ func (s *Store) Heartbeat(_ context.Context, beat core.Heartbeat) (core.Heartbea
 	}
 	s.flush()
 	return answer, nil
+}
+
+// about tells whether floors are about this server.
+func (s *Store) about(incarnation string) bool {
+	return incarnation == "" || incarnation == s.incarnationName()
 }
 
 // enlist writes the relay's row, in the order of the ids.
@@ -110,7 +117,7 @@ func (s *Store) Acquire(_ context.Context, take core.Acquire) ([]core.Acquired, 
 			continue
 		}
 		crashed := lane.owner != outbox.ID{}
-		if crashed && !s.alive(lane.owner) { // else it lost the lane, and did not die of it
+		if crashed && !s.alive(lane.owner, lane.leaseUntil+take.Lease/3) { // else it lost the lane, and did not die of it
 			lane.crashCount++
 			if lane.notedEvent != (outbox.ID{}) && lane.notedToken == lane.token { // only an owner that noted it itself counts
 				lane.notedCount++
@@ -128,9 +135,10 @@ func (s *Store) Acquire(_ context.Context, take core.Acquire) ([]core.Acquired, 
 	return taken, nil
 }
 
-// alive tells whether a relay's own row says so.
-func (s *Store) alive(id outbox.ID) bool {
-	return slices.ContainsFunc(s.relays, func(r relay) bool { return r.id == id && r.aliveUntil > s.now() })
+// alive tells whether a relay's own row says so, and for longer than until the given time: a heartbeat that came just
+// after the relay had taken a lane, and did not know of it yet, outlasts the lane's lease by a moment.
+func (s *Store) alive(id outbox.ID, until time.Duration) bool {
+	return slices.ContainsFunc(s.relays, func(r relay) bool { return r.id == id && r.aliveUntil > max(s.now(), until) })
 }
 
 // Release gives lanes back. Crashes before it still count: only progress ends them.
@@ -141,7 +149,9 @@ func (s *Store) Release(_ context.Context, give core.Release) error {
 	for _, renewal := range give.Lanes {
 		if lane := s.holding(renewal.Tenure); lane != nil {
 			lane.needs = slices.Clone(renewal.Needs)
-			lane.progress(renewal.Floor)
+			if s.about(give.Incarnation) {
+				lane.progress(renewal.Floor)
+			}
 			lane.release()
 		}
 	}

@@ -126,6 +126,8 @@ func TestALaneThatCrashesItsOwners(t *testing.T) {
 	d.must(err)
 	_, err = d.Heartbeat(t.Context(), core.Heartbeat{Relay: d.id(), Lease: lease, Lanes: []core.Renewal{{Tenure: tenure, Floor: 3}}})
 	d.must(err)
+	_, err = d.Heartbeat(t.Context(), core.Heartbeat{Relay: d.id(), Lease: lease, Incarnation: "another", Lanes: []core.Renewal{{Tenure: tenure, Floor: 9}}})
+	d.must(err)
 	if lane := d.Lanes()[0]; lane.Floor != 5 || lane.CrashCount != 0 || lane.NotedCount != 2 {
 		t.Errorf("the lane is %+v", lane)
 	}

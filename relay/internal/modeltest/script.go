@@ -95,7 +95,7 @@ var choices = []struct {
 	{"old_parked", 3, (*script).oldParked},
 	{"note", 4, (*script).note},
 	{"sweep", 2, (*script).sweep},
-	{"save_routes", 2, (*script).saveRoutes},
+	{"save_routes", 6, (*script).saveRoutes},
 	{"redrive", 3, (*script).redrive},
 	{"skip", 4, (*script).skip},
 	{"free", 2, (*script).free},

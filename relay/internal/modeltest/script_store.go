@@ -45,10 +45,18 @@ func (s *script) renewals() (relay outbox.ID, list []core.Renewal) {
 	return relay, list
 }
 
+// server is whom floors are about: mostly nobody asks, now and then one that is gone.
+func (s *script) server() string {
+	if s.chance(15) {
+		return "gone"
+	}
+	return ""
+}
+
 func (s *script) heartbeat() *step {
 	relay, lanes := s.renewals()
 	s.beaten[relay] = true
-	beat := core.Heartbeat{Relay: relay, Name: "relay", Version: "1", KnownTypes: some(s, eventTypes, 0), Lease: time.Hour, Lanes: lanes}
+	beat := core.Heartbeat{Relay: relay, Name: "relay", Version: "1", KnownTypes: some(s, eventTypes, 0), Lease: time.Hour, Lanes: lanes, Incarnation: s.server()}
 	return asking(beat, func(ctx context.Context, _ side, store core.Store) ([]string, error) {
 		answer, err := store.Heartbeat(ctx, beat)
 		slices.Sort(answer.Renewed)
@@ -99,7 +107,7 @@ func (s *script) acquire() *step {
 }
 
 func (s *script) release() *step {
-	var give core.Release
+	give := core.Release{Incarnation: s.server()}
 	_, give.Lanes = s.renewals()
 	if h, ok := s.tenure(30); ok && s.chance(50) {
 		give.Tokens = []outbox.ID{h.Token}

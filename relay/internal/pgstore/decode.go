@@ -82,12 +82,13 @@ func (d *decoder) int32(raw []byte) int32 { return int32(binary.BigEndian.Uint32
 func (d *decoder) int64(raw []byte) int64  { return int64(binary.BigEndian.Uint64(d.fixed(raw, 8))) }
 func (d *decoder) id(raw []byte) outbox.ID { return outbox.ID(d.fixed(raw, 16)) }
 
-// epoch is where PostgreSQL counts its microseconds from.
-var epoch = time.Date(2000, time.January, 1, 0, 0, 0, 0, time.UTC)
+// epoch is where PostgreSQL counts its microseconds from, in seconds since 1970.
+const epoch = 946_684_800
 
+// time reads a timestamptz. A time.Duration has room for 292 years only, and PostgreSQL for 299,000.
 func (d *decoder) time(raw []byte) time.Time {
 	micros := d.int64(raw)
-	return epoch.Add(time.Duration(micros/1e6) * time.Second).Add(time.Duration(micros%1e6) * time.Microsecond)
+	return time.Unix(epoch+micros/1e6, micros%1e6*1000).UTC()
 }
 
 // decodeXIDs reads a bigint[].

@@ -9,6 +9,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/posthaste-dev/posthaste/internal/crash"
+	"github.com/posthaste-dev/posthaste/internal/planted"
 	"github.com/posthaste-dev/posthaste/relay/internal/core"
 )
 
@@ -34,6 +36,9 @@ func (s *Store) Fence(ctx context.Context) (core.Fence, error) {
 			return err
 		})
 		batch.Queue(s.sql.fenceBarrier)
+		if planted.Is(planted.WritersListedFirst) {
+			batch.QueuedQueries[0], batch.QueuedQueries[1] = batch.QueuedQueries[1], batch.QueuedQueries[0]
+		}
 		return conn.SendBatch(ctx, batch).Close()
 	})
 	if err != nil {
@@ -82,12 +87,14 @@ func extend(xid uint32, xmax uint64) uint64 {
 func (s *Store) Barrier(ctx context.Context, incarnation string) error {
 	return failed("barrier", s.strictly(ctx, func(conn *pgx.Conn) error {
 		var started int64
+		crash.Point("barrier.before")
 		if err := conn.QueryRow(ctx, s.sql.barrier).Scan(nil, nil, nil, &started); err != nil {
 			return err //nolint:wrapcheck // wrapped above
 		}
-		if incarnation != "" && incarnation != strconv.FormatInt(started, 10) {
+		if incarnation != "" && incarnation != strconv.FormatInt(started, 10) && !planted.Is(planted.BarrierElsewhere) {
 			return errors.New("the server was restarted, or is another one, since the read")
 		}
+		crash.Point("barrier.after")
 		return nil
 	}))
 }

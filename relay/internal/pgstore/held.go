@@ -5,6 +5,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/posthaste-dev/posthaste/internal/crash"
 	"github.com/posthaste-dev/posthaste/relay/internal/core"
 )
 
@@ -16,6 +17,7 @@ const unparkAtOnce = 1000
 func (s *Store) Unpark(ctx context.Context, unpark core.Unpark) error {
 	lanes, tokens := tenures(unpark.Lanes)
 	for {
+		crash.Point("unpark.before")
 		answer, err := s.pool.Exec(ctx, s.sql.unpark, lanes, tokens, texts(unpark.Types), int32(unparkAtOnce))
 		if err != nil {
 			return failed("unpark", err)
@@ -24,11 +26,13 @@ func (s *Store) Unpark(ctx context.Context, unpark core.Unpark) error {
 		if answer.RowsAffected() == 0 {
 			return nil
 		}
+		crash.Point("unpark.after")
 	}
 }
 
 // HeldKeys lists what is held in the lanes: the first held row of each aggregate and event type.
 func (s *Store) HeldKeys(ctx context.Context, lanes []int16) ([]core.HeldKey, error) {
+	crash.Point("claim.before_held")
 	return s.keys(ctx, "held keys", s.sql.heldKeys, numbers(lanes))
 }
 

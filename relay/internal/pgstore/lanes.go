@@ -4,10 +4,12 @@ import (
 	"cmp"
 	"context"
 	"slices"
+	"strconv"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
 
+	"github.com/posthaste-dev/posthaste/internal/crash"
 	"github.com/posthaste-dev/posthaste/outbox"
 	"github.com/posthaste-dev/posthaste/relay/internal/core"
 )
@@ -18,7 +20,7 @@ func (s *Store) Heartbeat(ctx context.Context, beat core.Heartbeat) (core.Heartb
 	lanes := renewals(beat.Lanes)
 	batch := &pgx.Batch{}
 	batch.Queue(s.sql.register, uuid(beat.Relay), beat.Name, beat.Version, texts(beat.KnownTypes), micros(beat.Lease))
-	batch.Queue(s.sql.renew, lanes.lanes, lanes.tokens, lanes.floors, micros(beat.Lease), lanes.needLanes, lanes.needTypes).
+	batch.Queue(s.sql.renew, lanes.lanes, lanes.tokens, lanes.floors, micros(beat.Lease), lanes.needLanes, lanes.needTypes, started(beat.Incarnation)).
 		Query(func(rows pgx.Rows) (err error) {
 			answer.Renewed, err = pgx.CollectRows(rows, pgx.RowTo[int16])
 			return err //nolint:wrapcheck // wrapped below, with every other error of the batch
@@ -31,8 +33,14 @@ func (s *Store) Heartbeat(ctx context.Context, beat core.Heartbeat) (core.Heartb
 		answer.Lanes, err = pgx.CollectRows(rows, laneView)
 		return err //nolint:wrapcheck // as above
 	})
+	if len(beat.Lanes) > 0 {
+		crash.Point("renew.before")
+	}
 	if err := s.pool.SendBatch(ctx, batch).Close(); err != nil {
 		return core.HeartbeatAnswer{}, failed("heartbeat", err)
+	}
+	if len(beat.Lanes) > 0 {
+		crash.Point("renew.after")
 	}
 	slices.Sort(answer.Renewed)
 	return answer, nil
@@ -50,6 +58,18 @@ func laneView(row pgx.CollectableRow) (view core.LaneView, err error) {
 	err = row.Scan(&view.Lane, &owner, &view.Free, &view.Needs)
 	view.Owner = owner.Bytes
 	return view, err //nolint:wrapcheck // wrapped by the caller
+}
+
+// started is an incarnation as the statements compare it; 0: nobody asks.
+func started(incarnation string) int64 {
+	if incarnation == "" {
+		return 0
+	}
+	n, err := strconv.ParseInt(incarnation, 10, 64)
+	if err != nil {
+		return -1 // of no server
+	}
+	return n
 }
 
 // laneArrays are renewals as the statements take them.
@@ -77,6 +97,7 @@ func renewals(list []core.Renewal) laneArrays {
 
 // Acquire takes up to Max of the listed lanes that are free or expired, the first of the list first.
 func (s *Store) Acquire(ctx context.Context, take core.Acquire) ([]core.Acquired, error) {
+	crash.Point("claim.before")
 	rows, err := s.pool.Query(ctx, s.sql.acquire, numbers(take.Lanes), int32(take.Max), uuid(take.Relay), uuid(take.Token), micros(take.Lease))
 	if err != nil {
 		return nil, failed("acquire lanes", err)
@@ -90,6 +111,9 @@ func (s *Store) Acquire(ctx context.Context, take core.Acquire) ([]core.Acquired
 	if err != nil {
 		return nil, failed("acquire lanes", err)
 	}
+	if len(taken) > 0 {
+		crash.Point("claim.after_commit")
+	}
 	slices.SortFunc(taken, func(a, b core.Acquired) int {
 		return cmp.Compare(slices.Index(take.Lanes, a.Lane), slices.Index(take.Lanes, b.Lane))
 	})
@@ -101,7 +125,7 @@ func (s *Store) Release(ctx context.Context, give core.Release) error {
 	batch := &pgx.Batch{}
 	if len(give.Lanes) > 0 {
 		lanes := renewals(give.Lanes)
-		batch.Queue(s.sql.release, lanes.lanes, lanes.tokens, lanes.floors, lanes.needLanes, lanes.needTypes)
+		batch.Queue(s.sql.release, lanes.lanes, lanes.tokens, lanes.floors, lanes.needLanes, lanes.needTypes, started(give.Incarnation))
 	}
 	if len(give.Tokens) > 0 {
 		batch.Queue(s.sql.releaseTokens, uuids(give.Tokens))
@@ -109,11 +133,16 @@ func (s *Store) Release(ctx context.Context, give core.Release) error {
 	if batch.Len() == 0 {
 		return nil
 	}
-	return failed("release lanes", s.pool.SendBatch(ctx, batch).Close())
+	crash.Point("release.before")
+	err := s.pool.SendBatch(ctx, batch).Close()
+	crash.Point("release.after")
+	return failed("release lanes", err)
 }
 
 // Note writes down which event of the lane is about to be sent alone. False: the lane is lost.
 func (s *Store) Note(ctx context.Context, tenure core.Tenure, event outbox.ID) (bool, error) {
+	crash.Point("note.before")
 	answer, err := s.pool.Exec(ctx, s.sql.note, tenure.Lane, uuid(tenure.Token), pgtype.UUID{Bytes: event, Valid: event != outbox.ID{}})
+	crash.Point("note.after")
 	return answer.RowsAffected() == 1, failed("note an event", err)
 }

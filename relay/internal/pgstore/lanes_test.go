@@ -99,6 +99,35 @@ func TestAcquire(t *testing.T) {
 	})
 }
 
+// TestAnOwnerThatDiedSoonDied: a heartbeat that came just after the acquisition, and did not know of it yet, lets the
+// owner look alive for a moment when the lease has ended. One that is alive goes on with its heartbeats.
+func TestAnOwnerThatDiedSoonDied(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, w *world) {
+		for _, test := range []struct {
+			ahead   string // by how much the owner's own life outlasts the lane's lease
+			crashes int
+		}{{"-1 ms", 1}, {"10 s", 1}, {"40 s", 0}} {
+			owner := outbox.NewID()
+			if _, err := w.store.Heartbeat(t.Context(), core.Heartbeat{Relay: owner, Name: "owner", Lease: time.Minute}); err != nil {
+				t.Fatal(err)
+			}
+			take := core.Acquire{Relay: owner, Token: outbox.NewID(), Lanes: []int16{11}, Max: 1, Lease: time.Minute}
+			if _, err := w.store.Acquire(t.Context(), take); err != nil {
+				t.Fatal(err)
+			}
+			w.exec(t, "UPDATE {schema}.outbox_lanes SET crash_count = 0, lease_until = clock_timestamp() - interval '1 us' WHERE lane = 11")
+			w.exec(t, "UPDATE {schema}.outbox_relays SET alive_until = clock_timestamp() + $2::text::interval WHERE id = $1::text::uuid", owner.String(), test.ahead)
+			take.Relay, take.Token = outbox.NewID(), outbox.NewID()
+			got, err := w.store.Acquire(t.Context(), take)
+			if err != nil || len(got) != 1 || got[0].CrashCount != test.crashes {
+				t.Errorf("%s: took %+v, %v, want %d crashes", test.ahead, got, err, test.crashes)
+			}
+			w.exec(t, "UPDATE {schema}.outbox_lanes SET owner = NULL, token = NULL, lease_until = NULL WHERE lane = 11")
+		}
+	})
+}
+
 // TestFaultC13TheLimitHolds: however the planner joins, no more lanes are taken than asked for.
 func TestFaultC13TheLimitHolds(t *testing.T) {
 	t.Parallel()
@@ -245,6 +274,43 @@ func TestSaveRoutes(t *testing.T) {
 		w.exec(t, "DELETE FROM {schema}.outbox_relays")
 		if n := w.count(t, "SELECT count(*) FROM {schema}.outbox_routes"); n != 0 {
 			t.Errorf("%d routes of relays that are gone", n)
+		}
+	})
+}
+
+// TestAFloorBelongsToItsServer: after a failover to a standby that missed settles, a floor from before would hide
+// events. The lane itself is renewed and given back as ever.
+func TestAFloorBelongsToItsServer(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, w *world) {
+		tenure := w.hold(t, "1")
+		here := w.fence(t).Incarnation
+		floor := func() int {
+			return w.count(t, "SELECT floor FROM {schema}.outbox_lanes WHERE lane = $1", tenure.Lane)
+		}
+		renew := func(floor int64, incarnation string) {
+			t.Helper()
+			beat, err := w.store.Heartbeat(t.Context(), core.Heartbeat{
+				Relay: outbox.NewID(), Name: "r", Lease: lease, Incarnation: incarnation, Lanes: []core.Renewal{{Tenure: tenure, Floor: floor}},
+			})
+			if err != nil || !slices.Equal(beat.Renewed, []int16{tenure.Lane}) {
+				t.Errorf("renewed %v, %v", beat.Renewed, err)
+			}
+		}
+		renew(5, here)
+		renew(6, "1"+here)
+		if got := floor(); got != 5 {
+			t.Errorf("the floor is %d, want 5", got)
+		}
+		renew(7, "")
+		if got := floor(); got != 7 {
+			t.Errorf("the floor is %d, want 7", got)
+		}
+		if err := w.store.Release(t.Context(), core.Release{Lanes: []core.Renewal{{Tenure: tenure, Floor: 8}}, Incarnation: "1" + here}); err != nil {
+			t.Error(err)
+		}
+		if n := w.count(t, "SELECT count(*) FROM {schema}.outbox_lanes WHERE owner IS NOT NULL"); n != 0 || floor() != 7 {
+			t.Errorf("given back: %d lanes are held, the floor is %d", n, floor())
 		}
 	})
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgtype"
 
+	"github.com/posthaste-dev/posthaste/internal/planted"
 	"github.com/posthaste-dev/posthaste/outbox"
 	"github.com/posthaste-dev/posthaste/relay/internal/core"
 )
@@ -16,8 +17,13 @@ import (
 func (s *Store) Settle(ctx context.Context, settle *core.Settle) (core.SettleAnswer, error) {
 	statement, args := s.settleStatement(settle)
 	var answer core.SettleAnswer
+	beforeSettle(settle)
 	if err := s.pool.QueryRow(ctx, statement, args...).Scan(&answer.Applied, &answer.Held); err != nil {
 		return core.SettleAnswer{}, failed("settle", err)
+	}
+	afterSettle(settle)
+	if planted.Is(planted.DeadLetterApart) && answer.Applied {
+		return answer, lettersApart(ctx, s, settle.Dead)
 	}
 	return answer, nil
 }

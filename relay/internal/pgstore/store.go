@@ -77,7 +77,7 @@ func statement(file, schema string) string {
 		panic(err) // the files are part of the program
 	}
 	var lines []string
-	for line := range strings.Lines(string(text)) {
+	for line := range strings.Lines(mistaken(file, string(text))) {
 		if !strings.HasPrefix(line, "--") {
 			lines = append(lines, line)
 		}

@@ -15,6 +15,7 @@ type recorder struct {
 	arrivals uint64
 	leases   map[tenure]time.Duration // those not given back, as their relays see or saw them: until when
 	released map[tenure]bool
+	believed map[tenure]time.Duration // until when their relays think that they hold the lanes
 	jumps    []jump
 	doubtful []doubtful
 	alarms   []string
@@ -43,7 +44,7 @@ type doubtful struct {
 }
 
 func newRecorder(w *World) recorder {
-	return recorder{world: w, checker: check.New(), leases: map[tenure]time.Duration{}, released: map[tenure]bool{}}
+	return recorder{world: w, checker: check.New(), leases: map[tenure]time.Duration{}, released: map[tenure]bool{}, believed: map[tenure]time.Duration{}}
 }
 
 func (r *recorder) next() uint64 { return r.arrivals + 1 }
@@ -88,6 +89,7 @@ func (r *recorder) observe(l *life, s core.Step) {
 		until := r.shortened(s.Lane, s.Since)
 		r.leases[key] = max(r.leases[key], until)
 		step.Until = at(until)
+		r.believed[key] = s.Since + w.plan.config.Lease
 	case core.DidRelease:
 		step.Do, step.At = check.Release, at(w.ranAt())
 		delete(r.leases, key)
@@ -96,6 +98,9 @@ func (r *recorder) observe(l *life, s core.Step) {
 		step.Do = check.Lose
 	case core.DidPublish:
 		step.Do = check.Publish
+		if end := w.now + w.plan.config.Deadline; end > r.believed[key] {
+			w.problemf("%s publishes %s, which may take until %v after its lease ends", l.name, short(s.Event), end-r.believed[key])
+		}
 	case core.DidAck:
 		step.Do = check.Ack
 	case core.DidRefuse:
@@ -103,8 +108,12 @@ func (r *recorder) observe(l *life, s core.Step) {
 	case core.DidSettle:
 		step.Do, step.At, step.To = check.Settle, at(w.ranAt()), check.State(s.State)
 		step.Result = result(s.Result)
+		r.contractKept(l, s)
 	case core.DidCharge:
 		step.Do, step.Class = check.Charge, class(s.Class)
+		if row, exists := w.store.Event(s.Event); exists && s.Attempt <= int(row.Attempts) && w.store.Lanes()[s.Lane].Token == s.Token {
+			w.problemf("%s charges %s, and its attempts stay %d", l.name, short(s.Event), s.Attempt)
+		}
 	case core.DidPause, core.DidResume, core.DidFail:
 		return
 	case core.DidAlarm:
@@ -112,6 +121,17 @@ func (r *recorder) observe(l *life, s core.Step) {
 		return
 	}
 	r.checker.Add(check.Record{Step: &step})
+}
+
+// contractKept looks whether a death blocks exactly where the contract says so.
+func (r *recorder) contractKept(l *life, s core.Step) {
+	if s.State != core.Dead && s.State != core.DeadBlocking {
+		return
+	}
+	route, known := (registry{r.world.plan, l.old}).Route(s.Type)
+	if blocks := s.State == core.DeadBlocking; blocks != (route.Block || !known) {
+		r.world.problemf("%s lets the death of %s block=%t, and its contract says otherwise", l.name, short(s.Event), blocks)
+	}
 }
 
 // shortened is when a lease ends that began then, after all that has shortened it since.

@@ -1,7 +1,15 @@
 package main
 
+import "github.com/posthaste-dev/posthaste/test/corpus"
+
 // compileTest shows that a pool is not taken for a transaction.
 const compileTest = "TestCompilerRefusesPools"
+
+// elsewhere are packages besides test/emit of which some tests show a fault.
+var elsewhere = map[string]string{
+	"drivers": repository + "test/drivers", "pgstore": repository + "relay/internal/pgstore",
+	"relay": repository + "test/relay", "schema": repository + "test/schema",
+}
 
 // fault is a row of the fault model's part about the application's transaction and emit.
 type fault struct {
@@ -10,6 +18,7 @@ type fault struct {
 	tests  []string // that show it, each on every server
 	anyway []string // that show it and need no server
 	later  string   // where it will be shown, because it needs more than a producer and PostgreSQL
+	more   string   // what will show more of it than its tests do
 	// maySkip: the machine may be unable to run it. The reason is printed.
 	maySkip bool
 }
@@ -29,22 +38,24 @@ var faults = []fault{
 	{id: "A12", what: "NUL, broken text, depth, huge numbers", tests: []string{"emit.TestFaultA12HostileDocuments", "emit.TestCorpus", "emit.TestCorpusInSQL"}},
 	{id: "A13", what: "payload null, empty string, array", tests: []string{"emit.TestFaultA13NoObject", "emit.TestRawInserts"}},
 	{id: "A14", what: "clock of the application's host is wrong", later: "relay simulation, with skewed clocks"},
-	{id: "A15", what: "gaps, and a lower number visible later", later: "relay, reading behind its watermark"},
+	{id: "A15", what: "gaps, and a lower number visible later", tests: []string{"pgstore.TestTheCursorKeepsTheOrder"}},
 	{id: "A16", what: "sequence with CACHE above 1", tests: []string{"emit.TestFaultA16SequenceCache"}},
 	{id: "A17", what: "producer's transaction open for hours", later: "retention, against an open transaction"},
 	{id: "A18", what: "prepared transaction left dangling", tests: []string{"emit.TestFaultA18PreparedTransaction"}},
-	{id: "A19", what: "application commits with synchronous_commit=off", later: "relay, with its commit barrier"},
+	{id: "A19", what: "application commits with synchronous_commit=off", tests: []string{"pgstore.TestTheBarrierIsACommit"}},
 	{id: "A20", what: "disk full", tests: []string{"emit.TestFaultA20DiskFull"}, maySkip: true},
 	{id: "A21", what: "connection pool exhausted", tests: []string{"emit.TestFaultA21PoolExhausted"}},
 	{id: "A22", what: "PgBouncer in transaction mode", tests: []string{"emit.TestFaultA22PgBouncer/exec", "emit.TestFaultA22PgBouncer/simple_protocol"}},
-	{id: "A23", what: "schema older than the code", later: "matrix of mixed versions"},
+	{id: "A23", what: "schema older than the code", more: "matrix of mixed versions", tests: []string{
+		"relay.TestASchemaThatDoesNotFitIsRefused", "schema.TestTheSchemaSaysItsVersion",
+	}},
 	{id: "A24", what: "tenant missing or spoofed", tests: []string{
 		"emit.TestFaultA24TenantMissingOrSpoofed", "emit.TestFaultA24OthersAreNotBound", "emit.TestFaultA24ContractRequiresTenant",
 	}},
 }
 
 // groups are the groups of hostile inputs that concern emit.
-var groups = []string{"bytes", "utf8", "json", "envelope", "identifiers", "broker", "time"}
+var groups = corpus.Groups
 
 // The least that must have been tried.
 const (

@@ -63,7 +63,7 @@ func (r *report) judgeOutcomes(found *results) {
 			r.failures = append(r.failures, found.outputs[name])
 		}
 	}
-	for _, name := range []string{"emit", "drivers"} {
+	for _, name := range append([]string{"emit"}, slices.Sorted(maps.Keys(elsewhere))...) {
 		if found.outcomes[name] == "" {
 			r.failf("the tests of %s did not end", name)
 			r.failures = append(r.failures, found.outputs[name])
@@ -95,6 +95,9 @@ func (r *report) judgeFault(found *results, f fault) {
 		}
 	}
 	where := strings.Join(slices.Concat(f.tests, f.anyway), " ")
+	if f.more != "" {
+		where += "; later: " + f.more
+	}
 	switch {
 	case passed == len(wanted):
 		r.shown++

@@ -1,6 +1,7 @@
 // Command proof-emit shows that the emit side keeps its promises when things go wrong. It runs the tests
-// of test/emit against both PostgreSQL servers, lists the faults between the application's transaction
-// and PostgreSQL with the tests that show them, and ends with one line of name=value figures.
+// of test/emit against both PostgreSQL servers, and those of other packages that show a fault between the
+// application's transaction and PostgreSQL, lists the faults with their tests, and ends with one line of
+// name=value figures.
 //
 // It fails when a test fails, when a promise is missed, and when too little was tested: a test that is
 // gone, a server that is missing, a corpus that shrank. PAIRS and ROUNDS, or the flags, ask for more.
@@ -12,7 +13,9 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"slices"
 	"strconv"
+	"strings"
 	"syscall"
 
 	"github.com/posthaste-dev/posthaste/test/pgtest"
@@ -53,9 +56,11 @@ func prove(ctx context.Context, args []string) (ok bool, err error) {
 	if err := found.run(ctx, environment, append(options, module+"emit")...); err != nil {
 		return false, err
 	}
-	// Fault A8 is a matter of the compiler, shown where the drivers are.
-	if err := found.run(ctx, environment, append(options, "-run", "^"+compileTest+"$", module+"drivers")...); err != nil {
-		return false, err
+	for name, path := range elsewhere {
+		chosen := "^(" + strings.Join(testsOf(name), "|") + ")$"
+		if err := found.run(ctx, environment, append(options, "-run", chosen, path)...); err != nil {
+			return false, err
+		}
 	}
 	var servers []string
 	for _, server := range pgtest.Servers() {
@@ -64,4 +69,17 @@ func prove(ctx context.Context, args []string) (ok bool, err error) {
 	report := judge(found, servers)
 	report.print(os.Stdout)
 	return report.ok(), nil
+}
+
+// testsOf lists the tests of a package that show faults.
+func testsOf(name string) []string {
+	var tests []string
+	for _, f := range faults {
+		for _, test := range slices.Concat(f.tests, f.anyway) {
+			if found, is := strings.CutPrefix(test, name+"."); is {
+				tests = append(tests, found)
+			}
+		}
+	}
+	return tests
 }

@@ -14,7 +14,10 @@ import (
 	"strings"
 )
 
-const module = "github.com/posthaste-dev/posthaste/test/"
+const (
+	repository = "github.com/posthaste-dev/posthaste/"
+	module     = repository + "test/"
+)
 
 // results is what go test said, test by test. A test's name is package.Test/sub.
 type results struct {

@@ -1,9 +1,11 @@
 -- $1 lanes, $2 event types to leave out, $3 limit of each lane. Those first that became due last: what
 -- an operator has just released comes before what is due and cannot go. The time is asked once: clock_timestamp() in
 -- the condition itself is asked for every row, and then no index can serve it. The limit is hidden from the
--- planner, see sweep.sql.
+-- planner, see sweep.sql. For times far away see held_keys.sql.
 SELECT k.* FROM unnest($1::smallint[]) l(lane) CROSS JOIN LATERAL (
-    SELECT l.lane, e.state, (extract(epoch FROM e.next_attempt_at - clock_timestamp()) * 1000000)::bigint,
+    SELECT l.lane, e.state, (extract(epoch FROM
+               greatest(least(e.next_attempt_at, clock_timestamp() + interval '1 year'), clock_timestamp() - interval '1 year') - clock_timestamp()
+           ) * 1000000)::bigint,
            e.namespace, e.event_type, e.aggregate_type, e.aggregate_id
       FROM {schema}.outbox_events e
      WHERE {schema}.outbox_lane(e.namespace, e.aggregate_type, e.aggregate_id) = l.lane AND e.state = 1

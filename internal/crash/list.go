@@ -1,0 +1,85 @@
+package crash
+
+// Description is one point.
+type Description struct {
+	Name string
+	// Where says in a sentence what is done by then and what is not.
+	Where string
+	// OnServer tells that the process dies while the server is in the middle of its statement. No line of ours
+	// runs at that moment: a trigger of the proof waits there for the process to be killed.
+	OnServer bool
+}
+
+// List returns all points, in the order in which an event's path passes them. Where a step is one statement
+// that commits itself, what lies between its beginning and its commit is on the server.
+func List() []Description {
+	return []Description{
+		{Name: "migrate.before", Where: "a migration is due and its transaction has only read"},
+		{Name: "migrate.mid", Where: "the first statement of a migration is done, and others are to come"},
+		{Name: "migrate.after", Where: "a migration is committed, and the next has not begun"},
+
+		{Name: "emit.before_insert", Where: "the transaction is open, and the events are checked and not sent"},
+		{Name: "emit.after_insert", Where: "the events are in the table, and the transaction is open"},
+		{Name: "emit.before_commit", Where: "the application is done, and InTx has not sent COMMIT"},
+		{Name: "emit.after_commit", Where: "COMMIT is answered, and the caller of InTx does not know"},
+
+		{Name: "claim.before", Where: "lanes are wanted and not asked for"},
+		{Name: "claim.after_update", Where: "the lanes' rows are changed; the session ends with the process, so nothing is taken", OnServer: true},
+		{Name: "claim.before_commit", Where: "the acquisition is about to commit, and does; nobody hears of it", OnServer: true},
+		{Name: "claim.after_commit", Where: "lanes are taken, and the relay has not looked into them"},
+		{Name: "claim.before_held", Where: "lanes are taken, and what is held in them is about to be read"},
+
+		{Name: "renew.before", Where: "lanes are held, and their renewal is not sent"},
+		{Name: "renew.after", Where: "lanes are renewed, and the relay does not know"},
+		{Name: "floor.after_update", Where: "a renewal has raised floors; the session ends with the process, so they stay", OnServer: true},
+		{Name: "floor.before_commit", Where: "a renewal that raises floors is about to commit, and does; nobody hears of it", OnServer: true},
+
+		{Name: "unpark.before", Where: "parked events of known types are about to be let go"},
+		{Name: "unpark.after", Where: "some of them are retrying, and the relay does not know"},
+
+		{Name: "barrier.before", Where: "events are read and may not be durable"},
+		{Name: "barrier.after", Where: "events are durable, and none is on its way"},
+
+		{Name: "validate.before", Where: "an event is chosen and not held to its contract"},
+		{Name: "validate.after", Where: "an event fits its contract and has no message"},
+
+		{Name: "note.before", Where: "an event shall be sent alone, and nobody knows"},
+		{Name: "note.after", Where: "the event is noted and not sent"},
+
+		{Name: "publish.before_send", Where: "the message is made and not sent"},
+		{Name: "publish.after_send", Where: "the broker has the message, and its acknowledgement has come as far as the process's socket"},
+		{Name: "publish.after_ack", Where: "the publisher has returned, and the relay's core does not know"},
+		{Name: "publish.mid_batch", Where: "some of the events that were chosen together are handed to the publisher, the others are not"},
+		{Name: "publish.after_batch", Where: "everything that was sent is answered, and the last of it is not settled"},
+
+		{Name: "settle.before", Where: "what became of events is known here and nowhere else"},
+		{Name: "settle.mid_batch", Where: "one row of several is changed; the session ends with the process, so none is", OnServer: true},
+		{Name: "settle.after_update", Where: "all rows are changed; the session ends with the process, so none is", OnServer: true},
+		{Name: "settle.before_commit", Where: "the settle is about to commit, and does; nobody hears of it", OnServer: true},
+		{Name: "settle.after_commit", Where: "the settle is answered, and the relay's core does not know"},
+
+		{Name: "retry.before", Where: "an event was refused for now, and its next attempt is not written down"},
+		{Name: "retry.after", Where: "it is written down, and the relay's core does not know"},
+
+		{Name: "park.before", Where: "an event has a type that is not known, and is not set aside"},
+		{Name: "park.after", Where: "it is set aside, and the relay's core does not know"},
+
+		{Name: "dead.before_insert", Where: "the event's row is dead and its letter is not written; the session ends with the process, so it lives", OnServer: true},
+		{Name: "dead.after_insert", Where: "row and letter are written; the session ends with the process, so neither is", OnServer: true},
+		{Name: "dead.before_commit", Where: "a death is about to commit, and does; nobody hears of it", OnServer: true},
+		{Name: "dead.after_commit", Where: "a death is committed, and the relay's core does not know"},
+
+		{Name: "quarantine.before", Where: "an event has killed relays, and its death is not written down"},
+		{Name: "quarantine.after", Where: "it is dead, and the relay's core does not know"},
+
+		{Name: "release.before", Where: "lanes are drained and not given back"},
+		{Name: "release.after", Where: "lanes are given back, and the relay does not know"},
+
+		{Name: "shutdown.after_signal", Where: "the relay was told to stop, and what is in flight is in flight"},
+
+		{Name: "redrive.before", Where: "an operator's transaction is open, and nothing is changed; the other verbs pass here as well"},
+		{Name: "redrive.after_insert", Where: "the events' rows are changed and the action is logged; the session ends with the process", OnServer: true},
+		{Name: "redrive.before_commit", Where: "an operator's action is answered and not committed"},
+		{Name: "redrive.after_commit", Where: "it is committed, and the operator does not know"},
+	}
+}

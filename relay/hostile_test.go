@@ -1,0 +1,65 @@
+package relay
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/posthaste-dev/posthaste/outbox"
+	"github.com/posthaste-dev/posthaste/relay/internal/core"
+)
+
+// A row that went around the checks becomes no message, and says why.
+func TestAnImpossibleRowBecomesNoMessage(t *testing.T) {
+	t.Parallel()
+	created := func(year int) func(*core.Event) {
+		return func(e *core.Event) { e.CreatedAt = time.Date(year, 6, 1, 0, 0, 0, 0, time.UTC) }
+	}
+	headers := func(text string) func(*core.Event) { return func(e *core.Event) { e.Headers = []byte(text) } }
+	const time, texts = "created_at: the year is not between 1 and 9999", "headers: not an object of texts"
+	for name, is := range map[string]struct {
+		change func(*core.Event)
+		detail string
+	}{
+		"year 0": {created(0), time}, "year 10000": {created(10000), time}, "year 294276": {created(294276), time}, "year -4712": {created(-4712), time},
+		"year 1": {created(1), ""}, "year 9999": {created(9999), ""},
+		"null among headers": {headers(`{"a":"b","h":null}`), texts}, "number among headers": {headers(`{"h":1}`), texts}, "headers null": {headers(`null`), texts},
+		"header that says null": {headers(`{"null":"null"}`), ""}, "null that is replaced": {headers(`{"h":null,"h":"x"}`), ""},
+	} {
+		message, refused := newTestSender(t, Func(nil)).message(stored(is.change))
+		switch {
+		case is.detail == "" && (refused != nil || message == nil):
+			t.Errorf("%s: %+v", name, refused)
+		case is.detail != "" && (refused == nil || refused.Class != core.Terminal || refused.Reason != string(outbox.InvalidPayload) || refused.Detail != is.detail):
+			t.Errorf("%s: %+v", name, refused)
+		}
+	}
+}
+
+// panicking is an error that cannot be looked at.
+type panicking struct{}
+
+func (panicking) Error() string { return "panicking" }
+func (panicking) Unwrap() error { panic("password=hunter2") }
+
+// An answer of a pipeliner is classified on the client's goroutine: a panic there would end the process.
+func TestAnErrorThatPanicsIsUnknown(t *testing.T) {
+	t.Parallel()
+	want := core.Outcome{Class: core.Unknown, Detail: "an error that cannot be looked at: it panics"}
+	for _, err := range []error{panicking{}, errors.Join(errors.New("x"), panicking{})} {
+		if got := classify(err); got != want {
+			t.Errorf("%+v", got)
+		}
+	}
+}
+
+// What no contract allows is not even looked at.
+func TestAPayloadBeyondEveryContractIsTooLarge(t *testing.T) {
+	t.Parallel()
+	for size, want := range map[int]string{outbox.MaxContractBytes + 1: ReasonTooLarge, outbox.MaxContractBytes: string(outbox.InvalidPayload)} {
+		_, refused := newTestSender(t, Func(nil)).message(stored(func(e *core.Event) { e.Payload = make([]byte, size) }))
+		if refused == nil || refused.Class != core.Terminal || refused.Reason != want {
+			t.Errorf("%d bytes: %+v", size, refused)
+		}
+	}
+}

@@ -1,0 +1,129 @@
+package relay
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/posthaste-dev/posthaste/relay/internal/clean"
+)
+
+//go:embed sql/home_pending.sql
+var homePendingSQL string
+
+// mostSaid is how many types and states one line of the log names.
+const mostSaid = 50
+
+// Pause says why a relay that runs publishes nothing, and what it would send.
+type Pause struct {
+	// Reason is what was found.
+	Reason string
+	// Pending is what the relay would send, by type and state. What was published after the backup was taken is
+	// not known here: it is among these as well.
+	Pending []Pending
+}
+
+// Pending are events of one type in one state.
+type Pending struct {
+	Type           string
+	Topic          string // empty: the type is not in the registry
+	State          string // as docs/schema.md calls it
+	Count          int64
+	Oldest, Newest time.Time // created_at
+}
+
+// WouldSend is how many events are pending.
+func (p *Pause) WouldSend() (events int64) {
+	for _, pending := range p.Pending {
+		events += pending.Count
+	}
+	return events
+}
+
+// Paused returns why the relay is paused, or nil. A relay pauses on a database that was restored or copied, until
+// [Operator.Resume]; a topic's breaker is something else. It may be called at any time.
+func (r *Relay) Paused() *Pause { return r.pause.Load() }
+
+// awaitHome returns when the relay is where the outbox lives. While it is not, it holds nothing and publishes
+// nothing.
+func (r *Relay) awaitHome(ctx context.Context, h *home, config *pgx.ConnConfig) error {
+	var saidAt time.Time
+	return r.untilUsable(ctx, func(ctx context.Context) (wait time.Duration, err error) {
+		ctx, cancel := context.WithTimeout(ctx, r.config.Lease/3)
+		defer cancel()
+		conn, err := pgx.ConnectConfig(ctx, config)
+		if err != nil {
+			return untilPatient, fmt.Errorf("relay: %w", err)
+		}
+		defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
+		err = h.check(ctx, conn)
+		found := (*restoredError)(nil)
+		switch {
+		case errors.As(err, &found):
+			if time.Since(saidAt) >= sayPeriod {
+				saidAt = time.Now()
+				r.sayPaused(ctx, conn, found)
+			}
+			return pausePeriod, nil
+		case err != nil:
+			return untilPatient, err
+		}
+		h.arrive()
+		if r.pause.Swap(nil) != nil {
+			r.config.Logger.InfoContext(ctx, "the outbox goes on")
+		}
+		return 0, nil
+	})
+}
+
+// sayPaused counts what would be sent, and says so.
+func (r *Relay) sayPaused(ctx context.Context, conn *pgx.Conn, found *restoredError) {
+	pause := &Pause{Reason: found.Error()}
+	problem := r.count(ctx, conn, pause)
+	r.pause.Store(pause)
+	var details []string
+	var oldest, newest time.Time
+	for _, p := range pause.Pending {
+		details = append(details, fmt.Sprintf("%s (%s): %d %s", p.Type, p.Topic, p.Count, p.State))
+		if oldest.IsZero() || p.Oldest.Before(oldest) {
+			oldest = p.Oldest
+		}
+		if p.Newest.After(newest) {
+			newest = p.Newest
+		}
+	}
+	attributes := []slog.Attr{
+		slog.String("reason", pause.Reason), slog.Int64("would_send", pause.WouldSend()),
+		slog.Time("oldest", oldest), slog.Time("newest", newest), slog.String("pending", strings.Join(details[:min(mostSaid, len(details))], ", ")),
+		slog.String("unknown", "which of these were published after the backup was taken; they would be sent again, under the same ids"),
+		slog.String("go_on", "relay.Operator.Resume, or SELECT outbox_resume('who', 'why')"),
+	}
+	if problem != nil { // a table that takes too long to count
+		attributes = append(attributes, slog.String("error", clean.Error(problem)))
+	}
+	r.config.Logger.LogAttrs(ctx, slog.LevelError, "paused: the database was restored or copied", attributes...)
+}
+
+func (r *Relay) count(ctx context.Context, conn *pgx.Conn, pause *Pause) error {
+	rows, err := conn.Query(ctx, inSchema(homePendingSQL, r.config.Schema))
+	if err != nil {
+		return err //nolint:wrapcheck // it is logged
+	}
+	var p Pending
+	var state int16
+	_, err = pgx.ForEachRow(rows, []any{&p.Type, &state, &p.Count, &p.Oldest, &p.Newest}, func() error {
+		p.Topic, p.State = "", stateNames[state]
+		if contract, known := r.config.Registry.Contract(p.Type); known {
+			p.Topic = contract.Topic
+		}
+		pause.Pending = append(pause.Pending, p)
+		return nil
+	})
+	return err //nolint:wrapcheck // it is logged
+}

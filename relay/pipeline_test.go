@@ -1,0 +1,58 @@
+package relay
+
+import (
+	"context"
+	"slices"
+	"testing"
+
+	"github.com/posthaste-dev/posthaste/outbox"
+	"github.com/posthaste-dev/posthaste/relay/internal/core"
+)
+
+// willing is a pipeliner that acknowledges whatever it gets.
+type willing struct{ got []outbox.ID }
+
+func (w *willing) Publish(context.Context, *Message) error { return nil }
+func (w *willing) Depth() int                              { return 8 }
+
+func (w *willing) Enqueue(_ context.Context, message *Message, done func(error)) {
+	w.got = append(w.got, message.ID) // read only after done
+	done(nil)
+}
+
+// S4: what is handed over behind an event that never gets to the broker is kept back, until that event comes
+// again. The broker cannot know that something is missing.
+func TestNothingPassesAnEventThatWasNotSent(t *testing.T) {
+	t.Parallel()
+	publisher := &willing{}
+	s := newTestSender(t, publisher)
+	results := make(chan result, 8)
+	s.results = results
+	send := func(publish *core.Publish, first bool) core.Class {
+		publish.DecidedAt, publish.First = s.clock.now(), first
+		s.send([]*core.Publish{publish})
+		return (<-results).outcome.Class
+	}
+	head, follower, elsewhere := stored(), stored(), stored()
+	elsewhere.Topic = "invoices"
+	whole := head.Event.Payload
+	head.Event.Payload = []byte(`{}`)
+	if class := send(head, true); class != core.Terminal {
+		t.Errorf("the head: class %d", class)
+	}
+	if class := send(follower, false); class != core.NotSent {
+		t.Errorf("behind the head: class %d", class)
+	}
+	if class := send(elsewhere, true); class != core.Acknowledged {
+		t.Errorf("on another topic: class %d", class)
+	}
+	head.Event.Payload = whole
+	for i, publish := range []*core.Publish{head, follower} {
+		if class := send(publish, i == 0); class != core.Acknowledged {
+			t.Errorf("%d again: class %d", i, class)
+		}
+	}
+	if want := []outbox.ID{elsewhere.Event.ID, head.Event.ID, follower.Event.ID}; !slices.Equal(publisher.got, want) {
+		t.Errorf("the broker got %v, want %v", publisher.got, want)
+	}
+}

@@ -1,0 +1,6 @@
+-- $1 the cut-off, $2 how many rows are few. As for published events, of dedupe keys.
+WITH due AS MATERIALIZED (SELECT count(*) AS n FROM {schema}.outbox_dedupe k WHERE k.created_at < $1::timestamptz)
+SELECT d.n, CASE WHEN d.n < $2::bigint THEN 0 ELSE (
+           SELECT count(*) FROM (SELECT FROM {schema}.outbox_dedupe k WHERE k.created_at >= $1::timestamptz
+                                  ORDER BY k.created_at LIMIT (SELECT n FROM due)) AS staying) END
+  FROM due d

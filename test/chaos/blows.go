@@ -1,0 +1,136 @@
+package chaos
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"syscall"
+	"time"
+
+	"github.com/posthaste-dev/posthaste/internal/check"
+	"github.com/posthaste-dev/posthaste/test/cluster"
+	"github.com/posthaste-dev/posthaste/torture"
+)
+
+// Faults of the servers. None explains anything by itself, but for the broker's restart; see package check.
+const (
+	DatabaseRestart check.FaultKind = "database_restart" // stopped in order: sessions are ended, all is written
+	DatabaseCrash   check.FaultKind = "database_crash"   // stopped as in a crash: the next start recovers from the log
+	PoolerRestart   check.FaultKind = "pooler_restart"
+	ClockOff        check.FaultKind = "clock_off" // the database's clock was wrong the whole time
+)
+
+// restoring is how long a server may take to come back. It is waited for also when the storm is over.
+func restoring(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
+}
+
+func (s *servers) databaseStops(kind check.FaultKind, mode cluster.Mode, every time.Duration, least int) torture.Blow {
+	return torture.Blow{Kind: kind, Every: every, Least: least, Strike: func(ctx context.Context, _ *torture.Target) (check.Fault, error) {
+		s.turn.Lock()
+		defer s.turn.Unlock()
+		ctx, cancel := restoring(ctx)
+		defer cancel()
+		return check.Fault{}, s.database.Restart(ctx, mode)
+	}}
+}
+
+// poolerRestarts kills the pooler with all connections of both sides.
+func (s *servers) poolerRestarts(every time.Duration, least int) torture.Blow {
+	return torture.Blow{Kind: PoolerRestart, Every: every, Least: least, Strike: func(ctx context.Context, on *torture.Target) (check.Fault, error) {
+		ctx, cancel := restoring(ctx)
+		defer cancel()
+		signal := syscall.SIGKILL
+		if on.Random.IntN(2) == 0 {
+			signal = syscall.SIGTERM
+		}
+		if err := s.pooler.end(signal); err != nil {
+			return check.Fault{}, err
+		}
+		return check.Fault{}, s.pooler.start(ctx)
+	}}
+}
+
+// brokerRestarts kills the broker and lets it be away for a while.
+func (s *servers) brokerRestarts(every time.Duration, least int) torture.Blow {
+	return torture.Blow{Kind: check.BrokerRestart, Every: every, Least: least, Strike: func(ctx context.Context, on *torture.Target) (check.Fault, error) {
+		back, err := on.BrokerAway()
+		if err != nil {
+			return check.Fault{}, err
+		}
+		fault := check.Fault{Since: micros()}
+		if err := s.broker.end(os.Kill); err != nil {
+			return fault, err
+		}
+		fault.From = micros()
+		away := time.NewTimer(time.Duration(300+on.Random.IntN(1500)) * time.Millisecond)
+		defer away.Stop()
+		select {
+		case <-away.C:
+		case <-ctx.Done(): // the storm is over
+		}
+		fault.To = micros()
+		ctx, cancel := restoring(ctx)
+		defer cancel()
+		return fault, errors.Join(s.broker.start(ctx), back())
+	}}
+}
+
+// droppedAnswers lets the emulator accept publishes and not answer: it cuts the connection, or lets the publisher wait.
+func (s *servers) droppedAnswers(every time.Duration, least int) torture.Blow {
+	return torture.Blow{Kind: check.AnswersDropped, Every: every, Least: least, Strike: func(ctx context.Context, on *torture.Target) (check.Fault, error) {
+		mode := []string{"reset", "hang"}[on.Random.IntN(2)]
+		fault := check.Fault{From: micros(), Detail: mode}
+		set := fmt.Sprintf(`{"kind":"drop_answer","mode":%q,"every":3}`, mode)
+		if err := s.faults(ctx, http.MethodPost, set); err != nil {
+			return fault, torture.ErrMissed // the emulator is away
+		}
+		while := time.NewTimer(time.Duration(300+on.Random.IntN(700)) * time.Millisecond)
+		defer while.Stop()
+		select {
+		case <-while.C:
+		case <-ctx.Done(): // the storm is over
+		}
+		ctx, cancel := restoring(ctx)
+		defer cancel()
+		err := cluster.Until(ctx, "the emulator answers again", func() (bool, error) {
+			err := s.faults(ctx, http.MethodDelete, "")
+			return err == nil, err
+		})
+		return fault, err
+	}}
+}
+
+// faults speaks to the emulator's fault port.
+func (s *servers) faults(ctx context.Context, method, body string) error {
+	request, err := http.NewRequestWithContext(ctx, method, "http://"+s.faultPort+"/faults", bytes.NewBufferString(body))
+	if err != nil {
+		return fmt.Errorf("chaos: %w", err)
+	}
+	answer, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return fmt.Errorf("chaos: %w", err)
+	}
+	defer answer.Body.Close()
+	if answer.StatusCode >= http.StatusBadRequest {
+		return fmt.Errorf("chaos: the fault port says %s", answer.Status)
+	}
+	return nil
+}
+
+// clockOff is there from the beginning; it strikes once, to be in the log.
+func clockOff(by time.Duration) torture.Blow {
+	struck := false
+	return torture.Blow{Kind: ClockOff, Every: time.Second, Least: 1, Strike: func(context.Context, *torture.Target) (check.Fault, error) {
+		if struck {
+			return check.Fault{}, torture.ErrMissed
+		}
+		struck = true
+		return check.Fault{Detail: fmt.Sprintf("the database's, by %s", by)}, nil
+	}}
+}
+
+func micros() int64 { return time.Now().UnixMicro() }

@@ -1,0 +1,108 @@
+package chaos_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/posthaste-dev/posthaste/internal/check"
+	"github.com/posthaste-dev/posthaste/test/chaos"
+	"github.com/posthaste-dev/posthaste/test/cluster"
+	"github.com/posthaste-dev/posthaste/torture"
+)
+
+// TestMain lets the test's program be a relay or the emulator, as the proof's is.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 2 && (os.Args[1] == "relay" || os.Args[1] == chaos.Emulator) {
+		if err := part(os.Args[1:]); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	goleak.VerifyTestMain(m,
+		goleak.IgnoreTopFunction("go.opencensus.io/stats/view.(*worker).start"),
+		// The client library leaves this behind after each Receive: it waits for tickers that it stopped.
+		goleak.IgnoreTopFunction("cloud.google.com/go/pubsub/v2.(*messageIterator).streamKeepAliveHandler"))
+}
+
+func part(args []string) error {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	defer stop()
+	if args[0] == chaos.Emulator {
+		return chaos.RunEmulator(ctx, args[1], args[2], args[3])
+	}
+	return torture.Live(ctx, args[1], torture.Relay)
+}
+
+type logWriter struct{ t *testing.T }
+
+func (w logWriter) Write(text []byte) (int, error) {
+	w.t.Log(strings.TrimSpace(string(text)))
+	return len(text), nil
+}
+
+// Bugs of the publisher must be found in the middle of everything else, and be called what they are.
+func TestPlantedBugsAreFound(t *testing.T) {
+	t.Parallel()
+	for _, planted := range []struct {
+		broker, plant string
+		counter       check.Counter
+	}{
+		{chaos.NATS, torture.PlantDrop, check.Lost},
+		{chaos.NATS, torture.PlantTwice, check.DuplicatesUnexplained},
+		{chaos.PubSub, torture.PlantAlter, check.Corrupted},
+		{chaos.PubSub, torture.PlantSwap, check.OrderViolations},
+	} {
+		t.Run(planted.broker+" "+planted.plant, func(t *testing.T) {
+			t.Parallel()
+			executable, err := os.Executable()
+			if err != nil {
+				t.Fatal(err)
+			}
+			plan := chaos.Plan{Duration: 20 * time.Second, Rate: 100, Seed: 1, Folder: t.TempDir(), Executable: executable, Plant: planted.plant}
+			report, err := chaos.Half(t.Context(), plan, planted.broker, logWriter{t})
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Log(torture.Line(report.Name, report))
+			if report.Verdict.Count(planted.counter) == 0 || report.OK() {
+				t.Errorf("it was not found as %s", planted.counter)
+			}
+		})
+	}
+}
+
+// outbox-torture says why it does not run on a standby.
+func TestOutboxTortureRefusesAStandby(t *testing.T) {
+	t.Parallel()
+	program := filepath.Join(t.TempDir(), "outbox-torture")
+	build := exec.CommandContext(t.Context(), "go", "build", "-o", program, "github.com/posthaste-dev/posthaste/torture/outbox-torture")
+	if text, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, text)
+	}
+	primary, err := cluster.New(t.Context(), cluster.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = primary.Close() })
+	standby, err := primary.Standby(t.Context(), "standby")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = standby.Close() })
+	run := exec.CommandContext(t.Context(), program, "-postgres", standby.URL(), "-broker", "nats://127.0.0.1:14222")
+	text, err := run.CombinedOutput()
+	if code := run.ProcessState.ExitCode(); code != 2 || !strings.Contains(string(text), "is a standby") {
+		t.Errorf("exit code %d, %v:\n%s", code, err, text)
+	}
+}

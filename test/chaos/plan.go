@@ -1,0 +1,120 @@
+package chaos
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/posthaste-dev/posthaste/test/cluster"
+	"github.com/posthaste-dev/posthaste/torture"
+)
+
+// Name is how the proof calls itself.
+const Name = "proof-chaos"
+
+// The brokers, one for each half.
+const (
+	NATS   = "nats"
+	PubSub = "pubsub"
+)
+
+// Plan is how large the proof is.
+type Plan struct {
+	// Duration is how long producers write, both halves together.
+	Duration time.Duration
+	// Rate is how many events they write in a second.
+	Rate   int
+	Seed   uint64
+	Folder string
+	// Executable is the proof's own program, and RaceExecutable the same with the race detector, for one of the
+	// relays.
+	Executable, RaceExecutable string
+	// Plant names a bug of the publishers; see package torture.
+	Plant string
+}
+
+// Long is the whole proof.
+func Long() Plan { return Plan{Duration: 2 * time.Minute, Rate: 450} }
+
+// Short is the form for every change.
+func Short() Plan { return Plan{Duration: 24 * time.Second, Rate: 345} }
+
+// clocks is how far the database's clock is off in the half of a broker.
+var clocks = map[string]time.Duration{NATS: time.Hour, PubSub: -time.Hour}
+
+// Half plays the half of a broker and judges it.
+func Half(ctx context.Context, plan Plan, broker string, say io.Writer) (_ *torture.Report, err error) {
+	folder := filepath.Join(plan.Folder, broker)
+	if err := os.MkdirAll(folder, 0o700); err != nil {
+		return nil, fmt.Errorf("chaos: %w", err)
+	}
+	s, err := newServers(ctx, folder, broker, plan.Executable, clocks[broker])
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, s.close()) }()
+	report, err := torture.Run(ctx, s.plan(plan, broker), say)
+	if err != nil {
+		return nil, fmt.Errorf("the half of %s: %w", broker, err)
+	}
+	return report, nil
+}
+
+// plan is a half as package torture plays it.
+func (s *servers) plan(plan Plan, broker string) torture.Plan {
+	production := plan.Duration / 2
+	events := int(production.Seconds()) * plan.Rate
+	half := torture.Plan{
+		Name: Name + "/" + broker, Postgres: s.database.URL() + "&application_name=keeper", Folder: filepath.Join(s.folder, "histories"),
+		ProducersVia: s.through(s.toPooler, true), RelaysVia: s.through(s.toDatabase, false), RelaysListen: s.through(s.toDatabase, false),
+		Broker: s.brokerURL, BrokerVia: s.brokerThrough(), Executable: plan.Executable, FirstExecutable: plan.RaceExecutable,
+		Relays: 3, Producers: 8, Aggregates: 500, Events: events, Production: production, Lease: 3 * time.Second, Drain: 2 * time.Minute,
+		Seed: plan.Seed, Unsteady: true, Thorough: true, Duplicates: events / 1000, LostAcks: 20, Plant: plan.Plant,
+	}
+	if broker == PubSub {
+		half.RelaysVia = s.through(s.toPoolerToo, true)
+	}
+	half.Storm = s.storm(half, production, broker)
+	return half
+}
+
+// storm is every kind of blow. Least is what a minute must have seen, and Every less than half of what that allows.
+func (s *servers) storm(half torture.Plan, production time.Duration, broker string) []torture.Blow {
+	minutes := production.Minutes()
+	least := func(inAMinute float64) int { return max(1, int(inAMinute*minutes)) }
+	// A short run has every kind as well.
+	every := func(length time.Duration) time.Duration { return min(length, production/3) }
+	relays := s.toDatabase
+	if broker == PubSub {
+		relays = s.toPoolerToo
+	}
+	blows := []torture.Blow{
+		torture.Kills(every(3*time.Second), least(8)),
+		torture.Leaves(every(15*time.Second), least(2)),
+		torture.Pauses(every(13*time.Second), least(2)),
+		torture.Outages(every(14*time.Second), least(2)),
+		torture.Terminations(application, every(700*time.Millisecond), least(30)),
+		torture.Cancellations(application, every(time.Second), least(5)),
+		torture.Cuts(s.toPooler, "a producer's", every(2500*time.Millisecond), least(4)),
+		torture.Cuts(relays, "a relay's", every(3*time.Second), least(4)),
+		torture.Stalls(relays, "a relay's", half.Lease, every(15*time.Second), least(1)),
+		torture.Stalls(s.toPooler, "a producer's", half.Lease, every(15*time.Second), least(1)),
+		torture.OpenTransactions(3*time.Second, every(12*time.Second), least(2)),
+		torture.BrokerCuts(s.toBroker, every(9*time.Second), least(2)),
+		torture.BrokerStalls(s.toBroker, time.Second, every(20*time.Second), least(1)),
+		torture.SlowBroker(s.toBroker, 100*time.Millisecond, time.Second, every(15*time.Second), least(1)),
+		s.databaseStops(DatabaseRestart, cluster.Fast, every(25*time.Second), least(1)),
+		s.databaseStops(DatabaseCrash, cluster.Immediate, every(25*time.Second), least(1)),
+		s.poolerRestarts(every(14*time.Second), least(1)),
+		s.brokerRestarts(every(15*time.Second), least(1)),
+		clockOff(clocks[broker]),
+	}
+	if broker == PubSub {
+		blows = append(blows, s.droppedAnswers(every(10*time.Second), least(1)))
+	}
+	return blows
+}

@@ -1,0 +1,69 @@
+// Command proof-hostile proves that no input, however hostile, crashes the relay, stops it, holds up others, gets
+// changed, or makes it say what must not be said: each of several hundred goes through PostgreSQL and a relay to
+// NATS JetStream and to Pub/Sub, and is read back. It ends with one line of name=value figures.
+//
+// It fails when a fate is missing or wrong, when a good event behind a bad one was late, and when too little was tried.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+
+	"github.com/posthaste-dev/posthaste/test/hostile"
+	"github.com/posthaste-dev/posthaste/test/pgtest"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ok, err := command(ctx, os.Args[1:])
+	stop()
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+	case err != nil:
+		fmt.Fprintln(os.Stderr, "proof-hostile:", err)
+		os.Exit(2)
+	case !ok:
+		os.Exit(1)
+	}
+}
+
+func command(ctx context.Context, args []string) (ok bool, err error) {
+	flags := flag.NewFlagSet("proof-hostile", flag.ContinueOnError)
+	server := flags.Int("postgres", 0, "which PostgreSQL: 0 is the newest, 1 the oldest that is supported")
+	only := flags.String("only", "", "only inputs whose name contains this; then too little is never tried")
+	if err := flags.Parse(args); err != nil {
+		return false, err
+	}
+	servers := pgtest.Servers()
+	if *server < 0 || *server >= len(servers) {
+		return false, fmt.Errorf("there are %d servers", len(servers))
+	}
+	plan := hostile.Plan{
+		Servers: hostile.Servers{
+			PostgresURL: servers[*server].URL,
+			NATSURL:     env("POSTHASTE_NATS_URL", "nats://127.0.0.1:14222"),
+			PubSubAddr:  env("POSTHASTE_PUBSUB_ADDR", "127.0.0.1:18085"),
+		},
+	}
+	if *only != "" {
+		plan.Only = func(name string) bool { return strings.Contains(name, *only) }
+	}
+	report, err := hostile.Run(ctx, plan, os.Stderr)
+	if err != nil {
+		return false, err
+	}
+	return report.OK(), report.Print(os.Stdout)
+}
+
+func env(name, otherwise string) string {
+	if value := os.Getenv(name); value != "" {
+		return value
+	}
+	return otherwise
+}

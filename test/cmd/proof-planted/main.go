@@ -1,0 +1,67 @@
+// Command proof-planted makes known mistakes in the real code, one at a time, and demands that the cheapest
+// test or proof for each of them fails, and passes without it. It ends with one line of name=value figures.
+//
+// It fails when a mistake was not caught, when a proof does not pass by itself, and when there were too few.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"slices"
+	"syscall"
+
+	bugs "github.com/posthaste-dev/posthaste/internal/planted"
+	"github.com/posthaste-dev/posthaste/test/planted"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ok, err := prove(ctx, os.Args[1:])
+	stop()
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+	case err != nil:
+		fmt.Fprintln(os.Stderr, "proof-planted:", err)
+		os.Exit(2)
+	case !ok:
+		os.Exit(1)
+	}
+}
+
+func prove(ctx context.Context, args []string) (ok bool, err error) {
+	flags := flag.NewFlagSet("proof-planted", flag.ContinueOnError)
+	one := flags.String("bug", "", "make this mistake only")
+	list := flags.Bool("list", false, "print the mistakes, what each is and what catches it, and make none")
+	if err := flags.Parse(args); err != nil {
+		return false, err
+	}
+	all := bugs.List()
+	if *list {
+		for _, d := range all {
+			fmt.Printf("%-26s %-4s %s\n%32s%s\n", d.Bug, d.Of, d.Mistake, "", planted.ProofOf(d.Bug))
+		}
+		return true, nil
+	}
+	if *one != "" {
+		at := slices.IndexFunc(all, func(d bugs.Description) bool { return string(d.Bug) == *one })
+		if at < 0 {
+			return false, fmt.Errorf("no mistake is called %q; -list lists them", *one)
+		}
+		all = all[at : at+1]
+	}
+	report, err := planted.Run(ctx, all, os.Stderr)
+	if err != nil {
+		return false, err
+	}
+	report.One = *one != ""
+	problems := report.Problems()
+	for _, problem := range problems {
+		fmt.Println(problem)
+	}
+	fmt.Println(report.Line())
+	return len(problems) == 0, nil
+}

@@ -1,0 +1,191 @@
+package crash
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// hook is a trigger that stands still in the middle of the victim's statement.
+type hook struct {
+	// trigger is what comes behind CREATE.
+	trigger string
+	// commits tells that the server goes on when the victim is dead. Else the session dies with it.
+	commits bool
+}
+
+// hooks are the points on the server. A deferred trigger runs when everything is done but the commit.
+var hooks = map[string]hook{
+	"claim.after_update": {trigger: `TRIGGER crash AFTER UPDATE ON {schema}.outbox_lanes FOR EACH ROW
+		WHEN (NEW.token IS NOT NULL AND NEW.token IS DISTINCT FROM OLD.token) EXECUTE FUNCTION {schema}.crash_wait()`},
+	"claim.before_commit": {commits: true, trigger: `CONSTRAINT TRIGGER crash AFTER UPDATE ON {schema}.outbox_lanes INITIALLY DEFERRED FOR EACH ROW
+		WHEN (NEW.token IS NOT NULL AND NEW.token IS DISTINCT FROM OLD.token) EXECUTE FUNCTION {schema}.crash_wait()`},
+	"floor.after_update": {trigger: `TRIGGER crash AFTER UPDATE ON {schema}.outbox_lanes FOR EACH ROW
+		WHEN (NEW.floor > OLD.floor) EXECUTE FUNCTION {schema}.crash_wait()`},
+	"floor.before_commit": {commits: true, trigger: `CONSTRAINT TRIGGER crash AFTER UPDATE ON {schema}.outbox_lanes INITIALLY DEFERRED FOR EACH ROW
+		WHEN (NEW.floor > OLD.floor) EXECUTE FUNCTION {schema}.crash_wait()`},
+	"settle.mid_batch": {trigger: `TRIGGER crash BEFORE UPDATE ON {schema}.outbox_events FOR EACH ROW
+		WHEN (NEW.state = 6) EXECUTE FUNCTION {schema}.crash_wait_second()`},
+	"settle.after_update": {trigger: `TRIGGER crash AFTER UPDATE ON {schema}.outbox_events FOR EACH ROW
+		WHEN (NEW.state = 6) EXECUTE FUNCTION {schema}.crash_wait()`},
+	"settle.before_commit": {commits: true, trigger: `CONSTRAINT TRIGGER crash AFTER UPDATE ON {schema}.outbox_events INITIALLY DEFERRED FOR EACH ROW
+		WHEN (NEW.state = 6) EXECUTE FUNCTION {schema}.crash_wait()`},
+	"dead.before_insert": {trigger: `TRIGGER crash BEFORE INSERT ON {schema}.outbox_dlq FOR EACH ROW EXECUTE FUNCTION {schema}.crash_wait()`},
+	"dead.after_insert":  {trigger: `TRIGGER crash AFTER INSERT ON {schema}.outbox_dlq FOR EACH ROW EXECUTE FUNCTION {schema}.crash_wait()`},
+	"dead.before_commit": {commits: true, trigger: `CONSTRAINT TRIGGER crash AFTER INSERT ON {schema}.outbox_dlq INITIALLY DEFERRED FOR EACH ROW
+		EXECUTE FUNCTION {schema}.crash_wait()`},
+	"redrive.after_insert": {trigger: `TRIGGER crash AFTER INSERT ON {schema}.outbox_actions FOR EACH ROW EXECUTE FUNCTION {schema}.crash_wait()`},
+}
+
+//go:embed sql/wait.sql
+var waitSQL string
+
+// trap is a hook in place: it holds the lock at which the victim's statement will stand still.
+type trap struct {
+	hook   hook
+	pool   *pgxpool.Pool
+	schema string
+	key    int64
+	conn   *pgxpool.Conn // holds the lock; nil when it was given up
+}
+
+// newTrap puts a hook into the world's schema.
+func newTrap(ctx context.Context, pool *pgxpool.Pool, schema string, h hook) (*trap, error) {
+	t := &trap{hook: h, pool: pool, schema: schema, key: 1 + rand.Int64N(1<<31-1)}
+	text := strings.NewReplacer("{schema}", schema, "{key}", strconv.FormatInt(t.key, 10)).Replace(waitSQL + "\nCREATE " + h.trigger)
+	if _, err := pool.Exec(ctx, text, pgx.QueryExecModeSimpleProtocol); err != nil {
+		return nil, fmt.Errorf("crash: a hook: %w", err)
+	}
+	conn, err := pool.Acquire(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("crash: %w", err)
+	}
+	if _, err := conn.Exec(ctx, "SELECT pg_advisory_lock($1)", t.key); err != nil {
+		conn.Release()
+		return nil, fmt.Errorf("crash: %w", err)
+	}
+	t.conn = conn
+	return t, nil
+}
+
+// open lets everybody through from now on.
+func (t *trap) open() error {
+	if t.conn == nil {
+		return nil
+	}
+	// Also after an interrupt: the pool must not keep a session that holds the lock.
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	_, err := t.conn.Exec(ctx, "SELECT pg_advisory_unlock($1)", t.key)
+	t.conn.Release()
+	t.conn = nil
+	if err != nil {
+		return fmt.Errorf("crash: %w", err)
+	}
+	return nil
+}
+
+// waiting is the session that stands still at the hook; 0: none.
+func (t *trap) waiting(ctx context.Context) (session int, err error) {
+	err = t.pool.QueryRow(ctx, `SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND NOT granted AND classid = 0 AND objid = $1::bigint::oid
+		AND database = (SELECT oid FROM pg_database WHERE datname = current_database()) LIMIT 1`, t.key).Scan(&session)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, fmt.Errorf("crash: %w", err)
+	}
+	return session, nil
+}
+
+// kill waits until the victim's statement stands still, kills the victim there, and lets the server end the
+// session, or go on and commit. It tells whether both came true.
+func (t *trap) kill(ctx context.Context, victim *process, limit time.Duration) (hit bool, err error) {
+	deadline := time.Now().Add(limit)
+	session := 0
+	for session == 0 {
+		if time.Now().After(deadline) || victim.ended() {
+			return false, nil
+		}
+		if err := pause(ctx, 3*time.Millisecond); err != nil {
+			return false, err
+		}
+		if session, err = t.catch(ctx, victim); err != nil {
+			return false, err
+		}
+	}
+	victim.kill()
+	if !t.hook.commits {
+		if _, err := t.pool.Exec(ctx, "SELECT pg_terminate_backend($1)", session); err != nil {
+			return false, fmt.Errorf("crash: %w", err)
+		}
+		if err := t.gone(ctx, session); err != nil {
+			return false, err
+		}
+	}
+	if err := t.open(); err != nil {
+		return false, err
+	}
+	if err := t.gone(ctx, session); err != nil {
+		return false, err
+	}
+	var committed bool
+	if err := t.pool.QueryRow(ctx, "SELECT EXISTS (SELECT FROM "+t.schema+".crash_passed)").Scan(&committed); err != nil {
+		return false, fmt.Errorf("crash: %w", err)
+	}
+	return committed == t.hook.commits, nil
+}
+
+// catch holds the victim still while its statement does, and lets it go where the statement was given up just
+// then.
+func (t *trap) catch(ctx context.Context, victim *process) (session int, err error) {
+	if session, err = t.waiting(ctx); session == 0 || err != nil {
+		return 0, err
+	}
+	if err := victim.signal(syscall.SIGSTOP); err != nil {
+		return 0, err
+	}
+	still, err := t.waiting(ctx)
+	if err != nil || still == session {
+		return session, err
+	}
+	return 0, victim.signal(syscall.SIGCONT)
+}
+
+// gone waits for the end of a session: it ends when it finds that nobody hears its answer.
+func (t *trap) gone(ctx context.Context, session int) error {
+	for {
+		var there bool
+		err := t.pool.QueryRow(ctx, "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE pid = $1)", session).Scan(&there)
+		if err != nil {
+			return fmt.Errorf("crash: %w", err)
+		}
+		if !there {
+			return nil
+		}
+		if err := pause(ctx, 5*time.Millisecond); err != nil {
+			return err
+		}
+	}
+}
+
+// pause waits a while.
+func pause(ctx context.Context, length time.Duration) error {
+	timer := time.NewTimer(length)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}

@@ -1,0 +1,52 @@
+// Command uses is a program as a user might write it: it emits, relays, operates and migrates. A test looks
+// into it for what must not be there.
+package main
+
+import (
+	"context"
+	"database/sql"
+	"os"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/posthaste-dev/posthaste/outbox"
+	"github.com/posthaste-dev/posthaste/relay"
+	"github.com/posthaste-dev/posthaste/schema"
+)
+
+func main() {
+	ctx := context.Background()
+	if err := use(ctx); err != nil {
+		os.Exit(1)
+	}
+}
+
+func use(ctx context.Context) error {
+	db, err := sql.Open("none", "")
+	if err != nil {
+		return err
+	}
+	if err := schema.Outbox.Up(ctx, db, schema.Options{}); err != nil {
+		return err
+	}
+	pool, err := pgxpool.New(ctx, "")
+	if err != nil {
+		return err
+	}
+	err = outbox.InTx(ctx, pool, func(ctx context.Context, tx pgx.Tx) error {
+		_, err := outbox.Emit(ctx, tx)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if _, err := relay.NewOperator(pool, "").Redrive(ctx, relay.Action{}); err != nil {
+		return err
+	}
+	r, err := relay.New(relay.Config{})
+	if err != nil {
+		return err
+	}
+	return r.Run(ctx)
+}

@@ -1,0 +1,271 @@
+package crash
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"github.com/posthaste-dev/posthaste/internal/check"
+	"github.com/posthaste-dev/posthaste/internal/crash"
+	"github.com/posthaste-dev/posthaste/torture"
+)
+
+// drainTime is how long a relay may take for all that is open: many times what it needs.
+const drainTime = 45 * time.Second
+
+// lease is the shortest that a relay takes.
+const lease = time.Second
+
+// Outcome is what a trial came to.
+type Outcome struct {
+	Point string
+	// Hit tells that the victim died at the point.
+	Hit     bool
+	Verdict *check.Verdict
+	// Problems are what the judge cannot see, each in a sentence.
+	Problems []string
+	// Folder has the histories.
+	Folder  string
+	Kills   int
+	Seconds float64
+	// Stops is how many relays were asked to stop, Poisoned how many died of one event, in the trials of those.
+	Stops, Poisoned int
+}
+
+// OK tells whether nothing was broken, and the point was reached.
+func (o *Outcome) OK() bool {
+	return o.Hit && o.Verdict != nil && o.Verdict.Pass() && len(o.Problems) == 0
+}
+
+// trial is one point under test.
+type trial struct {
+	plan    Plan
+	name    string // the point's, or an extra's
+	point   crash.Description
+	setting setting
+	hook    hook // of a point on the server
+	folder  string
+	world   *torture.World
+	history *check.Writer
+	faults  *check.Writer
+	lives   []*process
+	outcome Outcome
+
+	lastLetter int64
+	decided    int
+	batches    int // of events that this process has written
+	files      []*os.File
+}
+
+// newTrial prepares the trial of a point.
+func newTrial(plan Plan, point string) (*trial, error) {
+	description, known := describe(point)
+	if !known && point != Stops && point != Poison {
+		return nil, fmt.Errorf("crash: no point is called %q", point)
+	}
+	t := &trial{
+		plan: plan, name: point, point: description, setting: settingOf(point), hook: hooks[point], folder: filepath.Join(plan.Folder, point),
+	}
+	t.outcome = Outcome{Point: point, Folder: t.folder}
+	if err := os.MkdirAll(filepath.Join(t.folder, curedFolder), 0o700); err != nil {
+		return nil, fmt.Errorf("crash: %w", err)
+	}
+	return t, nil
+}
+
+// run is the trial from its world's beginning to its end.
+func (t *trial) run(ctx context.Context) (_ *Outcome, err error) {
+	began := time.Now()
+	defer t.end(&err)
+	if err := t.open(ctx); err != nil {
+		return nil, err
+	}
+	if err := t.play(ctx); err != nil {
+		return nil, err
+	}
+	if err := t.judge(ctx); err != nil {
+		return nil, err
+	}
+	t.outcome.Seconds = time.Since(began).Seconds()
+	return &t.outcome, nil
+}
+
+// end removes everything but the histories.
+func (t *trial) end(err *error) {
+	for _, p := range t.lives {
+		p.kill()
+	}
+	for _, file := range t.files {
+		_ = file.Close() // all lines are written at once
+	}
+	if t.world != nil {
+		*err = errors.Join(*err, t.world.Close())
+	}
+}
+
+// open makes the world, and lets the migrator die in it, if that is who dies.
+func (t *trial) open(ctx context.Context) error {
+	producers, err := appendTo(t.folder, torture.ProducersFile)
+	if err != nil {
+		return err
+	}
+	faults, err := appendTo(t.folder, torture.FaultsFile)
+	if err != nil {
+		return err
+	}
+	t.files = []*os.File{producers, faults}
+	t.history, t.faults = check.NewWriter(producers), check.NewWriter(faults)
+	run := torture.NewRun()
+	if t.setting.victim == migrates {
+		if err := t.sacrifice(ctx, run, life{Role: migrates}); err != nil {
+			return err
+		}
+	}
+	t.world, err = torture.OpenWorld(ctx, run, t.plan.Postgres, t.plan.Broker)
+	return err
+}
+
+// play is the trial from the first event to the last relay's end.
+func (t *trial) play(ctx context.Context) error {
+	var successor *process
+	var err error
+	switch t.setting.victim {
+	case nobody:
+		successor, err = t.extra(ctx)
+	case relays:
+		if err = t.relayDies(ctx); err == nil {
+			successor, err = t.start(life{Role: relays}, "")
+		}
+	case produces:
+		successor, err = t.producerDies(ctx)
+	case operates:
+		successor, err = t.operatorDies(ctx)
+	case migrates:
+		if err = t.produce(ctx, t.plan.Events); err == nil {
+			successor, err = t.start(life{Role: relays}, "")
+		}
+	}
+	if err != nil {
+		return err
+	}
+	drained, err := t.drain(ctx, successor)
+	if err != nil {
+		return err
+	}
+	if successor.ended() {
+		t.problemf("%s ended by itself: %v: %s", successor.life.Name, successor.err, successor.lastWords())
+	} else if err := successor.leave(ctx); err != nil {
+		t.problemf("%v", err)
+	}
+	return t.faults.Add(check.Record{End: &check.End{Drained: drained, Dumped: true}})
+}
+
+// start begins a life, under a name that no other life has.
+func (t *trial) start(l life, point string) (*process, error) {
+	if l.Run == "" {
+		l.Run = t.world.Run
+	}
+	l.Name = string(l.Role) + "-" + strconv.Itoa(len(t.lives)+1)
+	l.Database, l.Broker, l.Folder, l.Lease = t.plan.Postgres, t.plan.Broker, t.folder, lease
+	p, err := start(t.plan.Executable, l, point, t.hitFile(), t.plan.Environment)
+	if err != nil {
+		return nil, err
+	}
+	t.lives = append(t.lives, p)
+	return p, nil
+}
+
+func (t *trial) hitFile() string { return filepath.Join(t.folder, "hit") }
+
+// produce writes events in this process.
+func (t *trial) produce(ctx context.Context, events int) error {
+	t.batches++
+	p := &producer{
+		run: t.world.Run, name: fmt.Sprintf("proof-%d", t.batches), pool: t.world.Pool, contracts: newContracts(t.world.Run), history: t.history,
+		poisoned: (t.setting.suspect || t.name == Poison) && t.batches == 1,
+	}
+	return p.produce(ctx, events)
+}
+
+// await polls a condition, for as long as the process runs.
+func (t *trial) await(ctx context.Context, limit time.Duration, p *process, condition string) error {
+	for deadline := time.Now().Add(limit); ; {
+		rows, err := t.world.Pool.Query(ctx, t.world.SQL(condition))
+		if err != nil {
+			return fmt.Errorf("crash: %w", err)
+		}
+		met := false
+		for rows.Next() {
+			if err := rows.Scan(&met); err != nil {
+				return fmt.Errorf("crash: %w", err)
+			}
+		}
+		switch {
+		case rows.Err() != nil:
+			return fmt.Errorf("crash: %w", rows.Err())
+		case met:
+			return nil
+		case p.ended() || time.Now().After(deadline):
+			t.problemf("%s did not get so far that the trial could begin: %s", p.life.Name, p.lastWords())
+			return nil
+		}
+		if err := pause(ctx, 20*time.Millisecond); err != nil {
+			return err
+		}
+	}
+}
+
+// drain decides about the dead and waits until nothing is open. False: there is nobody left to drain.
+func (t *trial) drain(ctx context.Context, p *process) (bool, error) {
+	for deadline := time.Now().Add(drainTime); ; {
+		if err := t.decide(ctx); err != nil {
+			return false, err
+		}
+		var open int
+		err := t.world.Pool.QueryRow(ctx, t.world.SQL("SELECT count(*) FROM {schema}.outbox_events WHERE state IN (0, 1, 2, 3, 4)")).Scan(&open)
+		switch {
+		case err != nil:
+			return false, fmt.Errorf("crash: %w", err)
+		case open == 0:
+			return true, nil
+		case p.ended():
+			return false, nil
+		case time.Now().After(deadline):
+			return true, nil // it had the time to finish: what is open now is stuck
+		}
+		if err := pause(ctx, 25*time.Millisecond); err != nil {
+			return false, err
+		}
+	}
+}
+
+// judge collects the histories and judges them.
+func (t *trial) judge(ctx context.Context) error {
+	unwitnessed, err := t.world.Collect(ctx, t.folder)
+	if err != nil {
+		return err
+	}
+	if unwitnessed > 0 {
+		t.problemf("%d settles count as applied, and no row changed", unwitnessed)
+	}
+	floor := check.Floor{Committed: t.plan.Events - eventsOfATransaction, OrderedAggregates: things}
+	if t.point.Name != "" {
+		floor.Points = []string{t.point.Name}
+	}
+	if t.setting.duplicates {
+		floor.Duplicates = 1
+	}
+	t.outcome.Verdict, err = torture.Judge(t.folder, floor, func(key string) (bool, error) { return t.world.Committed(ctx, key) })
+	if err == nil && t.name == Stops && t.outcome.Verdict.Count(check.Duplicates) > 0 {
+		t.problemf("%d events came twice, and nobody died", t.outcome.Verdict.Count(check.Duplicates))
+	}
+	return err
+}
+
+func (t *trial) problemf(format string, args ...any) {
+	t.outcome.Problems = append(t.outcome.Problems, fmt.Sprintf(format, args...))
+}

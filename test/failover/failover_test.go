@@ -1,0 +1,169 @@
+package failover
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/posthaste-dev/posthaste/internal/check"
+	"github.com/posthaste-dev/posthaste/outbox"
+	"github.com/posthaste-dev/posthaste/torture"
+)
+
+func TestMain(m *testing.M) {
+	if len(os.Args) == 3 && os.Args[1] == "relay" {
+		ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+		err := torture.Live(ctx, os.Args[2], torture.Relay)
+		stop()
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	// A library of the Pub/Sub client starts this when it is loaded, for as long as the process lives.
+	goleak.VerifyTestMain(m, goleak.IgnoreTopFunction("go.opencensus.io/stats/view.(*worker).start"))
+}
+
+type logWriter struct{ t *testing.T }
+
+func (w logWriter) Write(text []byte) (int, error) {
+	w.t.Log(strings.TrimSpace(string(text)))
+	return len(text), nil
+}
+
+func proof(t *testing.T) *Proof {
+	t.Helper()
+	executable, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &Proof{Broker: "nats://127.0.0.1:14222", Folder: t.TempDir(), Executable: executable, Planted: executable, Short: true, Seed: 1, Say: logWriter{t}}
+	if at := os.Getenv("POSTHASTE_NATS_URL"); at != "" {
+		p.Broker = at
+	}
+	return p
+}
+
+// TestSmallArms: the arms without load.
+func TestSmallArms(t *testing.T) {
+	t.Parallel()
+	p := proof(t)
+	if standby, err := p.standby(t.Context()); err != nil || !standby.ok() {
+		t.Errorf("standby: %+v, %v", standby, err)
+	}
+	if restore, err := p.restore(t.Context()); err != nil || !restore.ok() {
+		t.Errorf("restore: %+v, %v", restore, err)
+	}
+}
+
+// TestTheStrictArmFindsALossyPublisher: a bug behind a failover is found.
+func TestTheStrictArmFindsALossyPublisher(t *testing.T) {
+	t.Parallel()
+	p := proof(t)
+	p.plant = torture.PlantDrop
+	report, err := p.strict(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if report.Verdict.Count(check.Lost) == 0 {
+		t.Error("messages were dropped, and none is missed")
+	}
+	j := &judge{}
+	if j.whole("strict", report); len(j.problems) == 0 {
+		t.Error("the arm passes")
+	}
+}
+
+// history is a run in the judge's words: one committed event that was delivered, and what else there was.
+func verdict(more ...check.Record) *check.Verdict {
+	id := outbox.NewID()
+	list := check.History{
+		{Tx: &check.Tx{Key: "1", Events: []check.Event{{ID: id, Type: "t", Aggregate: "a/1", Key: "a/1", Topic: "x"}}}},
+		{Tx: &check.Tx{Key: "1", Outcome: check.OK}},
+		{Delivery: &check.Delivery{Index: 1, ID: id, Type: "t", Key: "a/1", Topic: "x"}},
+		{Row: &check.Row{ID: id, Seq: 1, State: check.Published, Type: "t", Published: true}},
+	}
+	list = append(append(list, more...), check.Record{End: &check.End{Drained: true, Dumped: true}})
+	return list.Check(check.Floor{})
+}
+
+func phantom() check.Record {
+	return check.Record{Delivery: &check.Delivery{Index: 2, ID: outbox.NewID(), Type: "t", Key: "a/2", Topic: "x"}}
+}
+
+func lost() []check.Record {
+	id := outbox.NewID()
+	return []check.Record{
+		{Tx: &check.Tx{Key: "2", Events: []check.Event{{ID: id, Type: "t", Aggregate: "a/3", Key: "a/3", Topic: "x"}}}}, {Tx: &check.Tx{Key: "2", Outcome: check.OK}},
+	}
+}
+
+func crashing(n int, more ...check.Record) *check.Verdict {
+	for range n {
+		more = append(more, check.Record{Fault: &check.Fault{Kind: check.DatabaseDown, From: 1, To: 2}})
+	}
+	return verdict(more...)
+}
+
+// good is a result that passes.
+func good() *Result {
+	return &Result{
+		Strict: &torture.Report{Verdict: verdict()}, Async: &torture.Report{Verdict: verdict(phantom()), Vanished: 1},
+		Crashes: &torture.Report{Verdict: crashing(enoughCrashes), Vanished: 1}, Control: &torture.Report{Verdict: verdict(phantom())},
+		Waits:   &Waits{Report: &torture.Report{Verdict: verdict()}, Seen: enoughSeen, Cancelled: 1, Refused: 1, Hung: 1},
+		Standby: &Standby{Named: true, Patient: true, Served: true}, Restore: &Restore{Paused: true, WouldSend: 2, Pending: 2, Sent: 2, Again: 2},
+	}
+}
+
+// TestEveryMustCanBeMissed: each thing that the proof demands makes it fail when it is missing.
+func TestEveryMustCanBeMissed(t *testing.T) {
+	t.Parallel()
+	if problems := good().Problems(); len(problems) > 0 {
+		t.Fatalf("a good result: %v", problems)
+	}
+	for name, spoil := range map[string]func(*Result){
+		"strict: phantom":                func(r *Result) { r.Strict.Verdict = verdict(phantom()) },
+		"strict: ":                       func(r *Result) { r.Strict.Verdict = verdict(lost()...) },
+		"strict: a relay ended":          func(r *Result) { r.Strict.Problems = []string{"a relay ended"} },
+		"asynchronous: no phantom":       func(r *Result) { r.Async.Verdict = verdict() },
+		"asynchronous: nothing was lost": func(r *Result) { r.Async.Vanished = 0 },
+		"asynchronous: lost is 1":        func(r *Result) { r.Async.Verdict = verdict(append(lost(), phantom())...) },
+		"asynchronous: a relay ended":    func(r *Result) { r.Async.Problems = []string{"a relay ended"} },
+		"waits: phantom":                 func(r *Result) { r.Waits.Report.Verdict = verdict(phantom()) },
+		"C4: 0 sessions":                 func(r *Result) { r.Waits.Hung = 0 },
+		"C4: 1 sessions":                 func(r *Result) { r.Waits.Arrived = 1 },
+		"C5: 0 waits":                    func(r *Result) { r.Waits.Cancelled = 0 },
+		"C5: 1 waits were cancelled, the relays refused 0": func(r *Result) { r.Waits.Refused = 0 },
+		"C5: 1 waits were cancelled, the relays refused 1": func(r *Result) { r.Waits.Early = 1 },
+		"C5: 1 waits":                                 func(r *Result) { r.Waits.Seen = 0 },
+		"C21: named false":                            func(r *Result) { r.Standby.Named = false },
+		"C21: named true, patient false":              func(r *Result) { r.Standby.Patient = false },
+		"C21: named true, patient true, served false": func(r *Result) { r.Standby.Served = false },
+		"crashes: 1 phantoms":                         func(r *Result) { r.Crashes.Verdict = crashing(enoughCrashes, phantom()) },
+		"crashes: no commit was lost":                 func(r *Result) { r.Crashes.Vanished = 0 },
+		"crashes: 1 are too few":                      func(r *Result) { r.Crashes.Verdict = crashing(1) },
+		"control: ":                                   func(r *Result) { r.Control.Verdict = verdict() },
+		"restore: {Paused:false":                      func(r *Result) { r.Restore.Paused = false },
+		"restore: {Paused:true WouldSend:1":           func(r *Result) { r.Restore.WouldSend = 1 },
+		"restore: {Paused:true":                       func(r *Result) { r.Restore.Sent = 1 },
+		"restore: ":                                   func(r *Result) { r.Restore.Others = 1 },
+	} {
+		r := good()
+		spoil(r)
+		problems := r.Problems()
+		if len(problems) == 0 || !strings.HasPrefix(problems[0], name) {
+			t.Errorf("%s: %q", name, problems)
+		}
+		var text strings.Builder
+		if err := r.Print(&text); err != nil || !strings.Contains(text.String(), "BROKEN: "+name) || !strings.HasSuffix(text.String(), " ok=false\n") {
+			t.Errorf("%s: printed %q, %v", name, text.String(), err)
+		}
+	}
+}

@@ -1,0 +1,251 @@
+package hostile
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"maps"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/posthaste-dev/posthaste/relay"
+	"github.com/posthaste-dev/posthaste/test/pgtest"
+)
+
+func TestMain(m *testing.M) {
+	goleak.VerifyTestMain(m,
+		goleak.IgnoreTopFunction("go.opencensus.io/stats/view.(*worker).start"),
+		// The client library leaves this behind after each Receive: it waits for tickers that it stopped.
+		goleak.IgnoreTopFunction("cloud.google.com/go/pubsub/v2.(*messageIterator).streamKeepAliveHandler"))
+}
+
+func servers() Servers {
+	all := Servers{PostgresURL: pgtest.Servers()[0].URL, NATSURL: "nats://127.0.0.1:14222", PubSubAddr: "127.0.0.1:18085"}
+	if at := os.Getenv("POSTHASTE_NATS_URL"); at != "" {
+		all.NATSURL = at
+	}
+	if at := os.Getenv("POSTHASTE_PUBSUB_ADDR"); at != "" {
+		all.PubSubAddr = at
+	}
+	return all
+}
+
+// few are inputs of every kind: refused, delivered, dead, parked, and failed by the publisher.
+func few(name string) bool {
+	switch name {
+	case "json/NaN", "json/same key twice", "envelope/row: version zero", "broker/row: header Nats-Rollup",
+		"around/row: event type that nobody knows", "time/row: due after time", "time/row: due in 1970",
+		"errors/row: refused for good with a DSN", "errors/row: refused for now with colours", "errors/row: panic with text":
+		return true
+	}
+	return false
+}
+
+// fewer are what the planted bugs need.
+func fewer(name string) bool {
+	return name == "json/same key twice" || name == "envelope/row: version zero" || name == "errors/row: refused for now with colours"
+}
+
+func runFew(t *testing.T, change func(*Plan)) *Report {
+	t.Helper()
+	plan := Plan{Servers: servers(), Only: few, Controls: 2}
+	change(&plan)
+	report, err := Run(t.Context(), plan, io.Discard)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return report
+}
+
+func TestGoodRelaysPass(t *testing.T) {
+	t.Parallel()
+	report := runFew(t, func(plan *Plan) { plan.Within, plan.Patience = time.Minute, time.Minute }) // on a busy machine as well
+	for _, problem := range report.Problems() {
+		t.Error(problem)
+	}
+	if len(report.inputs) != 10 || report.tried != 20 {
+		t.Errorf("%d inputs were tried %d times", len(report.inputs), report.tried)
+	}
+	var printed bytes.Buffer
+	if err := report.Print(&printed); err != nil {
+		t.Fatal(err)
+	}
+	for _, figure := range []string{" tried=20 refused=2 delivered=5 dead=9 parked=4 sum_ok=true ", " panics=0 ", " canaries=0 ", " ok=true\n"} {
+		if !strings.Contains(printed.String(), figure) {
+			t.Errorf("no %q in %s", figure, printed.String())
+		}
+	}
+}
+
+// faulty is a publisher that does one event wrong.
+type faulty struct {
+	relay.Publisher
+	publish func(ctx context.Context, inner relay.Publisher, message *relay.Message) error
+}
+
+func (b faulty) Publish(ctx context.Context, message *relay.Message) error {
+	if bytes.Contains(message.Body, []byte(`{"a":1,"a":2}`)) { // json/same key twice
+		return b.publish(ctx, b.Publisher, message)
+	}
+	return b.Publisher.Publish(ctx, message)
+}
+
+func publisher(publish func(ctx context.Context, inner relay.Publisher, message *relay.Message) error) func(*Plan) {
+	return func(plan *Plan) {
+		plan.Wrap = func(inner relay.Publisher) relay.Publisher { return faulty{inner, publish} }
+	}
+}
+
+// changed publishes a copy of the message that was changed.
+func changed(change func(message *relay.Message)) func(*Plan) {
+	return publisher(func(ctx context.Context, inner relay.Publisher, message *relay.Message) error {
+		altered := *message
+		altered.Attributes = maps.Clone(message.Attributes)
+		change(&altered)
+		return inner.Publish(ctx, &altered)
+	})
+}
+
+// trigger makes the table change what a relay writes, as one would that does not do it right.
+func trigger(assign string) func(*Plan) {
+	return func(plan *Plan) {
+		plan.Spoil = func(_ context.Context, exec func(string) error, schema string) error {
+			for _, statement := range []string{
+				`CREATE FUNCTION {schema}.spoil() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN ` + assign + `; RETURN NEW; END $$`,
+				`CREATE TRIGGER spoil BEFORE UPDATE ON {schema}.outbox_events FOR EACH ROW EXECUTE FUNCTION {schema}.spoil()`,
+			} {
+				if err := exec(strings.ReplaceAll(statement, "{schema}", `"`+schema+`"`)); err != nil {
+					return err
+				}
+			}
+			return nil
+		}
+	}
+}
+
+// The proof must see each of these.
+func TestPlantedBugsAreFound(t *testing.T) {
+	t.Parallel()
+	for name, planted := range map[string]struct {
+		plant func(*Plan)
+		finds string
+	}{
+		"panics": {finds: "the publisher panicked on", plant: publisher(func(context.Context, relay.Publisher, *relay.Message) error {
+			panic("bug")
+		})},
+		"alters the body": {finds: "json/same key twice on nats: the body was changed", plant: changed(func(message *relay.Message) {
+			message.Body = bytes.Replace(message.Body, []byte(`"a":1,`), nil, 1)
+		})},
+		"alters an attribute": {finds: `the attribute "note" was`, plant: changed(func(message *relay.Message) { message.Attributes["note"] = "other" })},
+		"adds an attribute":   {finds: "attributes became", plant: changed(func(message *relay.Message) { message.Attributes["more"] = "x" })},
+		"loses it": {finds: "published, and the broker does not have it", plant: publisher(
+			func(context.Context, relay.Publisher, *relay.Message) error { return nil })},
+		"hangs": {finds: "json/same key twice on pubsub: stuck", plant: publisher(
+			func(ctx context.Context, _ relay.Publisher, _ *relay.Message) error {
+				<-ctx.Done()
+				return ctx.Err()
+			})},
+		"stops the route": {finds: "good event behind json/same key twice", plant: stopping},
+		"settles the error as it was": {finds: "leaks", plant: trigger(
+			`IF NEW.last_error LIKE 'rejected%' THEN NEW.last_error := 'rejected: postgres://app:` + secret + `@db/x'; END IF`)},
+		"settles control characters": {finds: "it has control characters", plant: trigger(
+			`IF NEW.last_error LIKE 'rejected%' THEN NEW.last_error := 'rejected: ' || chr(27) || '[31m'; END IF`)},
+		"dead without a word": {finds: "dead after 2 attempts of", plant: trigger(`IF NEW.state IN (4, 5) THEN NEW.last_error := NULL; END IF`)},
+		"takes it back":       {finds: "and its state is 5", plant: trigger(`IF NEW.state = 6 THEN NEW.state := 5; NEW.published_at := NULL; END IF`)},
+		"other fate": {finds: "must be dead invalid_payload", plant: func(plan *Plan) {
+			plan.Spoil = func(_ context.Context, exec func(string) error, schema string) error {
+				return exec(`ALTER TABLE "` + schema + `".outbox_events ADD CHECK (payload_json ->> 'version' <> '0')`)
+			}
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			report := runFew(t, func(plan *Plan) {
+				plan.Only, plan.Patience = fewer, 3*time.Second
+				planted.plant(plan)
+			})
+			found := strings.Join(report.Problems(), "\n")
+			if report.OK() || !strings.Contains(found, planted.finds) {
+				t.Errorf("want %q in:\n%s", planted.finds, found)
+			}
+		})
+	}
+}
+
+// stopping is a publisher that publishes nothing any more once it has met the event.
+func stopping(plan *Plan) {
+	plan.Wrap = func(inner relay.Publisher) relay.Publisher {
+		var once sync.Once
+		stopped := make(chan struct{})
+		return relay.Func(func(ctx context.Context, message *relay.Message) error {
+			if bytes.Contains(message.Body, []byte(`{"a":1,"a":2}`)) {
+				once.Do(func() { close(stopped) })
+			}
+			select {
+			case <-stopped:
+				<-ctx.Done()
+				return ctx.Err()
+			default:
+				return inner.Publish(ctx, message)
+			}
+		})
+	}
+}
+
+// A log that forgot what must not be said, or said it in two lines.
+func TestLogsAreJudged(t *testing.T) {
+	t.Parallel()
+	for line, finds := range map[string]string{
+		`{"level":"INFO","error":"fine"}`:                            "",
+		`{"level":"INFO","msg":"` + secret + `"}`:                    "the log has 1 canaries",
+		`{"level":"INFO","error":"c4n4ry"}`:                          "the log has 1 canaries",
+		`{"level":"INFO","aggregate_id":"c4n4ry"}`:                   "",
+		`{"level":"INFO","error":"a\u001b[2J"}`:                      "it has control characters",
+		`{"level":"INFO","event_type":"` + strings.Repeat("x", 3000): "not JSON",
+		`{"error":"` + strings.Repeat("x", 3000) + `"}`:              "it has 3000 characters",
+		`{"event_type":"` + strings.Repeat("x", 3000) + `"}`:         "event_type has 3000 characters",
+		`{"event_id":"1","error":"the publisher panicked: x"}`:       "the publisher panicked on 1",
+		`{"event_id":"planned","error":"the publisher panicked: x"}`: "",
+		"level=INFO msg=x": "not JSON",
+		`{"level":"INFO","msg":"x"}` + "\n" + `forged`: "not JSON",
+	} {
+		o := &outlet{logs: &logBook{}}
+		_, _ = o.logs.Write([]byte(line + "\n"))
+		report := newReport(nil, time.Second)
+		report.addLog(o, map[string]bool{"planned": true})
+		if found := strings.Join(report.Problems(), "\n"); (found == "") != (finds == "") || !strings.Contains(found, finds) {
+			t.Errorf("%.80q: want %q, found %q", line, finds, found)
+		}
+	}
+}
+
+// A run that tried too little, or lost count, is no proof.
+func TestTooLittleIsNoProof(t *testing.T) {
+	t.Parallel()
+	report := newReport(nil, time.Second)
+	report.tried = 1
+	report.finish()
+	found := strings.Join(report.Problems(), "\n")
+	for _, want := range []string{"do not add up to 1", "0 inputs, want 400", "group errors has 0 inputs", "nothing was parked", "0 controls"} {
+		if !strings.Contains(found, want) {
+			t.Errorf("no %q in %s", want, found)
+		}
+	}
+}
+
+func TestNamesAreUnique(t *testing.T) {
+	t.Parallel()
+	plain, troubled, _ := all()
+	seen := map[string]bool{}
+	for _, in := range append(plain, troubled...) {
+		if seen[in.name] {
+			t.Errorf("%s is there twice", in.name)
+		}
+		seen[in.name] = true
+	}
+}

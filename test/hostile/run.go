@@ -1,0 +1,298 @@
+package hostile
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/posthaste-dev/posthaste/outbox"
+	"github.com/posthaste-dev/posthaste/relay"
+	"github.com/posthaste-dev/posthaste/test/corpus"
+)
+
+// Plan is what to run.
+type Plan struct {
+	Servers
+	// Only takes the inputs that it is true for. Defaults to all.
+	Only func(name string) bool
+	// Wrap puts a planted bug around each publisher. Defaults to none.
+	Wrap func(inner relay.Publisher) relay.Publisher
+	// Spoil puts a planted bug into an outbox, before its relay starts. It gets a pool's Exec and the schema.
+	Spoil func(ctx context.Context, exec func(statement string) error, schema string) error
+	// Controls is how many good events without a bad one before them are measured on each broker. Defaults to 60.
+	Controls int
+	// Within is how long a good event behind a bad one may take. Defaults to 2 s, which is the promise.
+	Within time.Duration
+	// Patience is how long a good event is waited for, and then all that is open at the end. Defaults to 20 s.
+	Patience time.Duration
+}
+
+// trial is one input on one broker.
+type trial struct {
+	in      input
+	at      *outlet
+	refused bool
+	written []event
+	good    []good
+	problem string
+}
+
+// good is an event that nothing is wrong with.
+type good struct {
+	event
+	committing time.Time // just before the commit was sent
+}
+
+// Run tries every input on every broker and judges what became of it.
+func Run(ctx context.Context, plan Plan, say io.Writer) (_ *Report, err error) {
+	began := time.Now()
+	if plan.Controls == 0 {
+		plan.Controls = 60
+	}
+	if plan.Within == 0 {
+		plan.Within = 2 * time.Second
+	}
+	if plan.Patience == 0 {
+		plan.Patience = 20 * time.Second
+	}
+	w, err := newWorld(ctx, plan.Servers)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, w.Close()) }()
+	plain, troubled, leftOut := all()
+	r := &run{plan: plan, say: say, began: began, report: newReport(leftOut, plan.Within)}
+	var phases [][]*outlet
+	for _, withTroubles := range []bool{false, true} {
+		var phase []*outlet
+		for _, on := range []Broker{NATS, PubSub} {
+			name := string(on)
+			if withTroubles {
+				name += "_troubled"
+			}
+			o, err := w.open(ctx, on, name, withTroubles, plan)
+			if err != nil {
+				return nil, err
+			}
+			phase = append(phase, o)
+		}
+		phases = append(phases, phase)
+	}
+	for i, inputs := range [][]input{plain, troubled} {
+		if err := r.phase(ctx, phases[i], chosen(inputs, plan.Only)); err != nil {
+			return nil, err
+		}
+	}
+	r.report.seconds, r.report.partial = time.Since(began).Seconds(), plan.Only != nil
+	r.report.finish()
+	return r.report, nil
+}
+
+func chosen(inputs []input, only func(string) bool) []input {
+	if only == nil {
+		return inputs
+	}
+	var taken []input
+	for _, in := range inputs {
+		if only(in.name) {
+			taken = append(taken, in)
+		}
+	}
+	return taken
+}
+
+// run is one run under way.
+type run struct {
+	plan   Plan
+	say    io.Writer
+	began  time.Time
+	report *Report
+}
+
+// phase tries inputs on both brokers at once, one after the other on each, and judges them.
+func (r *run) phase(ctx context.Context, outlets []*outlet, inputs []input) error {
+	trials := make([][]*trial, len(outlets))
+	controls := make([][]good, len(outlets))
+	problems := make([]error, len(outlets))
+	var trying sync.WaitGroup
+	for i, o := range outlets {
+		trying.Go(func() { trials[i], controls[i], problems[i] = r.tryAll(ctx, o, inputs) })
+		// Each begins at another end: the large inputs do not meet, and the machine is not what is measured.
+		inputs = slices.Clone(inputs)
+		slices.Reverse(inputs)
+	}
+	trying.Wait()
+	if err := errors.Join(problems...); err != nil {
+		return err
+	}
+	for i, o := range outlets {
+		if err := r.settled(ctx, o); err != nil {
+			return err
+		}
+		if err := r.judge(ctx, o, trials[i], controls[i]); err != nil {
+			return err
+		}
+		r.sayf("%s: %d inputs judged", o.topic, len(trials[i]))
+	}
+	return nil
+}
+
+func (r *run) tryAll(ctx context.Context, o *outlet, inputs []input) (trials []*trial, controls []good, err error) {
+	every := max(1, len(inputs)/r.plan.Controls)
+	// The first event waits for the relay to take its lanes, which says nothing.
+	first, err := r.goods(ctx, o, nil, "first")
+	if err != nil {
+		return nil, nil, err
+	}
+	if _, arrived := o.arrivals.of(first[0].id); !arrived {
+		return nil, nil, fmt.Errorf("hostile: %s: no event arrives at all", o.topic)
+	}
+	for i, in := range inputs {
+		o.inputs.Add(1)
+		if i%every == 0 {
+			control, err := r.goods(ctx, o, nil, fmt.Sprintf("control-%d", i))
+			if err != nil {
+				return nil, nil, err
+			}
+			controls = append(controls, control...)
+		}
+		t := &trial{in: in, at: o}
+		if err := r.try(ctx, t); err != nil {
+			return nil, nil, fmt.Errorf("hostile: %s on %s: %w", in.name, o.broker, err)
+		}
+		trials = append(trials, t)
+	}
+	return trials, controls, nil
+}
+
+// try writes an input, then good events behind it, and waits for the one of another aggregate.
+func (r *run) try(ctx context.Context, t *trial) error {
+	tx, err := t.at.begin(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }()
+	refusal, err := t.write(ctx, tx)
+	if err != nil {
+		return err
+	}
+	name := fmt.Sprintf("good-%d", t.at.number())
+	if t.refused = refusal != nil; t.refused {
+		if !clearlyRefused(refusal) {
+			t.problem = fmt.Sprintf("failed, and not as a refusal: %.300v", refusal)
+		}
+		// The same transaction goes on, as the application would.
+		t.good, err = r.goods(ctx, t.at, tx, name)
+		return err
+	}
+	if err := tx.Commit(ctx); err != nil {
+		return fmt.Errorf("commit: %w", err)
+	}
+	t.good, err = r.goods(ctx, t.at, nil, name, t.sameAggregate()...)
+	return err
+}
+
+// write writes the input under a savepoint.
+func (t *trial) write(ctx context.Context, tx pgx.Tx) (refusal, err error) {
+	savepoint, err := tx.Begin(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("hostile: %w", err)
+	}
+	t.written, refusal = t.in.write(ctx, savepoint, t.at)
+	if refusal != nil {
+		if err := savepoint.Rollback(ctx); err != nil {
+			return nil, fmt.Errorf("roll back: %w", err)
+		}
+		return refusal, nil
+	}
+	if err := savepoint.Commit(ctx); err != nil {
+		return nil, fmt.Errorf("release: %w", err)
+	}
+	return nil, nil
+}
+
+// sameAggregate is a good event of the aggregate of the bad one, where the contract lets it pass.
+func (t *trial) sameAggregate() []corpus.Given {
+	last := t.written[len(t.written)-1]
+	if t.in.want(t.at.broker, t.written).fate == Parked || last.kind == blockingType || last.aggregate != aggregateType {
+		return nil
+	}
+	next := t.at.good(last.key)
+	next.Contract.Namespace = last.namespace
+	if _, err := outbox.Statement(t.at.schema, next.Event()); err != nil || last.namespace == "" {
+		return nil // no good event has that name
+	}
+	return []corpus.Given{next}
+}
+
+func (o *outlet) good(key string) corpus.Given {
+	g := corpus.OrderCreated(`{"good":true,"note":"` + secret + `"}`)
+	g.Contract.Topic, g.AggregateID = o.topic, key
+	return g
+}
+
+// goods commits good events, in the given transaction or in one of their own, and waits for the first. When the
+// others arrive is seen later: the broker has written it down.
+func (r *run) goods(ctx context.Context, o *outlet, tx pgx.Tx, name string, more ...corpus.Given) ([]good, error) {
+	if tx == nil {
+		var err error
+		if tx, err = o.begin(ctx); err != nil {
+			return nil, err
+		}
+		defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }()
+	}
+	given := append([]corpus.Given{o.good(name)}, more...)
+	receipts, err := corpus.Emit(ctx, tx, o.schema, given)
+	if err != nil {
+		return nil, fmt.Errorf("hostile: a good event: %w", err)
+	}
+	all := make([]good, len(given))
+	committing := time.Now()
+	for i, g := range given {
+		id := receipts[i].ID
+		all[i] = good{committing: committing, event: newEvent(id, corpus.Or(g.Contract.Namespace, outbox.DefaultNamespace), g.Contract.Type,
+			g.Contract.Aggregate, g.AggregateID, "", "", g.Envelope(id.String()), nil)}
+	}
+	if err := tx.Commit(ctx); err != nil {
+		return nil, fmt.Errorf("hostile: commit a good event: %w", err)
+	}
+	o.bell.Ring()
+	waiting, enough := context.WithTimeout(ctx, r.plan.Patience)
+	defer enough()
+	o.arrivals.await(waiting, all[0].id)
+	return all, context.Cause(ctx)
+}
+
+// settled waits until nothing is open that is due, for as long as the plan's patience.
+func (r *run) settled(ctx context.Context, o *outlet) error {
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	deadline := time.After(r.plan.Patience)
+	for {
+		var open int
+		err := o.pool.QueryRow(ctx, `SELECT count(*) FROM "`+o.schema+`".outbox_events WHERE state IN (0, 3) OR state = 1 AND next_attempt_at < now() + interval '1 hour'`).Scan(&open)
+		if err != nil {
+			return fmt.Errorf("hostile: %w", err)
+		}
+		if open == 0 {
+			return nil
+		}
+		select {
+		case <-tick.C:
+		case <-deadline:
+			return nil // what is open now is stuck
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+func (r *run) sayf(format string, args ...any) {
+	_, _ = fmt.Fprintf(r.say, "proof-hostile: %5.1f s: %s\n", time.Since(r.began).Seconds(), fmt.Sprintf(format, args...)) // of no consequence
+}

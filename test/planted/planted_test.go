@@ -1,0 +1,168 @@
+package planted
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	bugs "github.com/posthaste-dev/posthaste/internal/planted"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func TestEveryMistakeHasItsProof(t *testing.T) {
+	t.Parallel()
+	proofs := table()
+	for _, d := range bugs.List() {
+		if _, exists := proofs[d.Bug]; !exists {
+			t.Errorf("%s has no proof", d.Bug)
+		}
+		delete(proofs, d.Bug)
+	}
+	if len(proofs) > 0 {
+		t.Errorf("these are no mistakes: %v", proofs)
+	}
+	if n := len(bugs.List()); n < least {
+		t.Errorf("%d mistakes, at least %d are needed", n, least)
+	}
+}
+
+// A test or a figure that is named must be there, or it would never be seen to fail.
+func TestProofsNameTestsThatExist(t *testing.T) {
+	t.Parallel()
+	for bug, p := range table() {
+		for _, name := range p.tests {
+			files, err := filepath.Glob(filepath.Join("..", "..", p.build.folder, "*_test.go"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			found := false
+			for _, file := range files {
+				text, err := os.ReadFile(file)
+				if err != nil {
+					t.Fatal(err)
+				}
+				found = found || bytes.Contains(text, []byte("\nfunc "+name+"(t *testing.T)"))
+			}
+			if !found {
+				t.Errorf("%s: %s has no %s", bug, p.build.folder, name)
+			}
+		}
+	}
+}
+
+// What counts as caught, and what does not.
+func TestOnlyTheRightFailureCounts(t *testing.T) {
+	t.Parallel()
+	one, sim := test("relay", "TestOne"), seeds(30, "order")
+	const (
+		passes = "=== RUN   TestOne\n--- PASS: TestOne (0.00s)\nPASS\n"
+		fails  = "=== RUN   TestOne\n    one_test.go:1: it is 2\n--- FAIL: TestOne (0.00s)\nFAIL\n"
+	)
+	for _, c := range []struct {
+		name           string
+		proof          proof
+		outcome        outcome
+		passed, caught bool
+	}{
+		{"a test passes", one, outcome{0, passes}, true, false},
+		{"a test fails", one, outcome{1, fails}, false, true},
+		{"another test fails", one, outcome{1, passes + "--- FAIL: TestOneMore (0.00s)\n"}, false, false},
+		{"a test is gone", one, outcome{0, "testing: warning: no tests to run\nPASS\n"}, false, false},
+		{"a test panics", one, outcome{2, fails + "panic: nil map\n"}, false, false},
+		{"a test panics and goes on", one, outcome{1, fails + "panic: nil map\n"}, false, false},
+		{"a test hangs", one, outcome{-1, "=== RUN   TestOne\n"}, false, false},
+		{"a test fails and hangs", one, outcome{-1, fails}, false, false},
+		{"nothing passes, and all is said to be well", one, outcome{0, ""}, false, false},
+		{"seeds pass", sim, outcome{1, "too little was tested: 30\nproof-sim seeds=30 order=0 seeds_failed=0 ok=false\n"}, true, false},
+		{"seeds fail", sim, outcome{1, "proof-sim seeds=30 order=7 seeds_failed=2 ok=false\n"}, false, true},
+		{"seeds fail otherwise", sim, outcome{1, "proof-sim seeds=30 order=0 disorder=3 seeds_failed=2 ok=false\n"}, false, false},
+		{"seeds panic", sim, outcome{1, "panic: nil map\nproof-sim seeds=30 order=7 seeds_failed=2 ok=false\n"}, false, false},
+		{"seeds have no line", sim, outcome{1, "order=7 seeds_failed=0\n"}, false, false},
+		{"seeds have no such figure", sim, outcome{1, "proof-sim seeds=30 ok=false\n"}, false, false},
+	} {
+		if problem := c.proof.passed(c.outcome); (problem == "") != c.passed {
+			t.Errorf("%s: passed says %q", c.name, problem)
+		}
+		if problem := c.proof.caught(c.outcome); (problem == "") != c.caught {
+			t.Errorf("%s: caught says %q", c.name, problem)
+		}
+	}
+}
+
+// Every must can be missed.
+func TestReport(t *testing.T) {
+	t.Parallel()
+	good := func() *Report {
+		r := &Report{}
+		for range least {
+			r.Findings = append(r.Findings, Finding{Bug: "a-bug", Proof: "a proof", Took: time.Second})
+		}
+		r.addClean(map[string]string{"a proof": ""})
+		return r
+	}
+	want := "proof-planted bugs=20 caught=20 missed=0 proofs=1 clean=1 seconds=0 slowest_ms=1000 ok=true"
+	if r := good(); len(r.Problems()) != 0 || r.Line() != want {
+		t.Errorf("%s, %v", r.Line(), r.Problems())
+	}
+	for what, spoil := range map[string]func(*Report){
+		"was not caught":    func(r *Report) { r.Findings[3].Missed = "it passed" },
+		"the limit is":      func(r *Report) { r.Findings[3].Took = longest + 1 },
+		"does not pass":     func(r *Report) { r.addClean(map[string]string{"a proof": "it fails"}) },
+		"too little":        func(r *Report) { r.Findings = r.Findings[1:] },
+		"0 mistakes":        func(r *Report) { r.Findings, r.One = nil, true },
+		"no proof is named": func(r *Report) { r.Findings[3] = Finding{Bug: "a-bug", Missed: "no proof is named for it"} },
+	} {
+		r := good()
+		spoil(r)
+		if problems := strings.Join(r.Problems(), "\n"); !strings.Contains(problems, what) || !strings.HasSuffix(r.Line(), "ok=false") {
+			t.Errorf("%s: %q, %s", what, problems, r.Line())
+		}
+	}
+}
+
+// Without the tag nothing of the mistakes is in a program: not their names, not their package, not their statements.
+func TestNothingIsPlantedWithoutTheTag(t *testing.T) {
+	t.Parallel()
+	programs := map[bool][]byte{}
+	for _, tagged := range []bool{false, true} {
+		file := filepath.Join(t.TempDir(), "relaying")
+		args := []string{"build", "-o", file}
+		if tagged {
+			args = append(args, "-tags", "planted")
+		}
+		for _, command := range []*exec.Cmd{
+			exec.CommandContext(t.Context(), "go", append(args, "./testdata/relaying")...),
+			exec.CommandContext(t.Context(), "go", "tool", "nm", file),
+		} {
+			text, err := command.CombinedOutput()
+			if err != nil {
+				t.Fatalf("%s: %v\n%s", command, err, text)
+			}
+			programs[tagged] = append(programs[tagged], text...)
+		}
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		programs[tagged] = append(programs[tagged], text...)
+	}
+	traces := []string{"posthaste/internal/planted.", "POSTHASTE_PLANTED", "$7::text::jsonb::json", "FROM dead WHERE false", "lettersApart"}
+	for _, d := range bugs.List() {
+		traces = append(traces, string(d.Bug))
+	}
+	for _, trace := range traces {
+		if bytes.Contains(programs[false], []byte(trace)) {
+			t.Errorf("without the tag the program says %q", trace)
+		}
+		if !bytes.Contains(programs[true], []byte(trace)) {
+			t.Errorf("with the tag the program does not say %q: this test does not test", trace)
+		}
+	}
+}

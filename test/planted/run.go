@@ -1,0 +1,204 @@
+package planted
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	bugs "github.com/posthaste-dev/posthaste/internal/planted"
+)
+
+// atATime is how many proofs run beside each other: more would only make each of them slower.
+const atATime = 2
+
+// longest is how long a proof may take to find a mistake.
+const longest = 30 * time.Second
+
+// Finding is what became of one mistake.
+type Finding struct {
+	Bug   bugs.Bug
+	Proof string
+	// Missed says why it was not caught; empty: it was.
+	Missed string
+	Took   time.Duration
+}
+
+// runner runs the programs that were built.
+type runner struct {
+	root, folder string
+	began        time.Time
+	say          io.Writer
+	mu           sync.Mutex // guards say
+}
+
+// Run makes each of the mistakes, and says which were caught. Its programs are built once.
+func Run(ctx context.Context, list []bugs.Description, say io.Writer) (_ *Report, err error) {
+	root, err := rootFolder(ctx)
+	if err != nil {
+		return nil, err
+	}
+	folder, err := os.MkdirTemp("", "proof-planted-")
+	if err != nil {
+		return nil, fmt.Errorf("planted: %w", err)
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(folder)) }()
+	r := &runner{root: root, folder: folder, began: time.Now(), say: say}
+	proofs := table()
+	if err := r.buildAll(ctx, list, proofs); err != nil {
+		return nil, err
+	}
+	report := &Report{}
+	report.addClean(r.clean(ctx, list, proofs))
+	report.Findings = r.plantAll(ctx, list, proofs)
+	report.Took = time.Since(r.began)
+	return report, ctx.Err()
+}
+
+// rootFolder is where the workspace is.
+func rootFolder(ctx context.Context) (string, error) {
+	text, err := exec.CommandContext(ctx, "go", "env", "GOWORK").Output()
+	if err != nil {
+		return "", fmt.Errorf("planted: go env GOWORK: %w", err)
+	}
+	file := strings.TrimSpace(string(text))
+	if file == "" || file == "off" {
+		return "", errors.New("planted: there is no go.work here: run it inside the repository")
+	}
+	return filepath.Dir(file), nil
+}
+
+// buildAll builds what the mistakes' proofs need, with the tag.
+func (r *runner) buildAll(ctx context.Context, list []bugs.Description, proofs map[bugs.Bug]proof) error {
+	done := map[build]bool{}
+	for _, d := range list {
+		p, exists := proofs[d.Bug]
+		if !exists || done[p.build] {
+			continue
+		}
+		done[p.build] = true
+		args := []string{"build"}
+		if p.build.test {
+			args = []string{"test", "-c"}
+		}
+		command := exec.CommandContext(ctx, "go", append(args, "-tags", "planted", "-o", r.program(p.build), "./"+p.build.folder)...)
+		command.Dir = r.root
+		if text, err := command.CombinedOutput(); err != nil {
+			return fmt.Errorf("planted: go %s %s: %w\n%s", args[0], p.build.folder, err, text)
+		}
+	}
+	r.sayf("%d programs are built", len(done))
+	return nil
+}
+
+func (r *runner) program(b build) string {
+	return filepath.Join(r.folder, strings.ReplaceAll(b.folder, "/", "_"))
+}
+
+// clean runs each proof without a mistake and returns why not all of them pass.
+func (r *runner) clean(ctx context.Context, list []bugs.Description, proofs map[bugs.Bug]proof) map[string]string {
+	results := map[string]string{}
+	var mu sync.Mutex
+	var group errgroup.Group
+	group.SetLimit(atATime)
+	for _, d := range list {
+		p, exists := proofs[d.Bug]
+		if _, done := results[p.String()]; done || !exists {
+			continue
+		}
+		results[p.String()] = ""
+		group.Go(func() error {
+			began := time.Now()
+			o := r.run(ctx, &p, "")
+			problem := p.passed(o)
+			if problem == "" {
+				r.sayf("%6d ms  clean   %s", time.Since(began).Milliseconds(), p.String())
+			} else {
+				r.sayf("%6d ms  BROKEN  %s: %s\n%s", time.Since(began).Milliseconds(), p.String(), problem, end(o.text))
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			results[p.String()] = problem
+			return nil
+		})
+	}
+	_ = group.Wait() // nobody returns an error
+	return results
+}
+
+// plantAll makes the mistakes.
+func (r *runner) plantAll(ctx context.Context, list []bugs.Description, proofs map[bugs.Bug]proof) []Finding {
+	findings := make([]Finding, len(list))
+	var group errgroup.Group
+	group.SetLimit(atATime)
+	for i, d := range list {
+		findings[i] = Finding{Bug: d.Bug, Missed: "no proof is named for it"}
+		p, exists := proofs[d.Bug]
+		if !exists {
+			continue
+		}
+		group.Go(func() error {
+			began := time.Now()
+			o := r.run(ctx, &p, d.Bug)
+			findings[i] = Finding{Bug: d.Bug, Proof: p.String(), Missed: p.caught(o), Took: time.Since(began)}
+			if f := &findings[i]; f.Missed == "" {
+				r.sayf("%6d ms  caught  %s by %s", f.Took.Milliseconds(), f.Bug, f.Proof)
+			} else {
+				r.sayf("%6d ms  MISSED  %s by %s: %s\n%s", f.Took.Milliseconds(), f.Bug, f.Proof, f.Missed, end(o.text))
+			}
+			return nil
+		})
+	}
+	_ = group.Wait() // nobody returns an error
+	return findings
+}
+
+// run runs a proof with a mistake; an empty one is none.
+func (r *runner) run(ctx context.Context, p *proof, bug bugs.Bug) outcome {
+	ctx, cancel := context.WithTimeout(ctx, longest)
+	defer cancel()
+	command := exec.CommandContext(ctx, r.program(p.build), p.args...)
+	command.Dir = r.root
+	if p.build.test {
+		command.Dir = filepath.Join(r.root, p.build.folder)
+	}
+	command.Env = append(os.Environ(), "POSTHASTE_PLANTED="+string(bug))
+	var text bytes.Buffer
+	command.Stdout, command.Stderr = &text, &text
+	command.WaitDelay = time.Second // whatever it has started may keep its output open
+	o := outcome{exit: 0}
+	if err := command.Run(); err != nil {
+		o.exit = -1
+		if ended := (*exec.ExitError)(nil); errors.As(err, &ended) {
+			o.exit = ended.ExitCode() // -1 when it was killed
+		} else {
+			fmt.Fprintln(&text, err)
+		}
+	}
+	o.text = text.String()
+	return o
+}
+
+// end is the last of a text, for people.
+func end(text string) string {
+	const most = 3000
+	if len(text) > most {
+		text = "..." + text[len(text)-most:]
+	}
+	return text
+}
+
+func (r *runner) sayf(format string, args ...any) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	_, _ = fmt.Fprintf(r.say, "proof-planted: %5.1f s: %s\n", time.Since(r.began).Seconds(), fmt.Sprintf(format, args...)) // of no consequence
+}

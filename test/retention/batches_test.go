@@ -1,0 +1,124 @@
+package retention_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/posthaste-dev/posthaste/relay"
+)
+
+func hundreds(c *relay.RetentionConfig) { c.Batch = 100 }
+
+// TestBatchesAreSmall: no statement deletes more rows than it may, and all of them together delete everything.
+func TestBatchesAreSmall(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, s *shelf) {
+		s.events(t, 950, 31*day)
+		s.Exec(t, "CREATE TABLE {schema}.statements (rows int)")
+		s.Exec(t, `CREATE FUNCTION {schema}.note() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS $$
+			BEGIN INSERT INTO `+s.SQL("{schema}")+`.statements SELECT count(*) FROM gone; RETURN NULL; END $$`)
+		s.Exec(t, "CREATE TRIGGER note AFTER DELETE ON {schema}.outbox_events REFERENCING OLD TABLE AS gone EXECUTE FUNCTION {schema}.note()")
+		result := s.once(t, hundreds)
+		s.wantWent(t, result, "published=950 discarded=0 dead=0 dedupe=0")
+		if n := s.Count(t, "SELECT max(rows) FROM {schema}.statements"); n > 100 {
+			t.Errorf("a statement deleted %d rows", n)
+		}
+		if result.Batches != 10 || result.Slowest <= 0 {
+			t.Errorf("%d batches, the slowest took %s", result.Batches, result.Slowest)
+		}
+	})
+}
+
+// TestWhatMustStayHoldsUpNobody: more than a batch of rows that must stay, at one moment and before the others.
+func TestWhatMustStayHoldsUpNobody(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, s *shelf) {
+		s.events(t, 250, 50*day)
+		s.Exec(t, "UPDATE {schema}.outbox_events SET published_at = now() - interval '50 days'")
+		s.Exec(t, `WITH a AS (INSERT INTO {schema}.outbox_actions (action_id, verb, event_id, actor)
+				SELECT gen_random_uuid(), 'redeliver', id, 'ada' FROM {schema}.outbox_events RETURNING action_id, event_id)
+			INSERT INTO {schema}.outbox_requests (action_id, event_id, event_seq, layout, lane) SELECT action_id, event_id, 1, 1, 1 FROM a`)
+		s.events(t, 130, 31*day)
+		s.wantWent(t, s.once(t, hundreds), "published=130 discarded=0 dead=0 dedupe=0")
+		s.Exec(t, "UPDATE {schema}.outbox_requests SET delivered_at = now()")
+		s.wantWent(t, s.once(t, hundreds), "published=250 discarded=0 dead=0 dedupe=0")
+		// The same of discarded events and dead letters, which are looked at by their numbers.
+		for range 120 {
+			s.letter(t, 200*day)
+		}
+		s.act(t, "redrive", s.event(t, published, 0), s.letter(t, 200*day), 200*day)
+		for range 120 {
+			s.event(t, discarded, day)
+		}
+		s.event(t, discarded, 31*day)
+		s.wantWent(t, s.once(t, hundreds), "published=0 discarded=1 dead=1 dedupe=0")
+	})
+}
+
+// TestALockedRowIsNotWaitedForLong: the kind is left for the next run, with an error, and the others are not.
+func TestALockedRowIsNotWaitedForLong(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, s *shelf) {
+		id := s.event(t, published, 31*day)
+		s.key(t, "k", id, 31*day)
+		operator := s.hold(t, "SELECT FROM {schema}.outbox_events WHERE id = $1::text::uuid FOR NO KEY UPDATE", id)
+		result, err := s.retention(t).Once(t.Context())
+		if err == nil || !strings.Contains(err.Error(), "retention of published: delete: ") || !strings.Contains(err.Error(), "55P03") {
+			t.Errorf("the error is %v", err)
+		}
+		s.wantWent(t, result, "published=0 discarded=0 dead=0 dedupe=1")
+		if err := operator.Rollback(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		s.wantWent(t, s.once(t), "published=1 discarded=0 dead=0 dedupe=0")
+	})
+}
+
+// TestASlowServerGetsSmallerBatches, and a statement that takes too long is given up and tried with fewer rows.
+func TestASlowServerGetsSmallerBatches(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, s *shelf) {
+		s.events(t, 900, 31*day)
+		// 900 rows would take nearly seven seconds, and five is the most.
+		s.Exec(t, `CREATE FUNCTION {schema}.slowly() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_sleep(0.0075); RETURN OLD; END $$`)
+		s.Exec(t, "CREATE TRIGGER slowly BEFORE DELETE ON {schema}.outbox_events FOR EACH ROW EXECUTE FUNCTION {schema}.slowly()")
+		result := s.once(t)
+		s.wantWent(t, result, "published=900 discarded=0 dead=0 dedupe=0")
+		if result.Batches < 4 || result.Slowest > 6*time.Second {
+			t.Errorf("%d batches, the slowest took %s", result.Batches, result.Slowest)
+		}
+	})
+}
+
+// TestWithoutGrantsItSaysWhatToDo.
+func TestWithoutGrantsItSaysWhatToDo(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, s *shelf) {
+		role := newRole(t, s.DB)
+		s.Exec(t, "SELECT {schema}.outbox_grant('relay', $1)", role)
+		s.janitor = asRole(t, s.DB, role)
+		if _, err := s.retention(t).Once(t.Context()); err == nil || !strings.Contains(err.Error(), "outboxctl grant janitor") {
+			t.Errorf("the error is %v", err)
+		}
+	})
+}
+
+// TestWhatIsWrongWithTheSettingsIsSaidAtOnce.
+func TestWhatIsWrongWithTheSettingsIsSaidAtOnce(t *testing.T) {
+	t.Parallel()
+	_, err := relay.NewRetention(nil, relay.RetentionConfig{
+		Published: 720, Dead: 1, Dedupe: time.Second, Every: 1, Batch: 5_001, Pause: time.Hour, MaxStep: 1,
+	})
+	if err == nil {
+		t.Fatal("nothing is wrong")
+	}
+	for _, name := range []string{"Published: 720ns", "Dead: 1ns", "Dedupe: 1s", "Every: 1ns", "Batch: 5001", "Pause: 1h", "MaxStep: 1ns"} {
+		if !strings.Contains(err.Error(), name) {
+			t.Errorf("nothing about %s:\n%v", name, err)
+		}
+	}
+	if _, err := relay.NewRetention(nil, relay.RetentionConfig{}); err != nil {
+		t.Errorf("the defaults: %v", err)
+	}
+}

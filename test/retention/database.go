@@ -1,0 +1,140 @@
+package retention
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/jackc/pgx/v5/stdlib"
+
+	"github.com/posthaste-dev/posthaste/schema"
+	"github.com/posthaste-dev/posthaste/test/bench"
+)
+
+// database is the run's own, with autovacuum as it is shipped.
+type database struct {
+	*bench.Database
+	url  string
+	pool *pgxpool.Pool
+}
+
+func newDatabase(ctx context.Context, plan Plan) (*database, error) {
+	made, err := bench.NewDatabase(ctx, plan.URL)
+	if err != nil {
+		return nil, err
+	}
+	db := &database{Database: made}
+	if err := db.prepare(ctx, plan); err != nil {
+		return nil, errors.Join(err, db.close())
+	}
+	return db, nil
+}
+
+func (db *database) prepare(ctx context.Context, plan Plan) error {
+	at, err := url.Parse(plan.URL)
+	if err != nil {
+		return fmt.Errorf("retention: the database's address: %w", err)
+	}
+	at.Path = "/" + db.Name
+	db.url = at.String()
+	config, err := db.Config("proof-migrate")
+	if err != nil {
+		return err
+	}
+	std := stdlib.OpenDB(*config)
+	defer std.Close()
+	if err := schema.Outbox.Up(ctx, std, schema.Options{}); err != nil {
+		return err
+	}
+	if err := db.Exec(ctx, "CREATE EXTENSION pg_stat_statements SCHEMA public"); err != nil {
+		return err
+	}
+	db.pool, err = db.Pool(ctx, "proof-producers", plan.Workers+4)
+	return err
+}
+
+func (db *database) close() error {
+	if db.pool != nil {
+		db.pool.Close()
+	}
+	return db.Close()
+}
+
+// relics are events of long ago: relic is their aggregate type.
+const relics = `
+INSERT INTO public.outbox_events (id, event_type, aggregate_type, aggregate_id, payload_json, state, created_at, published_at, next_attempt_at)
+SELECT e.id, 'thing_moved', 'relic', 'relic-' || e.n % 5000, ('{"version":1,"eventId":"' || e.id || '","occurredAt":"2026-01-01T00:00:00.000000Z","data":{"filler":"'
+    || repeat('x', 130) || '"}}')::json, $3::smallint, now() - interval '400 days',
+    CASE WHEN $3::smallint = 6 THEN now() - $2::bigint * interval '1 microsecond' - e.n * interval '1 millisecond' END,
+    CASE WHEN $3::smallint = 1 THEN now() + interval '300 days' END
+  FROM (SELECT public.outbox_uuid7() AS id, n FROM generate_series(1, $1::integer) n OFFSET 0) e`
+
+const requests = `
+WITH chosen AS (SELECT id FROM public.outbox_events WHERE published_at < now() - interval '1 day' ORDER BY published_at LIMIT $1
+), a AS (INSERT INTO public.outbox_actions (action_id, verb, event_id, actor)
+       SELECT gen_random_uuid(), 'redeliver', id, 'proof' FROM chosen RETURNING action_id, event_id)
+INSERT INTO public.outbox_requests (action_id, event_id, event_seq, layout, lane, next_attempt_at) SELECT action_id, event_id, 1, 0, 0, now() + interval '1 year' FROM a`
+
+// fill writes what retention meets: rows to delete, in groups of growing age, and old ones that must stay.
+func (db *database) fill(ctx context.Context, plan Plan, say func(string, ...any)) error {
+	// Spares the server what leaves nothing behind: the checks of every row, and a flush of every commit.
+	if err := db.Exec(ctx, "SET session_replication_role = replica", "SET synchronous_commit = off"); err != nil {
+		return err
+	}
+	insert := func(rows int, age time.Duration, state int) error {
+		for left := rows; left > 0; left -= 50_000 {
+			if _, err := db.Control.Exec(ctx, relics, min(left, 50_000), age.Microseconds(), state); err != nil {
+				return fmt.Errorf("retention: old events: %w", err)
+			}
+		}
+		return nil
+	}
+	for pair := range plan.Pairs {
+		rows := plan.Rows / plan.Pairs
+		if pair == 0 {
+			rows += requested // these come on top
+		}
+		if err := insert(rows, plan.age(pair), 6); err != nil {
+			return err
+		}
+		say("%d old events", (pair+1)*plan.Rows/plan.Pairs)
+	}
+	for _, state := range []int{1, 3, 4, 5} {
+		if err := insert(unsettled/4, 400*day, state); err != nil {
+			return err
+		}
+	}
+	if _, err := db.Control.Exec(ctx, requests, requested); err != nil {
+		return fmt.Errorf("retention: requests: %w", err)
+	}
+	return db.Exec(ctx, "RESET session_replication_role", "RESET synchronous_commit", "VACUUM ANALYZE public.outbox_events", "CHECKPOINT")
+}
+
+// left is what is in the tables at the end.
+type left struct {
+	due       int // published relics that nobody has asked for again
+	requested int
+	unsettled int
+	live      int
+	slowest   time.Duration // of the statements that delete, as the server counts it
+}
+
+const leftQuery = `
+SELECT count(*) FILTER (WHERE aggregate_type = 'relic' AND state = 6 AND r.event_id IS NULL), count(*) FILTER (WHERE r.event_id IS NOT NULL),
+       count(*) FILTER (WHERE aggregate_type = 'relic' AND state IN (1, 3, 4, 5)), count(*) FILTER (WHERE aggregate_type = 'thing' AND aggregate_id <> 'probe'),
+       (SELECT coalesce(max(s.max_exec_time), 0) FROM public.pg_stat_statements s
+         WHERE s.dbid = (SELECT oid FROM pg_database WHERE datname = current_database()) AND s.query ILIKE '%DELETE FROM %outbox_events%')
+  FROM public.outbox_events e LEFT JOIN public.outbox_requests r ON r.event_id = e.id`
+
+func (db *database) left(ctx context.Context) (left, error) {
+	var l left
+	var millis float64
+	if err := db.Control.QueryRow(ctx, leftQuery).Scan(&l.due, &l.requested, &l.unsettled, &l.live, &millis); err != nil {
+		return l, fmt.Errorf("retention: what is left: %w", err)
+	}
+	l.slowest = time.Duration(millis * float64(time.Millisecond))
+	return l, nil
+}

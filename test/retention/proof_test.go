@@ -1,0 +1,96 @@
+package retention_test
+
+import (
+	"context"
+	"io"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/posthaste-dev/posthaste/relay"
+	"github.com/posthaste-dev/posthaste/test/pgtest"
+	"github.com/posthaste-dev/posthaste/test/retention"
+)
+
+// small is a proof of a few seconds. Its times decide nothing.
+func small() retention.Plan {
+	plan := retention.Short()
+	plan.URL = pgtest.Servers()[0].URL
+	plan.Rows, plan.Pairs, plan.Length, plan.Settle, plan.Rate, plan.Pause = 4_000, 2, 500*time.Millisecond, 200*time.Millisecond, 200, -1
+	plan.SlowestDelete = 4 * time.Second // this machine may be busy
+	return plan
+}
+
+// planted is a janitor that runs a statement of its own, behind the guards' back, beside ours or instead.
+type planted struct {
+	db        relay.RetentionDB
+	ours      retention.Janitor // nil: none
+	statement string
+	result    relay.RetentionResult
+}
+
+func (p *planted) Once(ctx context.Context) (result relay.RetentionResult, err error) {
+	result = p.result
+	if p.ours != nil {
+		if result, err = p.ours.Once(ctx); err != nil {
+			return result, err
+		}
+	}
+	tx, err := p.db.BeginTx(ctx, pgx.TxOptions{})
+	if err != nil {
+		return result, err
+	}
+	defer func() { _ = tx.Rollback(ctx) }()
+	for _, statement := range []string{"SET LOCAL session_replication_role = replica", p.statement} {
+		if _, err := tx.Exec(ctx, statement); err != nil {
+			return result, err
+		}
+	}
+	return result, tx.Commit(ctx)
+}
+
+// TestTheProofPassesAndFails: ours passes, and none of the janitors that are not right.
+func TestTheProofPassesAndFails(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		statement string
+		alone     bool
+		claims    int64
+		want      string // in a problem; empty: there is none
+	}{
+		"ours":                  {statement: "SELECT"},
+		"deletes nothing":       {statement: "SELECT", alone: true, want: "are left of 4000"},
+		"claims to have":        {statement: "SELECT", alone: true, claims: 2000, want: "are left of 4000"},
+		"goes by age alone":     {statement: "DELETE FROM public.outbox_events WHERE created_at < now() - interval '40 days' AND state <> 6", want: "that are not settled are left"},
+		"takes what is asked":   {statement: "DELETE FROM public.outbox_events WHERE published_at < now() - interval '40 days'", want: "that shall be delivered again are left"},
+		"takes the young":       {statement: "DELETE FROM public.outbox_events WHERE published_at > now() - interval '1 day' AND aggregate_id <> 'probe'", want: "young events are left"},
+		"takes one long batch":  {statement: "WITH gone AS (DELETE FROM public.outbox_events WHERE false) SELECT pg_sleep(4.1)", want: "is the most"},
+		"keeps what is due too": {statement: "INSERT INTO public.outbox_events (id, event_type, aggregate_type, aggregate_id, payload_json, state, published_at) SELECT public.outbox_uuid7(), 'thing_moved', 'relic', 'x', '{}', 6, now() - interval '90 days'", want: "1 are left of 4000"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			report, err := retention.Run(t.Context(), small(), func(db relay.RetentionDB, config relay.RetentionConfig) (retention.Janitor, error) {
+				p := &planted{db: db, statement: c.statement, result: relay.RetentionResult{Published: c.claims}}
+				if c.alone {
+					return p, nil
+				}
+				ours, err := retention.Retention(db, config)
+				p.ours = ours
+				return p, err
+			}, io.Discard)
+			if err != nil {
+				t.Fatal(err)
+			}
+			problems := strings.Join(report.Problems(), "\n")
+			if c.want == "" && problems != "" || !strings.Contains(problems, c.want) {
+				t.Errorf("the problems are %q, want %q", problems, c.want)
+			}
+			var text strings.Builder
+			if err := report.Print(&text); err != nil || !strings.HasSuffix(text.String(), map[bool]string{true: " ok=true\n", false: " ok=false\n"}[c.want == ""]) {
+				t.Errorf("it prints, %v:\n%s", err, &text)
+			}
+		})
+	}
+}

@@ -1,0 +1,287 @@
+package proxy_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"math/rand/v2"
+	"net"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/posthaste-dev/posthaste/torture/proxy"
+)
+
+// patience is for a loaded machine.
+const patience = 30 * time.Second
+
+// echo is a server that says everything again, and writes down what it heard.
+type echo struct {
+	listener net.Listener
+	heard    chan []byte // of each connection, when it has ended
+}
+
+func newEcho(t *testing.T) *echo {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := &echo{listener: listener, heard: make(chan []byte, 10)}
+	t.Cleanup(func() { _ = listener.Close() })
+	go func() {
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				defer conn.Close()
+				var all bytes.Buffer
+				_, _ = io.Copy(conn, io.TeeReader(conn, &all)) // until one of them hangs up
+				e.heard <- all.Bytes()
+			}()
+		}
+	}()
+	return e
+}
+
+func newProxy(t *testing.T, e *echo) *proxy.Proxy {
+	t.Helper()
+	p, err := proxy.Listen(e.listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(p.Close)
+	return p
+}
+
+// client is a connection through the proxy over which one word has gone.
+func newClient(t *testing.T, p *proxy.Proxy) net.Conn {
+	t.Helper()
+	conn, err := net.Dial("tcp", p.Addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	say(t, conn, "hello")
+	if got := hear(t, conn, 5); got != "hello" {
+		t.Fatalf("heard %q", got)
+	}
+	return conn
+}
+
+func say(t *testing.T, conn net.Conn, words string) {
+	t.Helper()
+	if _, err := conn.Write([]byte(words)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func hear(t *testing.T, conn net.Conn, n int) string {
+	t.Helper()
+	_ = conn.SetReadDeadline(time.Now().Add(patience))
+	words := make([]byte, n)
+	got, err := io.ReadFull(conn, words)
+	if err != nil && !errors.Is(err, io.ErrUnexpectedEOF) {
+		t.Fatal(err)
+	}
+	return string(words[:got])
+}
+
+// ends tells what is heard until the connection ends.
+func ends(t *testing.T, conn net.Conn) string {
+	t.Helper()
+	_ = conn.SetReadDeadline(time.Now().Add(patience))
+	words, err := io.ReadAll(conn)
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Fatal("the connection does not end")
+	}
+	return string(words)
+}
+
+// begun cuts in the background, and tells how that ended.
+func begun(t *testing.T, p *proxy.Proxy, cut proxy.Cut) <-chan bool {
+	t.Helper()
+	happened := make(chan bool, 1)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	t.Cleanup(cancel)
+	go func() { happened <- p.Cut(ctx, rand.New(rand.NewPCG(1, 1)), cut) }()
+	return happened
+}
+
+func TestCut(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name  string
+		cut   proxy.Cut
+		heard string // by the client
+		got   string // by the server, after hello
+	}{
+		{"to the client, at once", proxy.Cut{Way: proxy.ToClient}, "", "0123456789"},
+		{"to the client, in the middle", proxy.Cut{Way: proxy.ToClient, After: 4}, "0123", "0123456789"},
+		{"to the server, at once", proxy.Cut{Way: proxy.ToServer}, "", ""},
+		{"to the server, in the middle", proxy.Cut{Way: proxy.ToServer, After: 4}, "", "0123"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			e := newEcho(t)
+			p := newProxy(t, e)
+			conn := newClient(t, p)
+			happened := begun(t, p, c.cut)
+			// The cut may be armed a little later than the words come, so they come until it was.
+			var said int
+			for done := false; !done; said++ {
+				if _, err := conn.Write([]byte("0123456789")); err != nil {
+					break
+				}
+				_ = conn.SetReadDeadline(time.Now().Add(20 * time.Millisecond))
+				words := make([]byte, 10)
+				n, err := io.ReadFull(conn, words)
+				done = err != nil && !errors.Is(err, os.ErrDeadlineExceeded)
+				if done && c.cut.Way == proxy.ToClient && string(words[:n]) != c.heard {
+					t.Errorf("the client heard %q, want %q", words[:n], c.heard)
+				}
+			}
+			if !<-happened {
+				t.Error("it says that nothing was cut")
+			}
+			got := <-e.heard
+			if !bytes.HasSuffix(got, []byte(c.got)) || (c.got == "0123" && bytes.HasSuffix(got, []byte("456789"))) {
+				t.Errorf("the server heard %q", got)
+			}
+		})
+	}
+}
+
+// The answer to one word is lost, and the word is not.
+func TestCutBehindAWord(t *testing.T) {
+	t.Parallel()
+	e := newEcho(t)
+	p := newProxy(t, e)
+	conn := newClient(t, p)
+	happened := begun(t, p, proxy.Cut{Way: proxy.ToClient, Behind: "commit"})
+	for range 20 {
+		say(t, conn, "other")
+		if got := hear(t, conn, 5); got != "other" {
+			t.Fatalf("heard %q", got)
+		}
+	}
+	for {
+		if _, err := conn.Write([]byte("commit")); err != nil {
+			break
+		}
+		_ = conn.SetReadDeadline(time.Now().Add(patience))
+		if _, err := io.ReadFull(conn, make([]byte, 6)); err != nil {
+			break // before that the cut was not armed
+		}
+	}
+	if !<-happened {
+		t.Error("it says that nothing was cut")
+	}
+	if got := <-e.heard; !bytes.HasSuffix(got, []byte("commit")) {
+		t.Errorf("the server heard %q", got)
+	}
+}
+
+func TestCutWithoutConnections(t *testing.T) {
+	t.Parallel()
+	p := newProxy(t, newEcho(t))
+	if <-begun(t, p, proxy.Cut{}) {
+		t.Error("it says that something was cut")
+	}
+}
+
+// A cut that nothing came for leaves the connection as it was.
+func TestCutInVain(t *testing.T) {
+	t.Parallel()
+	p := newProxy(t, newEcho(t))
+	conn := newClient(t, p)
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer cancel()
+	if p.Cut(ctx, rand.New(rand.NewPCG(1, 1)), proxy.Cut{}) {
+		t.Error("it says that something was cut")
+	}
+	say(t, conn, "again")
+	if got := hear(t, conn, 5); got != "again" {
+		t.Errorf("heard %q", got)
+	}
+}
+
+func TestStall(t *testing.T) {
+	t.Parallel()
+	p := newProxy(t, newEcho(t))
+	conn := newClient(t, p)
+	ctx, cancel := context.WithCancel(t.Context())
+	stalled := make(chan bool, 1)
+	go func() { stalled <- p.Stall(ctx, rand.New(rand.NewPCG(1, 1))) }()
+	standing := false
+	for began := time.Now(); !standing && time.Since(began) < patience; { // until the stall has begun
+		say(t, conn, "x")
+		_ = conn.SetReadDeadline(time.Now().Add(200 * time.Millisecond))
+		_, err := conn.Read(make([]byte, 1))
+		standing = errors.Is(err, os.ErrDeadlineExceeded)
+	}
+	if !standing {
+		t.Fatal("the connection goes on")
+	}
+	say(t, conn, "x") // it takes what is said
+	cancel()
+	if !<-stalled {
+		t.Error("it says that nothing stood still")
+	}
+	if words := ends(t, conn); words != "" {
+		t.Errorf("heard %q afterwards", words)
+	}
+}
+
+func TestRefuse(t *testing.T) {
+	t.Parallel()
+	p := newProxy(t, newEcho(t))
+	conn := newClient(t, p)
+	p.Refuse()
+	ends(t, conn)
+	refused, err := net.Dial("tcp", p.Addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer refused.Close()
+	if words := ends(t, refused); words != "" {
+		t.Errorf("heard %q", words)
+	}
+	p.Admit()
+	newClient(t, p)
+	if n := p.HangUp(); n != 1 {
+		t.Errorf("%d connections, want one", n)
+	}
+}
+
+func TestSlow(t *testing.T) {
+	t.Parallel()
+	p := newProxy(t, newEcho(t))
+	conn := newClient(t, p)
+	p.Slow(200 * time.Millisecond)
+	began := time.Now()
+	say(t, conn, "late")
+	if got := hear(t, conn, 4); got != "late" {
+		t.Errorf("heard %q", got)
+	}
+	if took := time.Since(began); took < 200*time.Millisecond {
+		t.Errorf("it took %s", took)
+	}
+	p.Slow(0)
+}
+
+func TestThrough(t *testing.T) {
+	t.Parallel()
+	p := newProxy(t, newEcho(t))
+	got, err := p.Through("postgres://me:secret@db.example.com:5432/shop?sslmode=disable")
+	if want := "postgres://me:secret@" + p.Addr() + "/shop?sslmode=disable"; err != nil || got != want {
+		t.Errorf("%q and %v, want %q", got, err, want)
+	}
+	if _, err := p.Through("://"); err == nil {
+		t.Error("an address that is none")
+	}
+}
