@@ -181,6 +181,26 @@ func TestEveryPromiseIsShownOrExplained(t *testing.T) {
 	report(t, page, problems)
 }
 
+// A bug that was found keeps a test that fails without its mend.
+func TestEveryBugThatWasFoundKeepsItsTest(t *testing.T) {
+	t.Parallel()
+	const page = "docs/proofs.md"
+	there := theTree(t)
+	var problems []string
+	bugs := 0
+	for line := range strings.Lines(read(t, page)) {
+		cells := strings.Split(strings.Trim(strings.TrimSpace(line), "|"), "|")
+		if len(cells) == 3 && strings.HasPrefix(strings.TrimSpace(cells[0]), "proof-") {
+			bugs++
+			problems = append(problems, there.checkShown(entry{id: strings.TrimSpace(cells[1]), shown: cells[2]})...)
+		}
+	}
+	if bugs < 10 {
+		problems = append(problems, fmt.Sprintf("%d bugs: the table is read wrongly", bugs))
+	}
+	report(t, page, problems)
+}
+
 // The checks themselves must be able to refuse.
 func TestThePagesCanBeRefused(t *testing.T) {
 	t.Parallel()
