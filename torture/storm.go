@@ -1,6 +1,7 @@
 package torture
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -55,9 +56,10 @@ func (s *storm) run(ctx context.Context) error {
 }
 
 func (s *storm) repeat(ctx context.Context, blow Blow, target *Target) error {
+	every := blow.Every
 	for {
 		// Between a half and one and a half of the time, so that two kinds do not fall into step.
-		rest := blow.Every/2 + time.Duration(target.Random.Int64N(int64(blow.Every)+1))
+		rest := every/2 + time.Duration(target.Random.Int64N(int64(every)+1))
 		if pause(ctx, rest) != nil {
 			return nil //nolint:nilerr // the storm is over
 		}
@@ -67,29 +69,34 @@ func (s *storm) repeat(ctx context.Context, blow Blow, target *Target) error {
 		case errors.Is(err, errStormOver):
 			return nil
 		case errors.Is(err, ErrMissed):
+			every = blow.Every / 8
 			continue
 		case err != nil:
 			return fmt.Errorf("torture: %s: %w", blow.Kind, err)
 		}
-		fault.Kind = blow.Kind
-		if fault.From == 0 {
-			fault.From = from
+		every = blow.Every
+		if err := s.log(blow.Kind, fault, from); err != nil {
+			return err
 		}
-		if fault.To == 0 {
-			fault.To = now()
-		}
-		if err := s.faults.Add(check.Record{Fault: &fault}); err != nil {
-			return fmt.Errorf("torture: log a fault: %w", err)
-		}
-		s.fallen.Add(1)
-		if s.target.Plan.Quiet {
-			continue
-		}
-		s.sayf("%s %s%s%s for %d ms", fault.Kind, fault.Relay, fault.Topic, fault.Detail, (fault.To-fault.From)/1000)
 	}
 }
 
-// ErrMissed tells that a blow found nothing to strike. It falls again later, and this one does not count.
+// log writes a fault down, and says it.
+func (s *storm) log(kind check.FaultKind, fault check.Fault, from int64) error {
+	fault.Kind = kind
+	fault.From = cmp.Or(fault.From, from)
+	fault.To = cmp.Or(fault.To, now())
+	if err := s.faults.Add(check.Record{Fault: &fault}); err != nil {
+		return fmt.Errorf("torture: log a fault: %w", err)
+	}
+	s.fallen.Add(1)
+	if !s.target.Plan.Quiet {
+		s.sayf("%s %s%s%s for %d ms", fault.Kind, fault.Relay, fault.Topic, fault.Detail, (fault.To-fault.From)/1000)
+	}
+	return nil
+}
+
+// ErrMissed tells that a blow found nothing to strike. It falls again soon, and this one does not count.
 var ErrMissed = errors.New("there was nothing to strike")
 
 // errStormOver ends a blow that did not fall.

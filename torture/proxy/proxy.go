@@ -167,6 +167,9 @@ func (p *Proxy) Stall(ctx context.Context, random *rand.Rand) bool {
 // StallAll does so with all connections there are, and tells how many.
 func (p *Proxy) StallAll(ctx context.Context) int {
 	links := p.list()
+	if len(links) == 0 {
+		return 0
+	}
 	for _, l := range links {
 		l.stall()
 	}
