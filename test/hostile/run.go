@@ -122,10 +122,11 @@ func (r *run) phase(ctx context.Context, outlets []*outlet, inputs []input) erro
 	problems := make([]error, len(outlets))
 	var trying sync.WaitGroup
 	for i, o := range outlets {
-		trying.Go(func() { trials[i], controls[i], problems[i] = r.tryAll(ctx, o, inputs) })
-		// Each begins at another end: the large inputs do not meet, and the machine is not what is measured.
-		inputs = slices.Clone(inputs)
-		slices.Reverse(inputs)
+		own := slices.Clone(inputs)
+		if i%2 == 1 { // from the other end: the large inputs do not meet, and the machine is not what is measured
+			slices.Reverse(own)
+		}
+		trying.Go(func() { trials[i], controls[i], problems[i] = r.tryAll(ctx, o, own) })
 	}
 	trying.Wait()
 	if err := errors.Join(problems...); err != nil {
