@@ -8,33 +8,18 @@ package main
 
 import (
 	"context"
-	"errors"
 	"flag"
-	"fmt"
 	"os"
-	"os/signal"
-	"syscall"
 	"time"
 
+	"github.com/posthaste-dev/posthaste/test/command"
 	"github.com/posthaste-dev/posthaste/test/pgtest"
 	"github.com/posthaste-dev/posthaste/test/pinned"
 )
 
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	ok, err := command(ctx, os.Args[1:])
-	stop()
-	switch {
-	case errors.Is(err, flag.ErrHelp):
-	case err != nil:
-		fmt.Fprintln(os.Stderr, "bench-pinned:", err)
-		os.Exit(2)
-	case !ok:
-		os.Exit(1)
-	}
-}
+func main() { os.Exit(command.Main("bench-pinned", prove)) }
 
-func command(ctx context.Context, args []string) (ok bool, err error) {
+func prove(ctx context.Context, args []string) (ok bool, err error) {
 	flags := flag.NewFlagSet("bench-pinned", flag.ContinueOnError)
 	url := flags.String("url", pgtest.Servers()[0].URL, "server to measure on, as a role that may create databases")
 	long := flags.Bool("long", false, "half an hour for each kind, without dead tuples made beforehand")

@@ -10,39 +10,25 @@ package main
 
 import (
 	"context"
-	"errors"
 	"flag"
 	"fmt"
 	"os"
 	"os/exec"
-	"os/signal"
 	"path/filepath"
-	"syscall"
 	"time"
 
 	"github.com/posthaste-dev/posthaste/internal/check"
 	"github.com/posthaste-dev/posthaste/test/chaos"
+	"github.com/posthaste-dev/posthaste/test/command"
 	"github.com/posthaste-dev/posthaste/torture"
 )
 
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	ok, err := command(ctx, os.Args[1:])
-	stop()
-	switch {
-	case errors.Is(err, flag.ErrHelp):
-	case err != nil:
-		fmt.Fprintln(os.Stderr, "proof-chaos:", err)
-		os.Exit(2)
-	case !ok:
-		os.Exit(1)
-	}
-}
+func main() { os.Exit(command.Main("proof-chaos", prove)) }
 
 // brokers are the halves.
 var brokers = []string{chaos.NATS, chaos.PubSub}
 
-func command(ctx context.Context, args []string) (ok bool, err error) {
+func prove(ctx context.Context, args []string) (ok bool, err error) {
 	// The proof starts itself once for every life of a relay, and for the emulator.
 	switch {
 	case len(args) == 2 && args[0] == "relay":

@@ -9,35 +9,21 @@ package main
 
 import (
 	"context"
-	"errors"
 	"flag"
 	"fmt"
 	"os"
-	"os/signal"
 	"slices"
 	"strings"
-	"syscall"
 
 	points "github.com/posthaste-dev/posthaste/internal/crash"
+	"github.com/posthaste-dev/posthaste/test/command"
 	"github.com/posthaste-dev/posthaste/test/crash"
 	"github.com/posthaste-dev/posthaste/test/pgtest"
 )
 
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	ok, err := command(ctx, os.Args[1:])
-	stop()
-	switch {
-	case errors.Is(err, flag.ErrHelp):
-	case err != nil:
-		fmt.Fprintln(os.Stderr, "proof-crash:", err)
-		os.Exit(2)
-	case !ok:
-		os.Exit(1)
-	}
-}
+func main() { os.Exit(command.Main("proof-crash", prove)) }
 
-func command(ctx context.Context, args []string) (ok bool, err error) {
+func prove(ctx context.Context, args []string) (ok bool, err error) {
 	// The processes that die are this program, built with the tag crash.
 	if len(args) == 2 && args[0] == "live" {
 		return true, crash.Live(ctx, args[1])
@@ -65,7 +51,7 @@ func command(ctx context.Context, args []string) (ok bool, err error) {
 	if at := os.Getenv("POSTHASTE_NATS_URL"); at != "" {
 		plan.Broker = at
 	}
-	return prove(ctx, plan, *keep)
+	return try(ctx, plan, *keep)
 }
 
 // choose are the points that a flag names.
@@ -89,7 +75,7 @@ func printList() error {
 	return nil
 }
 
-func prove(ctx context.Context, plan crash.Plan, keep bool) (ok bool, err error) {
+func try(ctx context.Context, plan crash.Plan, keep bool) (ok bool, err error) {
 	if plan.Folder, err = os.MkdirTemp("", "proof-crash-"); err != nil {
 		return false, fmt.Errorf("a folder for the histories: %w", err)
 	}

@@ -12,27 +12,15 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"os/signal"
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 
+	"github.com/posthaste-dev/posthaste/test/command"
 	"github.com/posthaste-dev/posthaste/test/pgtest"
 )
 
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	ok, err := prove(ctx, os.Args[1:])
-	stop()
-	switch {
-	case err != nil:
-		fmt.Fprintln(os.Stderr, "proof-emit:", err)
-		os.Exit(2)
-	case !ok:
-		os.Exit(1)
-	}
-}
+func main() { os.Exit(command.Main("proof-emit", prove)) }
 
 func prove(ctx context.Context, args []string) (ok bool, err error) {
 	flags := flag.NewFlagSet("proof-emit", flag.ContinueOnError)

@@ -7,33 +7,19 @@ package main
 
 import (
 	"context"
-	"errors"
 	"flag"
 	"fmt"
 	"os"
-	"os/signal"
 	"strings"
-	"syscall"
 
+	"github.com/posthaste-dev/posthaste/test/command"
 	"github.com/posthaste-dev/posthaste/test/hostile"
 	"github.com/posthaste-dev/posthaste/test/pgtest"
 )
 
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	ok, err := command(ctx, os.Args[1:])
-	stop()
-	switch {
-	case errors.Is(err, flag.ErrHelp):
-	case err != nil:
-		fmt.Fprintln(os.Stderr, "proof-hostile:", err)
-		os.Exit(2)
-	case !ok:
-		os.Exit(1)
-	}
-}
+func main() { os.Exit(command.Main("proof-hostile", prove)) }
 
-func command(ctx context.Context, args []string) (ok bool, err error) {
+func prove(ctx context.Context, args []string) (ok bool, err error) {
 	flags := flag.NewFlagSet("proof-hostile", flag.ContinueOnError)
 	server := flags.Int("postgres", 0, "which PostgreSQL: 0 is the newest, 1 the oldest that is supported")
 	only := flags.String("only", "", "only inputs whose name contains this; then too little is never tried")

@@ -6,31 +6,17 @@ package main
 
 import (
 	"context"
-	"errors"
 	"flag"
 	"fmt"
 	"os"
-	"os/signal"
 	"slices"
-	"syscall"
 
 	bugs "github.com/posthaste-dev/posthaste/internal/planted"
+	"github.com/posthaste-dev/posthaste/test/command"
 	"github.com/posthaste-dev/posthaste/test/planted"
 )
 
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	ok, err := prove(ctx, os.Args[1:])
-	stop()
-	switch {
-	case errors.Is(err, flag.ErrHelp):
-	case err != nil:
-		fmt.Fprintln(os.Stderr, "proof-planted:", err)
-		os.Exit(2)
-	case !ok:
-		os.Exit(1)
-	}
-}
+func main() { os.Exit(command.Main("proof-planted", prove)) }
 
 func prove(ctx context.Context, args []string) (ok bool, err error) {
 	flags := flag.NewFlagSet("proof-planted", flag.ContinueOnError)

@@ -8,32 +8,17 @@ package main
 
 import (
 	"context"
-	"errors"
 	"flag"
-	"fmt"
 	"os"
-	"os/signal"
-	"syscall"
 
+	"github.com/posthaste-dev/posthaste/test/command"
 	"github.com/posthaste-dev/posthaste/test/pgtest"
 	"github.com/posthaste-dev/posthaste/test/retention"
 )
 
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	ok, err := command(ctx, os.Args[1:])
-	stop()
-	switch {
-	case errors.Is(err, flag.ErrHelp):
-	case err != nil:
-		fmt.Fprintln(os.Stderr, "proof-retention:", err)
-		os.Exit(2)
-	case !ok:
-		os.Exit(1)
-	}
-}
+func main() { os.Exit(command.Main("proof-retention", prove)) }
 
-func command(ctx context.Context, args []string) (ok bool, err error) {
+func prove(ctx context.Context, args []string) (ok bool, err error) {
 	flags := flag.NewFlagSet("proof-retention", flag.ContinueOnError)
 	url := flags.String("url", pgtest.Servers()[0].URL, "server to prove it on, as a role that may create databases")
 	short := flags.Bool("short", false, "200,000 rows and pairs of 6 s instead of 1,000,000 and minutes")
