@@ -5,15 +5,11 @@ import (
 	"embed"
 	"errors"
 	"fmt"
-	"net/url"
 	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgxpool"
-	"github.com/jackc/pgx/v5/stdlib"
 
-	"github.com/posthaste-dev/posthaste/schema"
 	"github.com/posthaste-dev/posthaste/test/bench"
 )
 
@@ -25,53 +21,15 @@ func statement(name string) string {
 	return strings.TrimSpace(string(text))
 }
 
-// database is the run's own, with autovacuum as it is shipped.
-type database struct {
-	*bench.Database
-	url  string
-	pool *pgxpool.Pool
-}
+// database is the run's own.
+type database struct{ *bench.Outbox }
 
 func newDatabase(ctx context.Context, plan Plan) (*database, error) {
-	made, err := bench.NewDatabase(ctx, plan.URL)
+	made, err := bench.NewOutbox(ctx, plan.URL, plan.Workers+2)
 	if err != nil {
 		return nil, err
 	}
-	db := &database{Database: made}
-	if err := db.prepare(ctx, plan); err != nil {
-		return nil, errors.Join(err, db.close())
-	}
-	return db, nil
-}
-
-func (db *database) prepare(ctx context.Context, plan Plan) error {
-	at, err := url.Parse(plan.URL)
-	if err != nil {
-		return fmt.Errorf("pinned: the database's address: %w", err)
-	}
-	at.Path = "/" + db.Name
-	db.url = at.String()
-	config, err := db.Config("bench-migrate")
-	if err != nil {
-		return err
-	}
-	std := stdlib.OpenDB(*config)
-	defer std.Close()
-	if err := schema.Outbox.Up(ctx, std, schema.Options{}); err != nil {
-		return err
-	}
-	if err := db.Exec(ctx, "CREATE EXTENSION pg_stat_statements SCHEMA public"); err != nil {
-		return err
-	}
-	db.pool, err = db.Pool(ctx, "bench-producers", plan.Workers+2)
-	return err
-}
-
-func (db *database) close() error {
-	if db.pool != nil {
-		db.pool.Close()
-	}
-	return db.Close()
+	return &database{made}, nil
 }
 
 // reads is what the relay's reads have cost so far, and what is dead.
@@ -84,7 +42,7 @@ type reads struct {
 
 func (db *database) reads(ctx context.Context) (reads, error) {
 	var r reads
-	err := db.pool.QueryRow(ctx, statement("reads")).Scan(&r.calls, &r.millis, &r.blocks, &r.dead)
+	err := db.Producers.QueryRow(ctx, statement("reads")).Scan(&r.calls, &r.millis, &r.blocks, &r.dead)
 	if err != nil {
 		return r, fmt.Errorf("pinned: statistics: %w", err)
 	}

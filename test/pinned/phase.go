@@ -49,14 +49,14 @@ func (r *run) measure(ctx context.Context, p phase) (_ *Phase, err error) {
 	if err := r.untilLanes(ctx, runner); err != nil {
 		return nil, err
 	}
-	bell := outbox.NewDoorbell(outbox.RingPgx(r.db.pool, outbox.DefaultSchema))
+	bell := outbox.NewDoorbell(outbox.RingPgx(r.db.Producers, outbox.DefaultSchema))
 	defer bell.Close()
 	if err := r.warmUp(ctx, t, bell); err != nil {
 		return nil, err
 	}
 	first := time.Since(t.began)
 	t.began = time.Now()
-	l := load{plan: r.plan, pool: r.db.pool, bell: bell, tape: t}
+	l := load{plan: r.plan, pool: r.db.Producers, bell: bell, tape: t}
 	loaded := make(chan error, 1)
 	go func() { loaded <- l.run(ctx) }()
 	before, after, err := r.meter(ctx, p.length)
@@ -83,7 +83,7 @@ func (r *run) measure(ctx context.Context, p phase) (_ *Phase, err error) {
 // a figure of its own.
 func (r *run) warmUp(ctx context.Context, t *tape, bell *outbox.Doorbell) error {
 	for n := range int64(5) {
-		err := pgx.BeginFunc(ctx, r.db.pool, func(tx pgx.Tx) error {
+		err := pgx.BeginFunc(ctx, r.db.Producers, func(tx pgx.Tx) error {
 			_, err := outbox.Emit(ctx, tx, moved().New(probeThing, body{Filler: filler}))
 			return err
 		})
@@ -110,7 +110,7 @@ func (r *run) startRelay(ctx context.Context, fail context.CancelCauseFunc, p ph
 		return nil, nil, err
 	}
 	runner, err := r.newRelay(relay.Config{
-		Database: r.db.url, Registry: registry, Publisher: relay.Func(t.publish), Name: "bench-" + p.name,
+		Database: r.db.URL, Registry: registry, Publisher: relay.Func(t.publish), Name: "bench-" + p.name,
 		Logger: slog.New(slog.NewTextHandler(r.say, &slog.HandlerOptions{Level: slog.LevelWarn})), NoWatermark: p.noWatermark,
 	})
 	if err != nil {

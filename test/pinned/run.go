@@ -27,7 +27,7 @@ func Run(ctx context.Context, plan Plan, newRelay func(relay.Config) (Runner, er
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, db.close()) }()
+	defer func() { err = errors.Join(err, db.Close()) }()
 	r := &run{plan: plan, db: db, say: say, began: time.Now(), newRelay: newRelay}
 	report := &Report{Plan: plan}
 	if report.Unpinned, err = r.unpinned(ctx); err != nil {

@@ -57,7 +57,7 @@ func (w *writer) finish(ctx context.Context, t *tape) (Own, error) {
 		return o, err
 	}
 	committed := time.Now()
-	err := pgx.BeginFunc(ctx, w.run.db.pool, func(tx pgx.Tx) (err error) {
+	err := pgx.BeginFunc(ctx, w.run.db.Producers, func(tx pgx.Tx) (err error) {
 		w.second, err = emitHeld(ctx, tx)
 		return err
 	})

@@ -2,65 +2,21 @@ package retention
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"net/url"
 	"time"
 
-	"github.com/jackc/pgx/v5/pgxpool"
-	"github.com/jackc/pgx/v5/stdlib"
-
-	"github.com/posthaste-dev/posthaste/schema"
 	"github.com/posthaste-dev/posthaste/test/bench"
 )
 
-// database is the run's own, with autovacuum as it is shipped.
-type database struct {
-	*bench.Database
-	url  string
-	pool *pgxpool.Pool
-}
+// database is the run's own.
+type database struct{ *bench.Outbox }
 
 func newDatabase(ctx context.Context, plan Plan) (*database, error) {
-	made, err := bench.NewDatabase(ctx, plan.URL)
+	made, err := bench.NewOutbox(ctx, plan.URL, plan.Workers+4)
 	if err != nil {
 		return nil, err
 	}
-	db := &database{Database: made}
-	if err := db.prepare(ctx, plan); err != nil {
-		return nil, errors.Join(err, db.close())
-	}
-	return db, nil
-}
-
-func (db *database) prepare(ctx context.Context, plan Plan) error {
-	at, err := url.Parse(plan.URL)
-	if err != nil {
-		return fmt.Errorf("retention: the database's address: %w", err)
-	}
-	at.Path = "/" + db.Name
-	db.url = at.String()
-	config, err := db.Config("proof-migrate")
-	if err != nil {
-		return err
-	}
-	std := stdlib.OpenDB(*config)
-	defer std.Close()
-	if err := schema.Outbox.Up(ctx, std, schema.Options{}); err != nil {
-		return err
-	}
-	if err := db.Exec(ctx, "CREATE EXTENSION pg_stat_statements SCHEMA public"); err != nil {
-		return err
-	}
-	db.pool, err = db.Pool(ctx, "proof-producers", plan.Workers+4)
-	return err
-}
-
-func (db *database) close() error {
-	if db.pool != nil {
-		db.pool.Close()
-	}
-	return db.Close()
+	return &database{made}, nil
 }
 
 // relics are events of long ago: relic is their aggregate type.

@@ -44,7 +44,7 @@ func Run(ctx context.Context, plan Plan, janitor func(relay.RetentionDB, relay.R
 	if r.db, err = newDatabase(ctx, plan); err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, r.db.close()) }()
+	defer func() { err = errors.Join(err, r.db.Close()) }()
 	if err := r.db.fill(ctx, plan, r.sayf); err != nil {
 		return nil, err
 	}
@@ -66,9 +66,9 @@ func (r *run) sayf(format string, args ...any) {
 func (r *run) live(ctx context.Context) (err error) {
 	ctx, fail := context.WithCancelCause(ctx)
 	defer fail(nil)
-	bell := outbox.NewDoorbell(outbox.RingPgx(r.db.pool, outbox.DefaultSchema))
+	bell := outbox.NewDoorbell(outbox.RingPgx(r.db.Producers, outbox.DefaultSchema))
 	defer bell.Close()
-	r.load = newLoad(r.plan, r.db.pool, bell)
+	r.load = newLoad(r.plan, r.db.Producers, bell)
 	stopRelay, err := r.startRelay(ctx, fail)
 	if err != nil {
 		return err
@@ -132,7 +132,7 @@ func (r *run) stretches(ctx context.Context) error {
 
 // retain lets the rows of one pair be deleted.
 func (r *run) retain(ctx context.Context, pair int) error {
-	janitor, err := r.janitor(r.db.pool, relay.RetentionConfig{
+	janitor, err := r.janitor(r.db.Producers, relay.RetentionConfig{
 		Published: r.plan.window(pair), Batch: r.plan.Batch, Pause: r.plan.Pause,
 		Logger: slog.New(slog.NewTextHandler(r.say, &slog.HandlerOptions{Level: slog.LevelWarn})),
 	})
@@ -159,7 +159,7 @@ func (r *run) startRelay(ctx context.Context, fail context.CancelCauseFunc) (sto
 		return nil, err
 	}
 	made, err := relay.New(relay.Config{
-		Database: r.db.url, Registry: registry, Publisher: relay.Func(r.load.publish), Name: "proof-retention",
+		Database: r.db.URL, Registry: registry, Publisher: relay.Func(r.load.publish), Name: "proof-retention",
 		Logger: slog.New(slog.NewTextHandler(io.MultiWriter(r.say, r.logged), &slog.HandlerOptions{Level: slog.LevelWarn})),
 	})
 	if err != nil {
@@ -183,7 +183,7 @@ func (r *run) startRelay(ctx context.Context, fail context.CancelCauseFunc) (sto
 // warmUp waits until the relay has delivered a few events, one after the other.
 func (r *run) warmUp(ctx context.Context) error {
 	for n := range int64(5) {
-		err := pgx.BeginFunc(ctx, r.db.pool, func(tx pgx.Tx) error {
+		err := pgx.BeginFunc(ctx, r.db.Producers, func(tx pgx.Tx) error {
 			_, err := outbox.Emit(ctx, tx, moved().New(probe, body{Filler: filler}))
 			return err
 		})
