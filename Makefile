@@ -31,6 +31,12 @@ check-deps: ## Count the modules that a user's build sees
 vulncheck: ## Look for known vulnerabilities
 	@scripts/vulncheck
 
+run-outbox-publisher: services-postgres build ## Run outbox-publisher with examples/registry.yaml against the local PostgreSQL and NATS
+	@services/services up nats >/dev/null
+	@POSTHASTE_DATABASE_URL=$${POSTHASTE_DATABASE_URL:-postgres://postgres@127.0.0.1:15418/posthaste?sslmode=disable} \
+	POSTHASTE_BROKER=nats POSTHASTE_NATS_URL=$${POSTHASTE_NATS_URL:-nats://127.0.0.1:14222} \
+	POSTHASTE_REGISTRY_FILE=examples/registry.yaml bin/outbox-publisher
+
 proof-emit: services-postgres ## Prove the emit side: faults, hostile inputs, races
 	@go run ./test/cmd/proof-emit
 bench-emit: services-postgres ## Measure what an emit costs, as ratios (LONG=1 for the long form)
@@ -73,4 +79,4 @@ ci: ## Run what CI runs
 services-postgres:
 	@services/services up postgres18 postgres15 pgbouncer >/dev/null
 
-.PHONY: help services services-status services-check services-down build test examples lint format tidy check-deps vulncheck proof-emit bench-emit proof-sim proof-model proof-order proof-crash proof-chaos proof-failover proof-hostile proof-planted proof-retention fuzz bench-pinned bench-drain ci services-postgres
+.PHONY: run-outbox-publisher help services services-status services-check services-down build test examples lint format tidy check-deps vulncheck proof-emit bench-emit proof-sim proof-model proof-order proof-crash proof-chaos proof-failover proof-hostile proof-planted proof-retention fuzz bench-pinned bench-drain ci services-postgres

@@ -15,9 +15,7 @@ func (s *shell) observe(step core.Step) {
 	}
 	switch step.Do {
 	case core.DidAck:
-		if config.LogPublished {
-			s.logAttempt(slog.LevelInfo, "published", step)
-		}
+		s.logPublished(step)
 	case core.DidRefuse:
 		s.logAttempt(slog.LevelWarn, outcomes[step.Class], step)
 	case core.DidSettle:
@@ -32,8 +30,10 @@ func (s *shell) observe(step core.Step) {
 	case core.DidLose:
 		config.Logger.WarnContext(s.work, "lane lost", slog.Int("lane", int(step.Lane)), slog.String("reason", step.Detail))
 	case core.DidPause:
+		s.relay.paused.add(step.Topic, step.Detail)
 		config.Logger.ErrorContext(s.work, "route paused", slog.String("topic", step.Topic), slog.String("error", step.Detail))
 	case core.DidResume:
+		s.relay.paused.remove(step.Topic)
 		config.Logger.InfoContext(s.work, "route resumed", slog.String("topic", step.Topic))
 	case core.DidAlarm:
 		config.Logger.ErrorContext(s.work, "alarm", slog.String("detail", clean.Text(step.Detail)), slog.Int("lane", int(step.Lane)))
@@ -43,16 +43,33 @@ func (s *shell) observe(step core.Step) {
 	}
 }
 
+// logPublished writes one line for each so many published events.
+func (s *shell) logPublished(step core.Step) {
+	config := &s.relay.config
+	if !config.LogPublished {
+		return
+	}
+	sample := max(1, config.SamplePublished)
+	s.acknowledged++
+	switch {
+	case sample == 1:
+		s.logAttempt(slog.LevelInfo, "published", step)
+	case s.acknowledged%sample == 1:
+		s.logAttempt(slog.LevelInfo, "published", step, slog.Int("sampled", sample))
+	}
+}
+
 // outcomes are the classes in words.
 var outcomes = map[core.Class]string{
 	core.Acknowledged: "published", core.Rejected: "rejected", core.Terminal: "terminal", core.RouteFault: "route fault",
 	core.Unknown: "unknown", core.NotSent: "not sent",
 }
 
-func (s *shell) logAttempt(level slog.Level, outcome string, step core.Step) {
-	s.relay.config.Logger.LogAttrs(s.work, level, "event",
+func (s *shell) logAttempt(level slog.Level, outcome string, step core.Step, more ...slog.Attr) {
+	s.relay.config.Logger.LogAttrs(s.work, level, "event", append([]slog.Attr{
 		slog.String("event_id", step.Event.String()), slog.String("event_type", clean.Cut(step.Type)),
 		slog.String("aggregate_type", clean.Cut(step.Aggregate.Type)), slog.String("aggregate_id", clean.Cut(step.Aggregate.ID)),
 		slog.String("topic", step.Topic), slog.Int("attempt", step.Attempt), slog.Bool("redelivered", step.Redelivered),
-		slog.String("outcome", outcome), slog.String("error", step.Detail))
+		slog.String("outcome", outcome), slog.String("error", step.Detail),
+	}, more...)...)
 }

@@ -36,6 +36,8 @@ type Config struct {
 	Logger *slog.Logger
 	// LogPublished writes one line for each published event as well. Defaults to false: only what failed.
 	LogPublished bool
+	// SamplePublished thins these lines out: one for each so many published events, with sampled=N. Defaults to 1.
+	SamplePublished int
 	// Observe is told every step the relay takes, for traces and proofs. It is called from the relay's one
 	// loop and must not block. Defaults to nobody.
 	Observe func(Step)
@@ -54,6 +56,8 @@ type Relay struct {
 	id     outbox.ID
 	counts atomic.Pointer[core.Counts]
 	pause  atomic.Pointer[Pause]
+	pulse  pulse
+	paused pausedRoutes
 }
 
 // New checks the configuration and makes a relay. It does not connect.
@@ -88,7 +92,7 @@ func New(config Config) (*Relay, error) {
 		}
 		config.Name = fmt.Sprintf("%s-%d", host, os.Getpid())
 	}
-	r := &Relay{config: config, id: outbox.NewID()}
+	r := &Relay{config: config, id: outbox.NewID(), pulse: pulse{began: time.Now()}}
 	r.counts.Store(&core.Counts{})
 	return r, nil
 }

@@ -75,6 +75,7 @@ func (r *Relay) live(ctx context.Context, home *home, pool, readers *pgxpool.Poo
 		tells: make(chan func(time.Duration), 64), results: make(chan result, r.config.Concurrency), bell: make(chan struct{}, 1),
 	}
 	s.prepare()
+	r.paused.clear()
 	defer s.wait()
 	defer giveUp()
 	s.listen(ctx)
@@ -95,6 +96,8 @@ type shell struct {
 	tells   chan func(time.Duration)
 	results chan result
 	bell    chan struct{}
+	// acknowledged counts publishes, for the log.
+	acknowledged int
 }
 
 // result is what a publish came to.
@@ -143,6 +146,7 @@ func (s *shell) loop(stop, elsewhere <-chan struct{}) {
 	defer timer.Stop()
 	for {
 		now := s.clock.now()
+		s.relay.pulse.beat()
 		actions := s.core.Act(now)
 		counts := s.core.Counts()
 		s.relay.counts.Store(&counts)

@@ -14,8 +14,8 @@ import (
 	"github.com/posthaste-dev/posthaste/relay/internal/clean"
 )
 
-// schemaVersion is the oldest schema that this relay works with.
-const schemaVersion = 8
+// SchemaVersion is the oldest schema that this relay works with.
+const SchemaVersion = 8
 
 // errHidden: the relay would see no work, and nobody would see why.
 var errHidden = errors.New("relay: row level security hides events from this role; give it a policy: " +
@@ -42,7 +42,9 @@ const untilPatient = -1
 // to stop meanwhile; that is no error.
 func (r *Relay) untilUsable(ctx context.Context, try func(context.Context) (wait time.Duration, err error)) error {
 	for pause := 100 * time.Millisecond; ; pause = min(2*pause, 10*time.Second) {
+		r.pulse.beat()
 		wait, err := try(ctx)
+		r.pulse.beat()
 		if ctx.Err() != nil {
 			return nil //nolint:nilerr // as said
 		}
@@ -73,7 +75,7 @@ func (e *schemaError) Error() string {
 	if e.found == 0 {
 		return fmt.Sprintf("relay: there is no outbox in schema %q, or this role may not see it: run `outboxctl migrate up` and `outboxctl grant relay <role>`", e.schema)
 	}
-	return fmt.Sprintf("relay: the outbox in schema %q has version %d, this relay needs %d: run `outboxctl migrate up`", e.schema, e.found, schemaVersion)
+	return fmt.Sprintf("relay: the outbox in schema %q has version %d, this relay needs %d: run `outboxctl migrate up`", e.schema, e.found, SchemaVersion)
 }
 
 func (r *Relay) checkOnce(ctx context.Context, pool *pgxpool.Pool) error {
@@ -88,7 +90,7 @@ func (r *Relay) checkOnce(ctx context.Context, pool *pgxpool.Pool) error {
 	if err != nil {
 		return fmt.Errorf("relay: %w", err)
 	}
-	if version < schemaVersion {
+	if version < SchemaVersion {
 		return &schemaError{schema: schema, found: version}
 	}
 	var hidden bool

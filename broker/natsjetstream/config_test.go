@@ -2,6 +2,7 @@ package natsjetstream
 
 import (
 	"crypto/tls"
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -133,5 +134,27 @@ func TestPasswordsAreNotQuoted(t *testing.T) {
 	_, err := Connect("nats://relay:hunter2@[broken")
 	if err == nil || strings.Contains(err.Error(), "hunter2") {
 		t.Errorf("the error is %v", err)
+	}
+}
+
+// A server that is away at the start is waited for; what it refuses for now is the topics'.
+func TestNobodyAnswersAtTheStart(t *testing.T) {
+	t.Parallel()
+	for name, connect := range map[string]func(string, ...nats.Option) (*nats.Conn, error){"Connect": Connect, "ConnectInsecure": ConnectInsecure} {
+		conn, err := connect("nats://127.0.0.1:1")
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		publisher, err := New(conn, Config{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var route *relay.RouteError
+		if err := publisher.Publish(t.Context(), &relay.Message{Topic: "orders"}); !errors.As(err, &route) {
+			t.Errorf("%s: a publish without a server: %v", name, err)
+		}
+		if err := publisher.Close(); err != nil {
+			t.Error(err)
+		}
 	}
 }

@@ -16,7 +16,7 @@ func (s Set) Markdown() string {
 	write("variable `%s` and the flag `%s`. What is not known is refused, and so is a value under two\n", s.variable("relay.batch"), flag("relay.batch"))
 	write("names of one source.\n\n")
 	write("A secret has no flag. It may be in a file of its own, named by the variable with `_FILE` at its end, the flag\n")
-	write("with `-file`, or the key with `_file`; a newline at its end is not part of it, and it is read again on reload.\n\n")
+	write("with `-file`, or the key with `_file`; a newline at its end is not part of it.\n\n")
 	write("| kind | looks like |\n|---|---|\n")
 	for _, row := range [][2]string{
 		{"text", "anything in one line; empty is a value"},

@@ -1,0 +1,15 @@
+// Command outbox-publisher moves committed events from an outbox in PostgreSQL to NATS JetStream or Google Cloud
+// Pub/Sub. Its contracts come from a file; docs/publisher.md says how to run it, docs/configuration.md has its keys.
+package main
+
+import (
+	"github.com/posthaste-dev/posthaste/daemon"
+	"github.com/posthaste-dev/posthaste/daemon/natsbroker"
+	"github.com/posthaste-dev/posthaste/daemon/pubsubbroker"
+)
+
+func program() daemon.Program {
+	return daemon.Program{Brokers: []daemon.Broker{natsbroker.New(), pubsubbroker.New()}}
+}
+
+func main() { daemon.Main(program()) }

@@ -1,0 +1,28 @@
+package main
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+)
+
+// docs/configuration.md is what the command prints.
+func TestTheReferencePage(t *testing.T) {
+	t.Parallel()
+	binary := filepath.Join(t.TempDir(), "outbox-publisher")
+	if output, err := exec.CommandContext(t.Context(), "go", "build", "-o", binary, ".").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, output)
+	}
+	printed, err := exec.CommandContext(t.Context(), binary, "config", "docs").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	page, err := os.ReadFile("../../docs/configuration.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if string(printed) != string(page) {
+		t.Error("docs/configuration.md is not what it should be: go run ./cmd/outbox-publisher config docs >docs/configuration.md")
+	}
+}

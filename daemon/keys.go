@@ -1,0 +1,144 @@
+package daemon
+
+import (
+	"errors"
+	"net"
+	"slices"
+	"time"
+
+	"github.com/posthaste-dev/posthaste/daemon/config"
+)
+
+// prefix is what the environment variables begin with.
+const prefix = "POSTHASTE_"
+
+// The keys that every program has. What a relay or retention setting may be, they check themselves.
+var (
+	databaseURL = config.Secret("database.url", config.Spec[config.Hidden]{
+		Required: true, Example: "postgres://relay@db.example.com/shop?sslmode=verify-full",
+		Doc: "The outbox's database, the primary. On another machine it needs `sslmode=verify-full`.",
+	})
+	databaseListenURL = config.Secret("database.listen_url", config.Spec[config.Hidden]{
+		Otherwise: "`database.url`", Doc: "A way to the database that does not lead through a pooler, for the doorbell; `off` leaves it to polling.",
+	})
+	databaseSchema = config.Text("database.schema", config.Spec[string]{Default: "public", Check: notEmpty, Doc: "The schema of the outbox."})
+
+	registryFile = config.Text("registry.file", config.Spec[string]{
+		Required: true, Check: notEmpty, Example: "registry.yaml", Doc: "The contracts with their JSON Schemas. The log names its hash.",
+	})
+
+	// TopicDefault is the topic of contracts that name none.
+	TopicDefault = config.Text("topic.default", config.Spec[string]{Otherwise: "none: each contract must name one", Doc: "The topic of contracts that name none."})
+
+	relayName = config.Text("relay.name", config.Spec[string]{
+		Otherwise: "the host's name and the process id", Doc: "Tells this publisher from the others, for people.",
+	})
+	relayBatch       = config.Integer("relay.batch", config.Spec[int]{Default: 500, Doc: "Events of one read."})
+	relayMaxInFlight = config.Integer("relay.max_in_flight", config.Spec[int]{Otherwise: "8 times `relay.batch`", Doc: "Events in memory and not settled."})
+	relayMaxBytes    = config.Size("relay.max_bytes", config.Spec[int]{Default: 64 << 20, Doc: "Payloads in memory and not settled."})
+	relayConcurrency = config.Integer("relay.concurrency", config.Spec[int]{Default: 256, Doc: "Publishes at a time."})
+	relayPoll        = config.Duration("relay.poll", config.Spec[time.Duration]{
+		Default: 500 * time.Millisecond, Doc: "The longest idle sleep, at most a third of the lease.",
+	})
+	relayLease    = config.Duration("relay.lease", config.Spec[time.Duration]{Default: 30 * time.Second, Doc: "How long a publisher that died keeps its lanes."})
+	relayDeadline = config.Duration("relay.publish_deadline", config.Spec[time.Duration]{
+		Otherwise: "a third of `relay.lease`", Doc: "The time of one publish, at most a third of the lease.",
+	})
+	relayDrain = config.Duration("relay.drain", config.Spec[time.Duration]{
+		Default: 20 * time.Second, Doc: "How long a stop waits for what is in flight. What stops the process must wait longer.",
+	})
+	relayMaxAttempts = config.Integer("relay.max_attempts", config.Spec[int]{Default: 10, Doc: "Of an event whose contract sets none."})
+	relayBaseDelay   = config.Duration("relay.base_delay", config.Spec[time.Duration]{Default: time.Second, Doc: "Before the first retry; it doubles."})
+	relayMaxDelay    = config.Duration("relay.max_delay", config.Spec[time.Duration]{Default: 300 * time.Second, Doc: "Between retries."})
+	relayUnknownAge  = config.Duration("relay.unknown_type_max_age", config.Spec[time.Duration]{
+		Default: 24 * time.Hour, Doc: "How old an event of an unknown type may get before it is dead. Negative: dead at once.",
+	})
+	relayFailover = config.Duration("relay.failover_window", config.Spec[time.Duration]{
+		Default: 10 * time.Minute,
+		Doc:     "How long the fleet may have been away when a new primary still counts as a failover and not as a restored backup. Negative: never paused.",
+	})
+
+	retentionEvery     = config.Duration("retention.every", config.Spec[time.Duration]{Default: time.Hour, Doc: "How often old rows are deleted. `0s`: never, by this program."})
+	retentionPublished = config.Duration("retention.published", config.Spec[time.Duration]{
+		Default: 720 * time.Hour, Doc: "How long an event is kept after it was published or discarded. `0s`: for ever, as for the next two.",
+	})
+	retentionDead      = config.Duration("retention.dead", config.Spec[time.Duration]{Default: 2160 * time.Hour, Doc: "How long a dead letter is kept after it was resolved."})
+	retentionDedupe    = config.Duration("retention.dedupe", config.Spec[time.Duration]{Default: 720 * time.Hour, Doc: "How long a dedupe key is kept."})
+	retentionBatch     = config.Integer("retention.batch", config.Spec[int]{Default: 1000, Doc: "The most rows of one statement."})
+	retentionConfirmed = config.Text("retention.confirmed", config.Spec[string]{
+		Check: checkTime, Example: "2026-01-31T00:00:00Z",
+		Doc: "Up to this time everything may go that is old enough. For when the log says that more would go than time alone explains.",
+	})
+
+	httpListen = config.Text("http.listen", config.Spec[string]{
+		Default: "127.0.0.1:8086", Check: checkListen, Doc: "The address of `/livez` and `/readyz`; empty: none. In a container `:8086`.",
+	})
+
+	logLevel  = config.Choice("log.level", []string{"debug", "info", "warn", "error"}, config.Spec[string]{Default: "info", Doc: "The least that is logged."})
+	logFormat = config.Choice("log.format", []string{"auto", "json", "text"}, config.Spec[string]{
+		Default: "auto", Doc: "`auto` is `text` on a terminal, else `json`. One line a record, on standard error.",
+	})
+	logSample = config.Integer("log.sample_successes", config.Spec[int]{
+		Default: 1, Check: config.Between(0, 1_000_000_000), Doc: "One line for each so many published events: 1 is all, 0 none. What failed is always logged.",
+	})
+
+	insecureAllow = config.List("insecure.allow", config.Spec[[]string]{
+		Doc: "What may be on another machine without verified TLS: `database`, or a broker's name. The log tells it at every start.",
+	})
+)
+
+func notEmpty(text string) error {
+	if text == "" {
+		return errors.New("must not be empty")
+	}
+	return nil
+}
+
+func checkTime(text string) error {
+	if _, err := time.Parse(time.RFC3339, text); text != "" && err != nil {
+		return errors.New("must be a time like 2026-01-31T00:00:00Z")
+	}
+	return nil
+}
+
+func checkListen(address string) error {
+	if _, port, err := net.SplitHostPort(address); address != "" && (err != nil || port == "") {
+		return errors.New("must be an address like 127.0.0.1:8086 or :8086, or empty")
+	}
+	return nil
+}
+
+// brokerKey chooses among the program's brokers.
+func (p Program) brokerKey() config.Key[string] {
+	spec := config.Spec[string]{Doc: "The kind of broker."}
+	var names []string
+	for _, broker := range p.Brokers {
+		names = append(names, broker.Name)
+	}
+	if len(names) == 1 {
+		spec.Default = names[0]
+	} else {
+		spec.Required = true
+	}
+	return config.Choice("broker", names, spec)
+}
+
+// keys are all of the program's, in the order of the reference page.
+func (p Program) keys() []config.AnyKey {
+	keys := []config.AnyKey{databaseURL, databaseListenURL, databaseSchema, p.brokerKey()}
+	for _, broker := range p.Brokers {
+		keys = append(keys, broker.Keys...)
+	}
+	if p.Registry == nil {
+		if p.NewRegistry == nil {
+			keys = append(keys, registryFile)
+		}
+		keys = append(keys, TopicDefault)
+	}
+	return slices.Concat(keys, p.Keys, []config.AnyKey{
+		relayName, relayBatch, relayMaxInFlight, relayMaxBytes, relayConcurrency, relayPoll, relayLease, relayDeadline, relayDrain,
+		relayMaxAttempts, relayBaseDelay, relayMaxDelay, relayUnknownAge, relayFailover,
+		retentionEvery, retentionPublished, retentionDead, retentionDedupe, retentionBatch, retentionConfirmed,
+		httpListen, logLevel, logFormat, logSample, insecureAllow,
+	})
+}

@@ -1,0 +1,155 @@
+// Package natsbroker lets a daemon publish to NATS JetStream.
+//
+// The files of credentials and certificates are read anew at every connect, so that what was rotated is used
+// without a restart.
+package natsbroker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/url"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/posthaste-dev/posthaste/broker/natsjetstream"
+	"github.com/posthaste-dev/posthaste/daemon"
+	"github.com/posthaste-dev/posthaste/daemon/config"
+	"github.com/posthaste-dev/posthaste/daemon/internal/loopback"
+)
+
+const (
+	name = "nats"
+	// sayPeriod is the least time between two lines of the log about servers that cannot be reached.
+	sayPeriod = 30 * time.Second
+)
+
+var (
+	serverURL = config.Secret("nats.url", config.Spec[config.Hidden]{
+		Example: "tls://nats.example.com:4222", Doc: "The servers, with commas between. On another machine they need `tls://` or `wss://`.",
+	})
+	stream = config.Text("nats.stream", config.Spec[string]{
+		Otherwise: "whichever has the subject", Doc: "The stream that must take the messages. The subject is the topic.",
+	})
+	credentialsFile = config.Text("nats.credentials_file", config.Spec[string]{Doc: "The user's JWT and seed, read at every connect."})
+	caFile          = config.Text("nats.ca_file", config.Spec[string]{Otherwise: "the system's", Doc: "The authorities of the servers' certificates, read at every connect."})
+	certFile        = config.Text("nats.cert_file", config.Spec[string]{Doc: "The client's certificate, read at every connect."})
+	keyFile         = config.Text("nats.key_file", config.Spec[string]{Doc: "The client's key, read at every connect."})
+)
+
+// New is NATS JetStream for a [daemon.Program].
+func New() daemon.Broker {
+	return daemon.Broker{
+		Name: name, Keys: []config.AnyKey{serverURL, stream, credentialsFile, caFile, certFile, keyFile},
+		Check: check, Open: open,
+	}
+}
+
+func check(values *config.Values, insecure bool) (problems []config.Problem) {
+	if !values.IsSet(serverURL) {
+		problems = append(problems, values.Problem(serverURL, "is missing: broker is nats"))
+	}
+	for server := range strings.SplitSeq(serverURL.Get(values).Reveal(), ",") {
+		if err := checkServer(strings.TrimSpace(server), insecure); err != nil && values.IsSet(serverURL) {
+			problems = append(problems, values.Problem(serverURL, "%v", err))
+		}
+	}
+	for _, key := range []config.Key[string]{credentialsFile, caFile, certFile, keyFile} {
+		if file := key.Get(values); file != "" {
+			if _, err := os.Stat(file); err != nil {
+				problems = append(problems, values.Problem(key, "%v", err))
+			}
+		}
+	}
+	if (certFile.Get(values) == "") != (keyFile.Get(values) == "") {
+		problems = append(problems, values.Problem(keyFile, "nats.cert_file and nats.key_file belong together: set both or none"))
+	}
+	return problems
+}
+
+// checkServer refuses a server that others could listen to. It quotes no more than the host.
+func checkServer(server string, insecure bool) error {
+	if !strings.Contains(server, "://") {
+		server = "nats://" + server
+	}
+	address, err := url.Parse(server)
+	if err != nil || address.Hostname() == "" {
+		return errors.New("a server must be a URL such as tls://nats.example.com:4222")
+	}
+	host := address.Hostname()
+	switch address.Scheme {
+	case "tls", "wss":
+	case "nats", "ws":
+		if !insecure && !loopback.Is(host) {
+			return fmt.Errorf("%s is not on this machine: write tls://%s; or allow plain text with insecure.allow: nats", host, address.Host)
+		}
+	default:
+		return fmt.Errorf("%s: the scheme must be tls, nats, wss or ws", host)
+	}
+	return nil
+}
+
+func open(ctx context.Context, values *config.Values, options daemon.Options) (*daemon.Connection, error) {
+	connect := natsjetstream.Connect
+	if options.Insecure {
+		connect = natsjetstream.ConnectInsecure
+	}
+	conn, err := connect(serverURL.Get(values).Reveal(), natsOptions(ctx, values, options.Logger)...)
+	if err != nil {
+		return nil, err
+	}
+	publisher, err := natsjetstream.New(conn, natsjetstream.Config{Stream: stream.Get(values), AckTimeout: max(time.Minute, 2*options.Deadline)})
+	if err != nil {
+		conn.Close()
+		return nil, err
+	}
+	return &daemon.Connection{Publisher: publisher, Close: publisher.Close, Ready: func(context.Context) error { return ready(conn) }}, nil
+}
+
+// natsOptions add files, which the client reads at every connect, and tell the log of connections.
+func natsOptions(ctx context.Context, values *config.Values, logger *slog.Logger) []nats.Option {
+	var saidAt time.Time
+	options := []nats.Option{
+		nats.ConnectHandler(func(conn *nats.Conn) {
+			logger.InfoContext(ctx, "connected to NATS", slog.String("server", conn.ConnectedAddr()))
+		}),
+		nats.ReconnectHandler(func(conn *nats.Conn) {
+			logger.InfoContext(ctx, "connected to NATS again", slog.String("server", conn.ConnectedAddr()))
+		}),
+		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) {
+			if err != nil { // none when the publisher closes it
+				logger.WarnContext(ctx, "disconnected from NATS", slog.String("error", err.Error()))
+			}
+		}),
+		nats.ReconnectErrHandler(func(_ *nats.Conn, err error) { // called by one goroutine
+			if time.Since(saidAt) >= sayPeriod {
+				saidAt = time.Now()
+				logger.WarnContext(ctx, "NATS cannot be reached; it is tried again", slog.String("error", err.Error()))
+			}
+		}),
+	}
+	if file := credentialsFile.Get(values); file != "" {
+		options = append(options, nats.UserCredentials(file))
+	}
+	if file := caFile.Get(values); file != "" {
+		options = append(options, nats.RootCAs(file))
+	}
+	if file := certFile.Get(values); file != "" {
+		options = append(options, nats.ClientCert(file, keyFile.Get(values)))
+	}
+	return options
+}
+
+func ready(conn *nats.Conn) error {
+	if conn.IsConnected() {
+		return nil
+	}
+	if err := conn.LastError(); err != nil {
+		return fmt.Errorf("not connected: %w", err)
+	}
+	return errors.New("not connected")
+}

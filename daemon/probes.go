@@ -1,0 +1,147 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/posthaste-dev/posthaste/relay"
+)
+
+const (
+	// probeTimeout bounds what a probe asks of a server.
+	probeTimeout = 3 * time.Second
+	// probeFresh is how long an answer is kept: however many ask, the servers are asked this often.
+	probeFresh = time.Second
+)
+
+// probes answer whether the publisher lives and whether it can do its work.
+type probes struct {
+	*publisher
+	stopping   <-chan struct{}
+	stuckAfter time.Duration
+
+	mutex   sync.Mutex
+	asked   time.Time
+	answers []answer
+}
+
+// answer is what was found about one thing that the publisher needs.
+type answer struct {
+	name    string
+	problem string // empty: it is well
+	note    string
+}
+
+// live answers /livez: does the relay's loop turn? It asks no server, so that no outage restarts the process.
+func (p *probes) live(w http.ResponseWriter, _ *http.Request) {
+	if still := time.Since(p.relay.Turned()); still > p.stuckAfter {
+		reply(w, http.StatusServiceUnavailable, fmt.Sprintf("the relay's loop has not turned for %s\n", still.Round(time.Second)))
+		return
+	}
+	reply(w, http.StatusOK, "ok\n")
+}
+
+// ready answers /readyz: what keeps the publisher from its work? With ?verbose it names also what does not.
+func (p *probes) ready(w http.ResponseWriter, r *http.Request) {
+	answers := p.ask(r.Context())
+	status, text := http.StatusOK, strings.Builder{}
+	verbose := r.URL.Query().Has("verbose")
+	for _, a := range answers {
+		switch {
+		case a.problem != "":
+			status = http.StatusServiceUnavailable
+			fmt.Fprintf(&text, "[-] %s: %s\n", a.name, a.problem)
+		case verbose:
+			fmt.Fprintf(&text, "[+] %s: %s\n", a.name, a.note)
+		}
+	}
+	if status == http.StatusOK {
+		text.WriteString("ok\n")
+	}
+	reply(w, status, text.String())
+}
+
+func reply(w http.ResponseWriter, status int, text string) {
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.Header().Set("Cache-Control", "no-store")
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	w.WriteHeader(status)
+	_, _ = io.WriteString(w, text) // who asked is gone, else it does not fail
+}
+
+// ask finds out, or returns what was found a moment ago. Those who ask meanwhile wait for the answer.
+func (p *probes) ask(ctx context.Context) []answer {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	if p.answers == nil || time.Since(p.asked) > probeFresh {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), probeTimeout) // the others wait for it too
+		defer cancel()
+		var brokers answer
+		var asking sync.WaitGroup
+		asking.Go(func() { brokers = p.askBroker(ctx) })
+		database := p.askDatabase(ctx)
+		asking.Wait()
+		p.answers, p.asked = []answer{database, brokers}, time.Now()
+	}
+	return append(slices.Clone(p.answers), p.askRelay()...)
+}
+
+func (p *probes) askDatabase(ctx context.Context) answer {
+	a := answer{name: "database"}
+	var version int
+	schema := databaseSchema.Get(p.values)
+	err := p.database.QueryRow(ctx, `SELECT schema_version FROM `+pgx.Identifier{schema, "outbox_meta"}.Sanitize()).Scan(&version)
+	refused := (*pgconn.PgError)(nil)
+	switch {
+	case errors.As(err, &refused):
+		a.problem = "refuses, with SQLSTATE " + refused.Code + "; the log says more"
+	case err != nil:
+		a.problem = "cannot be reached; the log says why"
+	case version < relay.SchemaVersion:
+		a.problem = fmt.Sprintf("the outbox in schema %q has version %d, this publisher needs %d: run `outboxctl migrate up`", schema, version, relay.SchemaVersion)
+	default:
+		a.note = fmt.Sprintf("schema %q, version %d", schema, version)
+	}
+	return a
+}
+
+func (p *probes) askBroker(ctx context.Context) answer {
+	a := answer{name: "broker", note: p.broker.Name}
+	if p.connection.Ready == nil {
+		return a
+	}
+	if err := p.connection.Ready(ctx); err != nil {
+		a.problem = cut(p.broker.Name + ": " + err.Error())
+	}
+	return a
+}
+
+// askRelay looks at the relay itself, which costs nothing.
+func (p *probes) askRelay() []answer {
+	stats, paused := p.relay.Stats(), p.relay.PausedTopics()
+	topics := answer{name: "topics", note: "none is paused"}
+	if len(paused) > 0 {
+		topics.problem = cut("paused: " + strings.Join(slices.Sorted(maps.Keys(paused)), ", "))
+	}
+	home := answer{name: "relay", note: fmt.Sprintf("%d lanes, %d events in flight", stats.Lanes, stats.InFlight)}
+	if pause := p.relay.Paused(); pause != nil {
+		home.problem = cut(fmt.Sprintf("paused, with %d events to send: %s", pause.WouldSend(), pause.Reason))
+	}
+	select {
+	case <-p.stopping:
+		home.problem = "draining"
+	default:
+	}
+	return []answer{topics, home}
+}

@@ -1,0 +1,91 @@
+package daemon
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"runtime/debug"
+	"time"
+
+	"github.com/posthaste-dev/posthaste/daemon/config"
+	"github.com/posthaste-dev/posthaste/outbox"
+	"github.com/posthaste-dev/posthaste/relay"
+)
+
+// A Program is a publisher. Only Brokers is required.
+type Program struct {
+	// Name is the command's. Defaults to "outbox-publisher".
+	Name string
+	// Version is the program's. Defaults to what the build knows.
+	Version string
+	// Registry has the contracts that the program publishes. Defaults to those of the file that the key
+	// registry.file names.
+	Registry *outbox.Registry
+	// NewRegistry makes the registry from the configuration, for instance from [TopicDefault] and Keys. Set it
+	// or Registry, not both.
+	NewRegistry func(values *config.Values) (*outbox.Registry, error)
+	// Brokers are those that the key broker chooses from. With one there is nothing to choose.
+	Brokers []Broker
+	// Keys are the program's own.
+	Keys []config.AnyKey
+	// Aliases are further environment variables for keys.
+	Aliases []config.Alias
+	// Handlers answer on the probes' address, by pattern of [http.ServeMux], for instance "GET /metrics".
+	Handlers map[string]http.Handler
+}
+
+// A Broker is a kind of broker that a program can publish to.
+type Broker struct {
+	// Name is what the keys broker and insecure.allow call it.
+	Name string
+	// Keys are the broker's own.
+	Keys []config.AnyKey
+	// Check says what is wrong with their values when this broker is chosen. Unless insecure is true, it refuses
+	// a server on another machine without verified TLS. Defaults to nothing.
+	Check func(values *config.Values, insecure bool) []config.Problem
+	// Open makes a publisher. It does not wait for the broker: one that is away comes back.
+	Open func(ctx context.Context, values *config.Values, options Options) (*Connection, error)
+}
+
+// Options are what a broker is opened with besides its keys.
+type Options struct {
+	// Insecure allows plain text to other machines.
+	Insecure bool
+	// Deadline is how long the relay waits for one publish.
+	Deadline time.Duration
+	// Logger takes what the connection has to say.
+	Logger *slog.Logger
+}
+
+// A Connection is a broker that was opened.
+type Connection struct {
+	Publisher relay.Publisher
+	// Ready says why nothing could be published now. Defaults to nothing: it always can.
+	Ready func(context.Context) error
+	// Close ends it when the relay has stopped. Defaults to nothing.
+	Close func() error
+}
+
+func (p Program) withDefaults() Program {
+	if p.Name == "" {
+		p.Name = "outbox-publisher"
+	}
+	if p.Version == "" {
+		p.Version = "unknown"
+		if info, known := debug.ReadBuildInfo(); known && info.Main.Version != "" {
+			p.Version = info.Main.Version
+		}
+	}
+	return p
+}
+
+// broker finds the one that was chosen.
+func (p Program) broker(values *config.Values) (Broker, bool) {
+	name := p.brokerKey().Get(values)
+	for _, broker := range p.Brokers {
+		if broker.Name == name {
+			return broker, true
+		}
+	}
+	return Broker{}, false
+}

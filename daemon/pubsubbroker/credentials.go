@@ -1,0 +1,91 @@
+package pubsubbroker
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"sync"
+
+	"cloud.google.com/go/auth"
+	"cloud.google.com/go/auth/credentials"
+)
+
+// scope is what a publisher asks for.
+const scope = "https://www.googleapis.com/auth/pubsub"
+
+// allowed are the kinds of credentials. Those that run a program of the file's choice are not among them.
+var allowed = []credentials.CredType{
+	credentials.ServiceAccount, credentials.AuthorizedUser, credentials.ExternalAccount, credentials.ImpersonatedServiceAccount,
+}
+
+// readCredentials reads a file and says what is wrong with it, without quoting it.
+func readCredentials(file string) ([]byte, error) {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err //nolint:wrapcheck // it names the file
+	}
+	_, err = parseCredentials(text)
+	return text, err
+}
+
+func parseCredentials(text []byte) (*auth.Credentials, error) {
+	var kind struct {
+		Type credentials.CredType `json:"type"`
+	}
+	if err := json.Unmarshal(text, &kind); err != nil || !slices.Contains(allowed, kind.Type) {
+		return nil, fmt.Errorf("must be JSON of a type among %v", allowed)
+	}
+	parsed, err := credentials.NewCredentialsFromJSON(kind.Type, text, &credentials.DetectOptions{Scopes: []string{scope}})
+	if err != nil {
+		return nil, errors.New("is not what Google's client takes for credentials") // its error may quote
+	}
+	return parsed, nil
+}
+
+// newCredentials are those of a file, whatever it holds at the time.
+func newCredentials(file string) *auth.Credentials {
+	return auth.NewCredentials(&auth.CredentialsOptions{TokenProvider: auth.NewCachedTokenProvider(&fileCredentials{file: file}, nil)})
+}
+
+// fileCredentials fetches tokens with what the file holds.
+type fileCredentials struct {
+	file string
+
+	mutex  sync.Mutex
+	text   []byte
+	parsed *auth.Credentials
+}
+
+// Token fetches a token. The cache in front of it asks only when the last one is about to expire.
+func (f *fileCredentials) Token(ctx context.Context) (*auth.Token, error) {
+	current, err := f.current()
+	if err != nil {
+		return nil, err
+	}
+	token, err := current.Token(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("fetch a token: %w", err)
+	}
+	return token, nil
+}
+
+// current reads the file. One that is missing or half written leaves what it held before.
+func (f *fileCredentials) current() (*auth.Credentials, error) {
+	f.mutex.Lock()
+	defer f.mutex.Unlock()
+	text, err := os.ReadFile(f.file)
+	if err == nil && !bytes.Equal(text, f.text) {
+		var parsed *auth.Credentials
+		if parsed, err = parseCredentials(text); err == nil {
+			f.text, f.parsed = text, parsed
+		}
+	}
+	if f.parsed == nil {
+		return nil, fmt.Errorf("pubsub.credentials_file: %w", err)
+	}
+	return f.parsed, nil
+}

@@ -1,0 +1,164 @@
+package pubsubbroker
+
+import (
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/x509"
+	"encoding/base64"
+	"encoding/json"
+	"encoding/pem"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/posthaste-dev/posthaste/daemon"
+	"github.com/posthaste-dev/posthaste/daemon/config"
+)
+
+func load(t *testing.T, insecure bool, environ ...string) (*config.Values, error) {
+	t.Helper()
+	set := config.Set{Prefix: "POSTHASTE_", Keys: New().Keys, Check: func(values *config.Values) []config.Problem { return check(values, insecure) }}
+	return set.Load(nil, environ)
+}
+
+func put(t *testing.T, file, text string) {
+	t.Helper()
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestKeys(t *testing.T) {
+	t.Parallel()
+	folder := t.TempDir()
+	runs := filepath.Join(folder, "runs")
+	put(t, runs, `{"type": "external_account_authorized_user", "secret": "hunter2"}`)
+	broken := filepath.Join(folder, "broken")
+	put(t, broken, `{"type": "service_account", "private_key": "hunter2`)
+	const withProject = "POSTHASTE_PUBSUB_PROJECT=p"
+	for _, c := range []struct {
+		environ []string
+		want    string
+	}{
+		{environ: []string{withProject}},
+		{environ: []string{withProject, "POSTHASTE_PUBSUB_ENDPOINT=127.0.0.1:8085"}},
+		{environ: []string{withProject, "POSTHASTE_PUBSUB_ENDPOINT=europe-west1-pubsub.googleapis.com:443"}},
+		{want: "pubsub.project: is missing"},
+		{environ: []string{withProject, "POSTHASTE_PUBSUB_ENDPOINT=https://pubsub.googleapis.com"}, want: "must be a host and a port"},
+		{environ: []string{withProject, "POSTHASTE_PUBSUB_CREDENTIALS_FILE=/no/file"}, want: "/no/file"},
+		{environ: []string{withProject, "POSTHASTE_PUBSUB_CREDENTIALS_FILE=" + runs}, want: "must be JSON of a type among"},
+		{environ: []string{withProject, "POSTHASTE_PUBSUB_CREDENTIALS_FILE=" + broken}, want: "must be JSON of a type among"},
+	} {
+		_, err := load(t, false, c.environ...)
+		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%v: want %q, got %v", c.environ, c.want, err)
+		}
+		if err != nil && strings.Contains(err.Error(), "hunter2") {
+			t.Errorf("the secret is quoted: %v", err)
+		}
+	}
+}
+
+// Google's client looks at this variable by itself, so it is looked at here first.
+func TestAnEmulatorElsewhere(t *testing.T) { //nolint:paralleltest // it changes the environment
+	for address, good := range map[string]bool{"localhost:8085": true, "[::1]:8085": true, "emulator:8085": false, "emulator": false, "10.0.0.1:8085": false} {
+		t.Setenv(emulatorVariable, address)
+		if _, err := load(t, false, "POSTHASTE_PUBSUB_PROJECT=p"); (err == nil) != good {
+			t.Errorf("%s: %v", address, err)
+		}
+		if _, err := load(t, true, "POSTHASTE_PUBSUB_PROJECT=p"); err != nil {
+			t.Errorf("%s, allowed: %v", address, err)
+		}
+	}
+}
+
+func TestNobodyAnswersAtTheStart(t *testing.T) {
+	t.Parallel()
+	values, err := load(t, false, "POSTHASTE_PUBSUB_PROJECT=p", "POSTHASTE_PUBSUB_ENDPOINT=127.0.0.1:1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	connection, err := New().Open(t.Context(), values, daemon.Options{Deadline: 10 * time.Second, Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := connection.Ready(t.Context()); err == nil {
+		t.Error("it is ready")
+	}
+	if err := connection.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// key is a service account's file, with tokens from a server of the test.
+func key(t *testing.T, id, tokens string) string {
+	t.Helper()
+	private, err := rsa.GenerateKey(rand.Reader, 2048)
+	if err != nil {
+		t.Fatal(err)
+	}
+	der, err := x509.MarshalPKCS8PrivateKey(private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := json.Marshal(map[string]string{
+		"type": "service_account", "client_email": "relay@example.com", "private_key_id": id, "token_uri": tokens,
+		"private_key": string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der})),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// A key that was rotated signs the next request for a token; one that is half written does not.
+func TestTheCredentialsAreReadForEveryToken(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var header struct {
+			Kid string `json:"kid"`
+		}
+		first, _, _ := strings.Cut(r.FormValue("assertion"), ".")
+		text, err := base64.RawURLEncoding.DecodeString(first)
+		if err == nil {
+			err = json.Unmarshal(text, &header)
+		}
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
+		w.Header().Set("Content-Type", "application/json")
+		// Expired at once, so that every use fetches a new one.
+		_, _ = fmt.Fprintf(w, `{"access_token": "by %s", "token_type": "Bearer", "expires_in": 1}`, header.Kid)
+	}))
+	t.Cleanup(server.Close)
+	file := filepath.Join(t.TempDir(), "key.json")
+	credentials := &fileCredentials{file: file}
+	if _, err := credentials.Token(t.Context()); err == nil {
+		t.Error("there is a token without a key")
+	}
+	want := func(value string) {
+		t.Helper()
+		token, err := credentials.Token(t.Context())
+		if err != nil || token.Value != value {
+			t.Fatalf("want a token %q, got %+v, %v", value, token, err)
+		}
+	}
+	put(t, file, key(t, "first", server.URL))
+	want("by first")
+	second := key(t, "second", server.URL)
+	put(t, file, second[:len(second)/2])
+	want("by first")
+	put(t, file, second)
+	want("by second")
+	if err := os.Remove(file); err != nil {
+		t.Fatal(err)
+	}
+	want("by second")
+}

@@ -1,0 +1,68 @@
+package daemon
+
+import (
+	"crypto/tls"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/posthaste-dev/posthaste/daemon/config"
+	"github.com/posthaste-dev/posthaste/daemon/internal/input"
+	"github.com/posthaste-dev/posthaste/daemon/internal/loopback"
+)
+
+// allowDatabase is the database's name in insecure.allow.
+const allowDatabase = "database"
+
+// allowsInsecure tells whether something may be reached without verified TLS.
+func allowsInsecure(values *config.Values, name string) bool {
+	return slices.Contains(insecureAllow.Get(values), name)
+}
+
+// checkDatabase refuses a URL that would send a password or events over a network where others can read them.
+func checkDatabase(values *config.Values, key config.Key[config.Hidden]) []config.Problem {
+	url := key.Get(values).Reveal()
+	if url == "" || key.Name() == databaseListenURL.Name() && url == "off" {
+		return nil
+	}
+	parsed, err := pgconn.ParseConfig(url) // its error may quote the URL
+	if err != nil {
+		return []config.Problem{values.Problem(key, "must be a URL that PostgreSQL clients understand, and the files that it names must be there")}
+	}
+	if host := unverified(parsed); host != "" && !allowsInsecure(values, allowDatabase) {
+		return []config.Problem{values.Problem(key, "%s is not on this machine: add sslmode=verify-full, and sslrootcert=FILE for an authority of your own; "+
+			"or allow plain text with insecure.allow: database", host)}
+	}
+	return nil
+}
+
+// unverified finds a host that the client could talk to without having verified that it is this host, in any of its
+// attempts.
+func unverified(parsed *pgconn.Config) string {
+	attempts := []*pgconn.FallbackConfig{{Host: parsed.Host, TLSConfig: parsed.TLSConfig}}
+	for _, attempt := range append(attempts, parsed.Fallbacks...) {
+		if !filepath.IsAbs(attempt.Host) && !loopback.Is(attempt.Host) && !verifies(attempt.TLSConfig) {
+			return attempt.Host
+		}
+	}
+	return ""
+}
+
+// verifies tells whether the name in the certificate is looked at. What verify-ca sets does not.
+func verifies(config *tls.Config) bool { return config != nil && !config.InsecureSkipVerify }
+
+// checkAllowed refuses names that stand for nothing.
+func (p Program) checkAllowed(values *config.Values) (problems []config.Problem) {
+	names := []string{allowDatabase}
+	for _, broker := range p.Brokers {
+		names = append(names, broker.Name)
+	}
+	for _, name := range insecureAllow.Get(values) {
+		if !slices.Contains(names, name) {
+			problems = append(problems, values.Problem(insecureAllow, "%.80q: must be some of %s%s", name, strings.Join(names, ", "), input.DidYouMean(name, names)))
+		}
+	}
+	return problems
+}

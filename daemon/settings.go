@@ -1,0 +1,92 @@
+package daemon
+
+import (
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/posthaste-dev/posthaste/daemon/config"
+	"github.com/posthaste-dev/posthaste/outbox"
+	"github.com/posthaste-dev/posthaste/relay"
+)
+
+// relayKeys are the keys of relay.Settings by field, because the relay's errors begin with the field.
+var relayKeys = map[string]config.AnyKey{
+	"Batch": relayBatch, "MaxInFlight": relayMaxInFlight, "MaxBytes": relayMaxBytes, "Concurrency": relayConcurrency, "Poll": relayPoll,
+	"Lease": relayLease, "Deadline": relayDeadline, "Drain": relayDrain, "MaxAttempts": relayMaxAttempts, "BaseDelay": relayBaseDelay,
+	"MaxDelay": relayMaxDelay,
+}
+
+// retentionKeys are those of relay.RetentionConfig.
+var retentionKeys = map[string]config.AnyKey{
+	"Published": retentionPublished, "Dead": retentionDead, "Dedupe": retentionDedupe, "Every": retentionEvery, "Batch": retentionBatch, "MaxStep": retentionEvery,
+}
+
+func relaySettings(values *config.Values) relay.Settings {
+	return relay.Settings{
+		Batch: relayBatch.Get(values), MaxInFlight: relayMaxInFlight.Get(values), MaxBytes: relayMaxBytes.Get(values), Concurrency: relayConcurrency.Get(values),
+		Poll: relayPoll.Get(values), Lease: relayLease.Get(values), Deadline: relayDeadline.Get(values), Drain: relayDrain.Get(values),
+		MaxAttempts: relayMaxAttempts.Get(values), BaseDelay: relayBaseDelay.Get(values), MaxDelay: relayMaxDelay.Get(values),
+		UnknownTypeMaxAge: relayUnknownAge.Get(values), FailoverWindow: relayFailover.Get(values),
+	}
+}
+
+func retentionConfig(values *config.Values) relay.RetentionConfig {
+	confirmed, _ := time.Parse(time.RFC3339, retentionConfirmed.Get(values)) // checked with the key
+	return relay.RetentionConfig{
+		Schema: databaseSchema.Get(values), Published: forEver(retentionPublished.Get(values)), Dead: forEver(retentionDead.Get(values)),
+		Dedupe: forEver(retentionDedupe.Get(values)), Every: retentionEvery.Get(values), Batch: retentionBatch.Get(values), Confirmed: confirmed,
+	}
+}
+
+// forEver is how the relay says it.
+func forEver(window time.Duration) time.Duration {
+	if window == 0 {
+		return -1
+	}
+	return window
+}
+
+// checkSettings asks the relay and retention what they would refuse. A zero is asked about here: to them it is
+// the default.
+func checkSettings(values *config.Values) (problems []config.Problem) {
+	for _, key := range []config.Key[int]{relayBatch, relayMaxBytes, relayConcurrency, relayMaxAttempts, retentionBatch} {
+		if key.Get(values) == 0 {
+			problems = append(problems, values.Problem(key, "must not be 0"))
+		}
+	}
+	for _, key := range []config.Key[time.Duration]{relayPoll, relayLease, relayDrain, relayBaseDelay, relayMaxDelay, relayUnknownAge, relayFailover} {
+		if key.Get(values) == 0 {
+			problems = append(problems, values.Problem(key, "must not be 0"))
+		}
+	}
+	nobody, _ := outbox.NewRegistry()
+	_, err := relay.New(relay.Config{Settings: relaySettings(values), Database: "checked elsewhere", Registry: nobody, Publisher: relay.Func(nil)})
+	problems = append(problems, refusals(values, err, relayKeys)...)
+	if retentionEvery.Get(values) == 0 {
+		return problems
+	}
+	_, err = relay.NewRetention(nil, retentionConfig(values))
+	return append(problems, refusals(values, err, retentionKeys)...)
+}
+
+// refusals makes problems of keys of an error that joins several, each of which begins with its field.
+func refusals(values *config.Values, err error, keys map[string]config.AnyKey) (problems []config.Problem) {
+	if err == nil {
+		return nil
+	}
+	joined, several := errors.Unwrap(err).(interface{ Unwrap() []error })
+	if !several {
+		return []config.Problem{{Text: err.Error()}}
+	}
+	for _, one := range joined.Unwrap() {
+		field, text, _ := strings.Cut(one.Error(), ": ")
+		first, _, _ := strings.Cut(strings.ReplaceAll(field, " and ", ", "), ", ")
+		if key, known := keys[first]; known {
+			problems = append(problems, values.Problem(key, "%s", text))
+		} else {
+			problems = append(problems, config.Problem{Text: one.Error()})
+		}
+	}
+	return problems
+}

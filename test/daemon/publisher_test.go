@@ -1,0 +1,206 @@
+package daemon
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+)
+
+// canary is the password of everything, and nobody may see it.
+const canary = "c4nary-s3cret"
+
+// binary is the command, built once.
+var binary string
+
+func TestMain(m *testing.M) {
+	folder, err := os.MkdirTemp("", "posthaste-publisher-")
+	if err != nil {
+		panic(err)
+	}
+	binary = filepath.Join(folder, "outbox-publisher")
+	build := exec.Command("go", "build", "-o", binary, "./outbox-publisher")
+	build.Dir = "../../cmd"
+	if output, err := build.CombinedOutput(); err != nil {
+		panic(fmt.Sprintf("go build: %v\n%s", err, output))
+	}
+	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
+		_ = os.RemoveAll(folder)
+		os.Exit(code)
+	}))
+}
+
+// output is what a process has written.
+type output struct {
+	mutex sync.Mutex
+	text  bytes.Buffer
+}
+
+func (o *output) Write(text []byte) (int, error) {
+	o.mutex.Lock()
+	defer o.mutex.Unlock()
+	return o.text.Write(text)
+}
+
+func (o *output) String() string {
+	o.mutex.Lock()
+	defer o.mutex.Unlock()
+	return o.text.String()
+}
+
+// publisher is a process.
+type publisher struct {
+	t       *testing.T
+	process *exec.Cmd
+	output  *output
+	address string // of the probes
+	exited  chan struct{}
+}
+
+// settings are what a test gives its publisher.
+type settings struct {
+	database, schema, nats, registry string
+	args                             []string
+}
+
+func (s settings) environ() []string {
+	return []string{
+		"POSTHASTE_DATABASE_URL=" + withPassword(s.database), "POSTHASTE_DATABASE_SCHEMA=" + s.schema, "POSTHASTE_BROKER=nats",
+		"POSTHASTE_NATS_URL=" + withPassword(s.nats), "POSTHASTE_REGISTRY_FILE=" + s.registry, "POSTHASTE_HTTP_LISTEN=127.0.0.1:0", "HOME=/nonexistent",
+	}
+}
+
+// withPassword puts the secret into a URL. The servers of the tests take any.
+func withPassword(url string) string {
+	scheme, rest, _ := strings.Cut(url, "://")
+	user, host, found := strings.Cut(rest, "@")
+	if !found {
+		user, host = "relay", rest
+	}
+	user, _, _ = strings.Cut(user, ":")
+	return scheme + "://" + user + ":" + canary + "@" + host
+}
+
+var addressPattern = regexp.MustCompile(`"msg":"answering probes","address":"([^"]+)"`)
+
+// start runs the command. When the test ends it is killed, and what it wrote is searched for the secret.
+func start(t *testing.T, s settings) *publisher {
+	t.Helper()
+	p := &publisher{t: t, process: exec.Command(binary, s.args...), output: &output{}, exited: make(chan struct{})}
+	p.process.Env, p.process.Stdout, p.process.Stderr = s.environ(), p.output, p.output
+	if err := p.process.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		defer close(p.exited)
+		_ = p.process.Wait() // the tests look at its state
+	}()
+	t.Cleanup(func() {
+		_ = p.process.Process.Kill()
+		<-p.exited
+		p.public(p.output.String())
+		if t.Failed() {
+			t.Logf("the publisher's output:\n%s", tail(p.output.String(), 20_000))
+		}
+	})
+	p.until("it answers probes", func() bool { return addressPattern.MatchString(p.output.String()) })
+	p.address = addressPattern.FindStringSubmatch(p.output.String())[1]
+	return p
+}
+
+func tail(text string, most int) string { return text[max(0, len(text)-most):] }
+
+// public fails if a text that others can read has the secret.
+func (p *publisher) public(text string) {
+	p.t.Helper()
+	if strings.Contains(text, canary) {
+		p.t.Errorf("the secret is shown:\n%s", text)
+	}
+}
+
+// until waits for something that this process brings about.
+func (p *publisher) until(what string, is func() bool) {
+	p.t.Helper()
+	ctx, cancel := context.WithTimeout(p.t.Context(), 2*time.Minute)
+	defer cancel()
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for !is() {
+		select {
+		case <-tick.C:
+		case <-p.exited:
+			if !is() {
+				p.t.Fatalf("it ended with %v before %s", p.process.ProcessState, what)
+			}
+		case <-ctx.Done():
+			p.t.Fatalf("waited in vain until %s", what)
+		}
+	}
+}
+
+// probe asks one of the probes. A status of 0 means that nobody answered.
+func (p *publisher) probe(path string) (status int, body string) {
+	p.t.Helper()
+	request, err := http.NewRequestWithContext(p.t.Context(), http.MethodGet, "http://"+p.address+path, nil)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: 30 * time.Second}
+	response, err := client.Do(request)
+	if err != nil {
+		return 0, err.Error()
+	}
+	defer func() { _ = response.Body.Close() }()
+	text, err := io.ReadAll(response.Body)
+	if err != nil {
+		return 0, err.Error()
+	}
+	p.public(string(text))
+	return response.StatusCode, string(text)
+}
+
+// untilReady waits until /readyz answers so, with these words in it, while /livez stays good.
+func (p *publisher) untilReady(status int, words string) {
+	p.t.Helper()
+	var last string
+	p.until(fmt.Sprintf("readyz is %d with %q", status, words), func() bool {
+		if live, body := p.probe("/livez"); live != http.StatusOK {
+			p.t.Errorf("livez is %d: %s", live, body)
+		}
+		got, body := p.probe("/readyz?verbose")
+		last = body
+		return got == status && strings.Contains(body, words)
+	})
+	p.t.Logf("readyz is %d:\n%s", status, last)
+}
+
+func (p *publisher) signal(signal syscall.Signal) {
+	p.t.Helper()
+	if err := p.process.Process.Signal(signal); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		p.t.Fatal(err)
+	}
+}
+
+// ends waits for the end and returns the exit code.
+func (p *publisher) ends(within time.Duration) int {
+	p.t.Helper()
+	select {
+	case <-p.exited:
+	case <-time.After(within):
+		p.t.Fatalf("it has not ended within %s", within)
+	}
+	return p.process.ProcessState.ExitCode()
+}

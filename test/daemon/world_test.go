@@ -1,0 +1,176 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/posthaste-dev/posthaste/test/pgtest"
+)
+
+// natsURL is the server of `make services`.
+func natsURL() string {
+	if url := os.Getenv("POSTHASTE_NATS_URL"); url != "" {
+		return url
+	}
+	return "nats://127.0.0.1:14222"
+}
+
+// topic is a stream that one test has for itself, and the registry that leads to it.
+type topic struct {
+	name     string
+	registry string
+}
+
+func newTopic(t *testing.T) topic {
+	t.Helper()
+	top := topic{name: pgtest.NewName("publisher"), registry: filepath.Join(t.TempDir(), "registry.yaml")}
+	text := fmt.Sprintf("contracts:\n  - type: order_created\n    aggregate: order\n    topic: %s\n    schema: {type: object, required: [total]}\n", top.name)
+	if err := os.WriteFile(top.registry, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return top
+}
+
+// stream makes the stream on a server, until the test ends.
+func (top topic) stream(t *testing.T, url string) jetstream.Stream {
+	t.Helper()
+	conn, err := nats.Connect(url)
+	if err != nil {
+		t.Fatalf("%v\nIs NATS running? `make services` starts it.", err)
+	}
+	t.Cleanup(conn.Close)
+	js, err := jetstream.New(conn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stream, err := js.CreateStream(t.Context(), jetstream.StreamConfig{Name: top.name, Subjects: []string{top.name}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		defer cancel()
+		_ = js.DeleteStream(ctx, top.name) // its server may be gone
+	})
+	return stream
+}
+
+// messages counts what has arrived.
+func messages(t *testing.T, stream jetstream.Stream) int {
+	t.Helper()
+	info, err := stream.Info(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return int(info.State.Msgs)
+}
+
+// insertOrders writes events as any program in any language may: the id is a UUID of version 7.
+const insertOrders = `
+INSERT INTO {schema}.outbox_events (id, event_type, aggregate_type, aggregate_id, payload_json)
+SELECT id, 'order_created', 'order', $1 || n, json_build_object('version', 1, 'eventId', id,
+       'occurredAt', to_char(now() AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"'), 'data', json_build_object('total', n))
+  FROM (SELECT overlay(overlay(pg_catalog.gen_random_uuid()::text PLACING '0199' FROM 1) PLACING '7' FROM 15)::uuid AS id, n
+          FROM generate_series(1, $2) n) e`
+
+// natsServer is a nats-server of the test's own, on an address that stays.
+type natsServer struct {
+	t               *testing.T
+	program, folder string
+	address         string
+	process         *exec.Cmd
+}
+
+// newNATS prepares a server and does not start it.
+func newNATS(t *testing.T) *natsServer {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &natsServer{t: t, program: natsProgram(t), folder: t.TempDir(), address: listener.Addr().String()}
+	if err := listener.Close(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.kill)
+	return s
+}
+
+// natsProgram finds the server that services/services installs.
+func natsProgram(t *testing.T) string {
+	t.Helper()
+	text, err := os.ReadFile("../../services/settings.env")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, version, _ := strings.Cut(string(text), "\nVERSION_NATS=")
+	version, _, _ = strings.Cut(version, "\n")
+	folders := []string{os.Getenv("POSTHASTE_SERVICES_DIR"), "/var/tmp/posthaste-services"}
+	if cache, err := os.UserCacheDir(); err == nil {
+		folders = append(folders, filepath.Join(cache, "posthaste", "services"))
+	}
+	for _, folder := range folders {
+		program := filepath.Join(folder, "tools", "nats-server-"+version, "nats-server")
+		if _, err := os.Stat(program); err == nil {
+			return program
+		}
+	}
+	t.Fatalf("there is no nats-server %s: run services/services up nats", version)
+	return ""
+}
+
+func (s *natsServer) url() string { return "nats://" + s.address }
+
+// start starts the server and waits until it answers.
+func (s *natsServer) start() {
+	s.t.Helper()
+	host, port, _ := net.SplitHostPort(s.address)
+	s.process = exec.Command(s.program, "-a", host, "-p", port, "-js", "-sd", s.folder, "-l", filepath.Join(s.folder, "log"))
+	if err := s.process.Start(); err != nil {
+		s.t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(s.t.Context(), time.Minute)
+	defer cancel()
+	for {
+		conn, err := nats.Connect(s.url())
+		if err == nil {
+			conn.Close()
+			return
+		}
+		select {
+		case <-time.After(20 * time.Millisecond):
+		case <-ctx.Done():
+			s.t.Fatal(errors.Join(ctx.Err(), err))
+		}
+	}
+}
+
+// freeze makes the server take connections and bytes, and answer nothing.
+func (s *natsServer) freeze() {
+	s.t.Helper()
+	if err := s.process.Process.Signal(syscall.SIGSTOP); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// kill ends the server as a crash would, also a frozen one.
+func (s *natsServer) kill() {
+	if s.process == nil {
+		return
+	}
+	_ = s.process.Process.Kill()
+	_ = s.process.Wait()
+	s.process = nil
+}
