@@ -31,8 +31,10 @@ check-deps: ## Count the modules that a user's build sees
 vulncheck: ## Look for known vulnerabilities
 	@scripts/vulncheck
 
-run-outbox-publisher: services-postgres build ## Run outbox-publisher with examples/registry.yaml against the local PostgreSQL and NATS
+run-outbox-publisher: services-postgres ## Run outbox-publisher with examples/registry.yaml against the local PostgreSQL and NATS
 	@services/services up nats >/dev/null
+	@mkdir -p bin && go build -trimpath -o bin/ ./cmd/...
+	@bin/outboxctl migrate up --database-url $${POSTHASTE_DATABASE_URL:-postgres://postgres@127.0.0.1:15418/posthaste?sslmode=disable}
 	@POSTHASTE_DATABASE_URL=$${POSTHASTE_DATABASE_URL:-postgres://postgres@127.0.0.1:15418/posthaste?sslmode=disable} \
 	POSTHASTE_BROKER=nats POSTHASTE_NATS_URL=$${POSTHASTE_NATS_URL:-nats://127.0.0.1:14222} \
 	POSTHASTE_REGISTRY_FILE=examples/registry.yaml bin/outbox-publisher
