@@ -28,27 +28,6 @@ func (o *Outcome) String() string {
 		o.Point, word, o.Verdict.Count(check.Committed), o.Verdict.Count(check.Duplicates), o.Seconds)
 }
 
-// zeros are the judge's figures that must be none.
-var zeros = []struct {
-	name string
-	of   check.Counter
-}{
-	{"lost", check.Lost},
-	{"phantom", check.Phantom},
-	{"corrupted", check.Corrupted},
-	{"order", check.OrderViolations},
-	{"stuck", check.Stuck},
-	{"illegal", check.IllegalTransitions},
-	{"unexplained", check.DuplicatesUnexplained},
-	{"wrong_charges", check.ChargedWrongly},
-	{"overlaps", check.OwnersOverlapping},
-	{"stale_applied", check.StaleSettlesApplied},
-	{"dead_without_letter", check.DeadWithoutLetter},
-	{"letter_without_dead", check.LetterWithoutDead},
-	{"malformed", check.Malformed},
-	{"unresolved", check.Unresolved},
-}
-
 // Sum is one of the judge's figures, of all trials together.
 func (r *Report) Sum(of check.Counter) (sum int) {
 	for _, o := range r.Outcomes {
@@ -121,8 +100,8 @@ func (r *Report) Print(to io.Writer) error {
 	f.Addf("dead", "%d", r.Sum(check.DeadLettered))
 	f.Addf("discarded", "%d", r.Sum(check.DiscardedByName))
 	f.Addf("duplicates", "%d", r.Sum(check.Duplicates))
-	for _, zero := range zeros {
-		f.Addf(zero.name, "%d", r.Sum(zero.of))
+	for _, zero := range check.Zeros() {
+		f.Addf(zero.Name, "%d", r.Sum(zero.Of))
 	}
 	f.Addf("seconds", "%.0f", r.seconds)
 	f.Addf("ok", "%t", r.OK())

@@ -200,33 +200,16 @@ func (r *Result) Explain(steps int) string {
 func (r *Report) Line() string {
 	var line strings.Builder
 	fmt.Fprintf(&line, "proof-sim seeds=%d steps=%d", r.Seeds, r.Steps)
-	for _, c := range []struct {
-		name string
-		of   check.Counter
-	}{
-		{"committed", check.Committed},
-		{"delivered", check.DeliveredDistinct},
-		{"dead", check.DeadLettered},
-		{"discarded", check.DiscardedByName},
-		{"held_explained", check.HeldExplained},
-		{"ordered_aggregates", check.OrderedAggregates},
-		{"lost", check.Lost},
-		{"phantom", check.Phantom},
-		{"corrupted", check.Corrupted},
-		{"order", check.OrderViolations},
-		{"stuck", check.Stuck},
-		{"illegal", check.IllegalTransitions},
-		{"duplicates", check.Duplicates},
-		{"unexplained", check.DuplicatesUnexplained},
-		{"wrong_charges", check.ChargedWrongly},
-		{"overlaps", check.OwnersOverlapping},
-		{"stale_applied", check.StaleSettlesApplied},
-		{"dead_without_letter", check.DeadWithoutLetter},
-		{"letter_without_dead", check.LetterWithoutDead},
-		{"malformed", check.Malformed},
-		{"unresolved", check.Unresolved},
-	} {
-		fmt.Fprintf(&line, " %s=%d", c.name, r.Counts[c.of])
+	for _, c := range append([]check.Figure{
+		{Name: "committed", Of: check.Committed},
+		{Name: "delivered", Of: check.DeliveredDistinct},
+		{Name: "dead", Of: check.DeadLettered},
+		{Name: "discarded", Of: check.DiscardedByName},
+		{Name: "held_explained", Of: check.HeldExplained},
+		{Name: "ordered_aggregates", Of: check.OrderedAggregates},
+		{Name: "duplicates", Of: check.Duplicates},
+	}, check.Zeros()...) {
+		fmt.Fprintf(&line, " %s=%d", c.Name, r.Counts[c.Of])
 	}
 	fmt.Fprintf(&line, " problems=%d seeds_failed=%d", r.problems, len(r.Failed))
 	for f := range Faults {
