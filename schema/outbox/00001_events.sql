@@ -82,11 +82,12 @@ COMMENT ON COLUMN outbox_events.state IS '0 ready, 1 retrying, 2 parked, 3 waiti
 
 -- The only index that is read with the watermark: what a lane's holder has to publish next.
 CREATE INDEX outbox_events_ready ON outbox_events (outbox_lane(namespace, aggregate_type, aggregate_id), seq) WHERE state = 0;
--- Held rows, read by aggregate; empty while all is well, so it costs nothing at emit.
-CREATE INDEX outbox_events_held ON outbox_events (outbox_lane(namespace, aggregate_type, aggregate_id), namespace, aggregate_type, aggregate_id, seq)
-    WHERE state IN (1, 2, 3, 4);
--- Retries that are due, however many more are not; empty in health as well.
-CREATE INDEX outbox_events_due ON outbox_events (outbox_lane(namespace, aggregate_type, aggregate_id), next_attempt_at, seq) WHERE state = 1;
+-- Held rows, read by aggregate and type; empty while all is well, so it costs nothing at emit. The type comes before the
+-- number: a new owner steps from one first row to the next, however many wait behind each.
+CREATE INDEX outbox_events_held ON outbox_events
+    (outbox_lane(namespace, aggregate_type, aggregate_id), namespace, aggregate_type, aggregate_id, event_type, seq) WHERE state IN (1, 2, 3, 4);
+-- Retries that are due, and parked rows, however many more are neither; empty in health as well.
+CREATE INDEX outbox_events_due ON outbox_events (outbox_lane(namespace, aggregate_type, aggregate_id), state, next_attempt_at, seq) WHERE state IN (1, 2);
 -- Dead and discarded rows, for people and for retention; empty in health as well.
 CREATE INDEX outbox_events_dead ON outbox_events (state, seq) WHERE state IN (4, 5, 7);
 -- Retention, and look-ups by time of publishing; a new row is not in it.

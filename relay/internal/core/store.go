@@ -122,6 +122,26 @@ type HeartbeatAnswer struct {
 	Renewed []int16 // the lanes of the heartbeat whose token still matched
 	Relays  []Peer  // alive, this one among them
 	Lanes   []LaneView
+	Pauses  []Pause // that stand, by scope and name
+}
+
+// Scope says what a pause is about.
+type Scope string
+
+// The scopes.
+const (
+	ScopeAll   Scope = "all"
+	ScopeTopic Scope = "topic"
+	ScopeType  Scope = "type"
+)
+
+// Pause is an operator's order to publish nothing of a scope.
+type Pause struct {
+	Scope  Scope
+	Name   string // of the topic or the event type; empty: all
+	Actor  string
+	Reason string
+	Since  time.Time
 }
 
 // Peer is a live relay.
@@ -244,11 +264,11 @@ type HeldKey struct {
 	DueIn     time.Duration
 }
 
-// HeldAsk asks for the held rows of one aggregate.
+// HeldAsk asks for the held rows of one aggregate that are of some types.
 type HeldAsk struct {
 	Lane      int16
 	Aggregate Aggregate
-	Types     []string // nil: all
+	Types     []string // each of them once
 }
 
 // Settle is what became of events. All of it is applied, or nothing when one of the lanes is lost.
@@ -300,6 +320,7 @@ type Death struct {
 type SettleAnswer struct {
 	Applied bool
 	Held    []int16
+	At      time.Time // when the settle began, by the database's clock; zero: it did not say
 }
 
 // Floor is a number in a lane, or the numbers up to it.

@@ -81,7 +81,7 @@ func TestTheIndexesAgreeWithTheRows(t *testing.T) {
 		for lane := int16('a' % 64); lane < 'a'%64+8; lane++ {
 			all = append(all, core.LaneRead{Lane: lane, Limit: 1 << 20})
 			lanes = append(lanes, lane)
-			asks = append(asks, core.HeldAsk{Lane: lane, Aggregate: core.Aggregate{ID: string(rune('a' + lane - 'a'%64))}})
+			asks = append(asks, core.HeldAsk{Lane: lane, Aggregate: core.Aggregate{ID: string(rune('a' + lane - 'a'%64))}, Types: []string{"placed"}})
 		}
 		var found []int64
 		answer, _ := store.Read(t.Context(), core.Read{MaxBytes: plenty, Lanes: all})

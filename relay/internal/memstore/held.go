@@ -92,7 +92,7 @@ func (s *Store) HeldRows(_ context.Context, ask []core.HeldAsk, limit int) ([]co
 			if taken >= limit {
 				break
 			}
-			if a.Types != nil && !slices.Contains(a.Types, r.Type) {
+			if !slices.Contains(a.Types, r.Type) {
 				continue
 			}
 			events = append(events, s.heldEvent(r))

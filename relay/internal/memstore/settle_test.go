@@ -176,7 +176,7 @@ func TestHeldRowsAreReadByAggregate(t *testing.T) {
 		Retry: []core.Retry{{ID: ids[0], Attempts: 2, Delay: time.Minute, Error: "no"}, {ID: ids[4], Attempts: 1}},
 		Wait:  ids[1:2], Park: []core.Park{{ID: ids[2]}}, Dead: []core.Death{{ID: ids[3], Blocking: true}},
 	})
-	rows, err := d.HeldRows(t.Context(), []core.HeldAsk{{Lane: 0, Aggregate: core.Aggregate{Namespace: "default", Type: "order", ID: "a"}}}, 10)
+	rows, err := d.HeldRows(t.Context(), []core.HeldAsk{{Lane: 0, Aggregate: core.Aggregate{Namespace: "default", Type: "order", ID: "a"}, Types: []string{"placed"}}}, 10)
 	d.must(err)
 	var states []core.State
 	var payloads []bool

@@ -189,7 +189,7 @@ func (s *script) dueKeys() *step {
 func (s *script) heldRows() *step {
 	var asks []core.HeldAsk
 	for _, aggregate := range some(s, s.aggregates, 1) {
-		ask := core.HeldAsk{Lane: s.laneOf[aggregate], Aggregate: aggregate}
+		ask := core.HeldAsk{Lane: s.laneOf[aggregate], Aggregate: aggregate, Types: eventTypes}
 		switch s.rng.IntN(10) {
 		case 0:
 			ask.Lane = pick(s, s.lanes) // perhaps not its own

@@ -25,5 +25,8 @@ func (s *Store) ReadStatement(read core.Read) (statement string, args []any) {
 	return s.readStatement(read)
 }
 
+// HeldAsks are the arguments of held_rows.sql.
+func HeldAsks(asks []core.HeldAsk, limit int32) []any { return append(heldAsks(asks), limit) }
+
 // Statement is the text of a file, with its schema.
 func Statement(file, schema string) string { return statement(file, `"`+schema+`"`) }

@@ -3,6 +3,7 @@ package pgstore
 import (
 	"cmp"
 	"context"
+	"slices"
 	"time"
 
 	"github.com/posthaste-dev/posthaste/internal/crash"
@@ -49,16 +50,27 @@ func (s *Store) keys(ctx context.Context, what, statement string, args ...any) (
 
 // HeldRows reads held rows of aggregates, in order: what is asked for each, at most limit each.
 func (s *Store) HeldRows(ctx context.Context, ask []core.HeldAsk, limit int) ([]core.Event, error) {
+	return s.events(ctx, "held rows", s.sql.heldRows, append(heldAsks(ask), int32(limit))...)
+}
+
+// heldAsks are the asks as the statement takes them. Asks about one topic share their list of types.
+func heldAsks(ask []core.HeldAsk) []any {
 	n := len(ask)
-	lanes, namespaces, types, ids, all := make([]int16, n), make([]string, n), make([]string, n), make([]string, n), make([]bool, n)
-	askOfType, eventTypes := []int32{}, []string{}
+	lanes, namespaces, types, ids, listOf := make([]int16, n), make([]string, n), make([]string, n), make([]string, n), make([]int32, n)
+	var lists [][]string
+	listOfType, eventTypes := []int32{}, []string{}
 	for i, a := range ask {
-		lanes[i], namespaces[i], types[i], ids[i], all[i] = a.Lane, a.Aggregate.Namespace, a.Aggregate.Type, a.Aggregate.ID, a.Types == nil
-		for _, eventType := range a.Types {
-			askOfType, eventTypes = append(askOfType, int32(i+1)), append(eventTypes, eventType)
+		list := slices.IndexFunc(lists, func(known []string) bool { return slices.Equal(known, a.Types) })
+		if list < 0 {
+			list = len(lists)
+			lists = append(lists, a.Types)
+			for _, eventType := range a.Types {
+				listOfType, eventTypes = append(listOfType, int32(list)), append(eventTypes, eventType)
+			}
 		}
+		lanes[i], namespaces[i], types[i], ids[i], listOf[i] = a.Lane, a.Aggregate.Namespace, a.Aggregate.Type, a.Aggregate.ID, int32(list)
 	}
-	return s.events(ctx, "held rows", s.sql.heldRows, lanes, namespaces, types, ids, all, askOfType, eventTypes, int32(limit))
+	return []any{lanes, namespaces, types, ids, listOf, listOfType, eventTypes}
 }
 
 // OldParked lists parked rows older than the age, at most limit, without payloads.

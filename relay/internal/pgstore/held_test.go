@@ -97,7 +97,8 @@ func TestHeldRows(t *testing.T) {
 			t.Helper()
 			return must(w.store.HeldRows(t.Context(), ask, limit))(t)
 		}
-		all := read(9, core.HeldAsk{Lane: two, Aggregate: aggregate("2")}, core.HeldAsk{Lane: one, Aggregate: aggregate("1")})
+		both := []string{"b", "a"}
+		all := read(9, core.HeldAsk{Lane: two, Aggregate: aggregate("2"), Types: both}, core.HeldAsk{Lane: one, Aggregate: aggregate("1"), Types: both})
 		var states []core.State
 		for i, event := range all {
 			states = append(states, event.State)
@@ -117,13 +118,13 @@ func TestHeldRows(t *testing.T) {
 		if got := ids(read(9, ask, core.HeldAsk{Lane: two, Aggregate: aggregate("2"), Types: []string{"b"}})); !slices.Equal(got, []outbox.ID{b}) {
 			t.Errorf("of type b are %v, want %v", got, b)
 		}
-		ask.Types = []string{}
+		ask.Types = nil
 		if got := read(9, ask); len(got) != 0 {
 			t.Errorf("of no types are %v", got)
 		}
-		ask.Types = nil
-		if got := read(2, ask, core.HeldAsk{Lane: two, Aggregate: aggregate("2")}); len(got) != 3 {
-			t.Errorf("at most 2 each: %d", len(got))
+		ask.Types = both
+		if got := read(2, ask, core.HeldAsk{Lane: two, Aggregate: aggregate("2"), Types: both}); len(got) != 3 || got[0].ID != all[1].ID || got[1].ID != all[2].ID {
+			t.Errorf("at most 2 each: %+v", got)
 		}
 	})
 }

@@ -109,7 +109,7 @@ func everyMethod(t *testing.T, w *world) {
 	if due, err := w.store.DueKeys(t.Context(), core.DueKeys{Lanes: lanes, Exclude: []string{"x"}, Limit: 9}); err != nil || len(due) != 1 {
 		t.Errorf("due keys: %+v, %v", due, err)
 	}
-	asks := []core.HeldAsk{{Lane: tenure.Lane, Aggregate: aggregate("1")}, {Lane: tenure.Lane, Aggregate: aggregate("1"), Types: []string{"order_created"}}}
+	asks := []core.HeldAsk{{Lane: tenure.Lane, Aggregate: aggregate("1"), Types: []string{"order_created", "x"}}, {Lane: tenure.Lane, Aggregate: aggregate("1"), Types: []string{"order_created"}}}
 	if rows, err := w.store.HeldRows(t.Context(), asks, 9); err != nil || len(rows) != 8 {
 		t.Errorf("held rows: %d, %v", len(rows), err)
 	}

@@ -1,10 +1,10 @@
 -- $1 lanes, $2 age in microseconds, $3 limit, of each lane as well: without it the lanes would be a filter
--- on everything that is held.
+-- on everything that is held. The order is that of the index over parked rows.
 SELECT r.* FROM unnest($1::smallint[]) l(lane) CROSS JOIN LATERAL (
     SELECT l.lane, e.seq, e.id, e.state, e.attempt_count, e.created_at, NULL::bigint, e.namespace, e.event_type, e.aggregate_type,
            e.aggregate_id, e.tenant_id, e.dedupe_key, NULL::json, NULL::json
       FROM {schema}.outbox_events e
      WHERE {schema}.outbox_lane(e.namespace, e.aggregate_type, e.aggregate_id) = l.lane AND e.state = 2
        AND e.created_at <= (SELECT clock_timestamp() - $2::bigint * interval '1 microsecond')
-     LIMIT (SELECT $3::integer)
+     ORDER BY e.next_attempt_at, e.seq LIMIT (SELECT $3::integer)
 ) r LIMIT $3::integer
