@@ -107,8 +107,9 @@ func (l *lane) isNoted(id outbox.ID) bool {
 // isSuspect tells whether an event has been the noted one in so many crashes that it must be the cause.
 func (l *lane) isSuspect(id outbox.ID) bool { return l.suspect == id && id != outbox.ID{} }
 
-// progressed tells whether whatever killed the owner before is behind: the floor has moved, and every held
-// event that was due has been tried. Those do not keep the floor down. Types that are not known here cannot be
+// progressed tells whether whatever killed the owner before is behind: the floor has moved, and of every held
+// line that was due the first event has been tried. Those do not keep the floor down. What waits behind them may be long:
+// a relay that had to drain it first would be taken for one that stands still. Types that are not known here cannot be
 // tried.
 func (c *Core) progressed(now time.Duration, l *lane) bool {
 	if !l.opened || c.floorOf(l) <= l.floor {
@@ -118,7 +119,7 @@ func (c *Core) progressed(now time.Duration, l *lane) bool {
 		return true
 	}
 	for key, h := range l.holds {
-		if key.topic == "" || h.due <= now || h.asking || h.changes > 0 || c.lines[key] != nil {
+		if key.topic == "" || !h.tried && (h.due <= now || h.asking || h.changes > 0 || c.lines[key] != nil) {
 			return false
 		}
 	}

@@ -23,6 +23,7 @@ type hold struct {
 	asking   bool // a look is running
 	stale    bool // something changed since it began
 	queued   bool // a timer is set, or the route has it
+	tried    bool // an event of the line was answered in this tenure: whatever killed the owner before was not its first
 	lookedAt time.Duration
 }
 

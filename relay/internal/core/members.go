@@ -22,6 +22,8 @@ type membership struct {
 	lost    []*lane     // given up, and perhaps still this relay's in the database
 	view    HeartbeatAnswer
 	seen    bool
+	metAt   time.Duration // when the last heartbeat that was answered was sent
+	away    time.Duration // until then, others that seem dead may only have been out of touch, as this relay was
 }
 
 // keepMembership says that this relay is alive, keeps its lanes, and takes and gives lanes so that everybody
@@ -53,13 +55,16 @@ func (c *Core) keepMembership(now time.Duration) {
 	}
 	begin(c, OpHeartbeat, &m.gate,
 		func(ctx context.Context, store Store) (HeartbeatAnswer, error) { return store.Heartbeat(ctx, beat) },
-		func(_ time.Duration, answer HeartbeatAnswer, err error) {
+		func(told time.Duration, answer HeartbeatAnswer, err error) {
 			if err != nil {
 				m.beatAt, m.renewAt = m.gate.retryAt, min(m.renewAt, m.gate.retryAt)
 				return
 			}
 			c.left = leaving
-			m.view, m.seen = answer, true
+			if now-m.metAt >= c.config.Lease/2 && m.view.Relays != nil {
+				m.away = told + c.config.Lease
+			}
+			m.view, m.seen, m.metAt = answer, true, now
 			for i, l := range renewed {
 				c.renewed(now, l, beat.Lanes[i].Floor, answer.Renewed)
 			}
@@ -128,7 +133,7 @@ func (c *Core) takeLanes(now time.Duration) {
 	for _, lane := range m.view.Lanes {
 		needed[lane.Lane] = len(lane.Needs) > 0
 	}
-	take := Acquire{Relay: c.config.Relay, Token: c.newToken(), Lanes: wanted, Max: len(wanted), Lease: c.config.Lease}
+	take := Acquire{Relay: c.config.Relay, Token: c.newToken(), Lanes: wanted, Max: len(wanted), Lease: c.config.Lease, Away: now < m.away}
 	if planted.Is(planted.TokenIsTheRelay) {
 		take.Token = c.config.Relay
 	}

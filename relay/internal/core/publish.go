@@ -102,7 +102,11 @@ func (c *Core) Published(now time.Duration, publish *Publish, outcome Outcome) {
 		c.config.Observe(publish.step(DidRefuse, outcome))
 		l.failed = true // what is in flight behind it is answered first
 	}
+	key := l.key
 	c.advance(now, l)
+	if h := r.lane.holds[key]; h != nil {
+		h.tried = true
+	}
 	if r.lane.noted == r.ID && !r.decided && !r.lane.lost {
 		c.unnote = append(c.unnote, r.lane)
 	}

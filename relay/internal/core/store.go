@@ -165,6 +165,9 @@ type Acquire struct {
 	Lanes []int16
 	Max   int
 	Lease time.Duration
+	// Away tells that this relay has been out of touch itself: who seems to have died may have been as well, and
+	// no death is counted.
+	Away bool
 }
 
 // Acquired is a lane that was taken.

@@ -117,7 +117,7 @@ func (s *Store) Acquire(_ context.Context, take core.Acquire) ([]core.Acquired, 
 			continue
 		}
 		crashed := lane.owner != outbox.ID{}
-		if crashed && !s.alive(lane.owner, lane.leaseUntil+take.Lease/3) { // else it lost the lane, and did not die of it
+		if crashed && !take.Away && !s.alive(lane.owner, lane.leaseUntil+take.Lease/3) { // else it lost the lane, and did not die of it
 			lane.crashCount++
 			if lane.notedEvent != (outbox.ID{}) && lane.notedToken == lane.token { // only an owner that noted it itself counts
 				lane.notedCount++

@@ -74,7 +74,7 @@ func (s *script) heartbeat() *step {
 }
 
 func (s *script) acquire() *step {
-	take := core.Acquire{Relay: s.relay(), Token: s.newID(tokenID), Lanes: some(s, s.lanes, 1), Max: 1 + s.rng.IntN(4), Lease: time.Hour}
+	take := core.Acquire{Relay: s.relay(), Token: s.newID(tokenID), Lanes: some(s, s.lanes, 1), Max: 1 + s.rng.IntN(4), Lease: time.Hour, Away: s.chance(20)}
 	for _, lane := range s.model.mem.Lanes() { // what has expired is what relays look for
 		if lane.Owner != (outbox.ID{}) && lane.LeaseUntil < day && !slices.Contains(take.Lanes, lane.Lane) && s.chance(80) {
 			take.Lanes = append(take.Lanes, lane.Lane)

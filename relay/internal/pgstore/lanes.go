@@ -98,7 +98,7 @@ func renewals(list []core.Renewal) laneArrays {
 // Acquire takes up to Max of the listed lanes that are free or expired, the first of the list first.
 func (s *Store) Acquire(ctx context.Context, take core.Acquire) ([]core.Acquired, error) {
 	crash.Point("claim.before")
-	rows, err := s.pool.Query(ctx, s.sql.acquire, numbers(take.Lanes), int32(take.Max), uuid(take.Relay), uuid(take.Token), micros(take.Lease))
+	rows, err := s.pool.Query(ctx, s.sql.acquire, numbers(take.Lanes), int32(take.Max), uuid(take.Relay), uuid(take.Token), micros(take.Lease), take.Away)
 	if err != nil {
 		return nil, failed("acquire lanes", err)
 	}

@@ -106,8 +106,9 @@ func TestAnOwnerThatDiedSoonDied(t *testing.T) {
 	onEach(t, func(t *testing.T, w *world) {
 		for _, test := range []struct {
 			ahead   string // by how much the owner's own life outlasts the lane's lease
+			away    bool   // the next one has been out of touch
 			crashes int
-		}{{"-1 ms", 1}, {"10 s", 1}, {"40 s", 0}} {
+		}{{"-1 ms", false, 1}, {"10 s", false, 1}, {"40 s", false, 0}, {"-1 ms", true, 0}} {
 			owner := outbox.NewID()
 			if _, err := w.store.Heartbeat(t.Context(), core.Heartbeat{Relay: owner, Name: "owner", Lease: time.Minute}); err != nil {
 				t.Fatal(err)
@@ -118,7 +119,7 @@ func TestAnOwnerThatDiedSoonDied(t *testing.T) {
 			}
 			w.exec(t, "UPDATE {schema}.outbox_lanes SET crash_count = 0, lease_until = clock_timestamp() - interval '1 us' WHERE lane = 11")
 			w.exec(t, "UPDATE {schema}.outbox_relays SET alive_until = clock_timestamp() + $2::text::interval WHERE id = $1::text::uuid", owner.String(), test.ahead)
-			take.Relay, take.Token = outbox.NewID(), outbox.NewID()
+			take.Relay, take.Token, take.Away = outbox.NewID(), outbox.NewID(), test.away
 			got, err := w.store.Acquire(t.Context(), take)
 			if err != nil || len(got) != 1 || got[0].CrashCount != test.crashes {
 				t.Errorf("%s: took %+v, %v, want %d crashes", test.ahead, got, err, test.crashes)
@@ -143,7 +144,7 @@ func TestFaultC13TheLimitHolds(t *testing.T) {
 				t.Fatal(err)
 			}
 			token := outbox.NewID()
-			if _, err := conn.Exec(t.Context(), statement("acquire", w), allLanes(), int32(5), token.String(), token.String(), lease.Microseconds()); err != nil {
+			if _, err := conn.Exec(t.Context(), statement("acquire", w), allLanes(), int32(5), token.String(), token.String(), lease.Microseconds(), false); err != nil {
 				t.Fatal(err)
 			}
 			if _, err := conn.Exec(t.Context(), "COMMIT; RESET ALL"); err != nil {

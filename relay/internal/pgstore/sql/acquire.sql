@@ -1,4 +1,5 @@
--- $1 lanes in the order of preference, $2 how many at most, $3 relay, $4 token, $5 lease in microseconds.
+-- $1 lanes in the order of preference, $2 how many at most, $3 relay, $4 token, $5 lease in microseconds, $6 that nobody's
+-- death is counted.
 -- Materialised, or the planner may run the LIMIT once for every row that it joins and take more lanes.
 -- An owner that lost the lane and is alive did not die of it. One that died soon after it had taken the lane may look alive for a
 -- moment longer than its lease, where a heartbeat that did not know of the lane yet came after the acquisition; who lives renews
@@ -6,7 +7,7 @@
 -- SKIP LOCKED passes over a lane whose settle is running: it is taken when that has ended.
 WITH free AS MATERIALIZED (
     SELECT l.lane, l.owner IS NOT NULL AS crashed,
-           l.owner IS NOT NULL AND NOT EXISTS (SELECT FROM {schema}.outbox_relays r WHERE r.id = l.owner AND r.alive_until > clock_timestamp()
+           NOT $6::boolean AND l.owner IS NOT NULL AND NOT EXISTS (SELECT FROM {schema}.outbox_relays r WHERE r.id = l.owner AND r.alive_until > clock_timestamp()
                                                   AND r.alive_until > l.lease_until + $5::bigint / 3 * interval '1 microsecond') AS died
       FROM unnest($1::smallint[]) WITH ORDINALITY w(lane, place) JOIN {schema}.outbox_lanes l ON l.lane = w.lane
      WHERE l.layout = 1 AND (l.lease_until IS NULL OR l.lease_until < clock_timestamp())
