@@ -9,8 +9,8 @@ import (
 	"github.com/posthaste-dev/posthaste/outbox"
 )
 
-// An event can kill the process that publishes it. When owners of a lane keep dying while its floor stands still,
-// the next one takes care: it publishes one event at a time and notes each in the lane's row before. The one
+// An event can kill the process that publishes it. When owners of a lane keep dying before they have got past where it
+// was, the next one takes care: it publishes one event at a time and notes each in the lane's row before. The one
 // that was noted in three deaths is taken for the cause.
 
 // The crashes in a row from which on a lane's events are sent one at a time, and those of a noted event
@@ -107,35 +107,38 @@ func (l *lane) isNoted(id outbox.ID) bool {
 // isSuspect tells whether an event has been the noted one in so many crashes that it must be the cause.
 func (l *lane) isSuspect(id outbox.ID) bool { return l.suspect == id && id != outbox.ID{} }
 
-// progressed tells whether whatever killed the owner before is behind: the floor has moved, and of every held
-// line that was due the first event has been tried. Those do not keep the floor down. What waits behind them may be long:
-// a relay that had to drain it first would be taken for one that stands still. Types that are not known here cannot be
+// calm tells whether whatever killed the owner before is behind. Either this relay has held the lane for so long that
+// nothing in it can be the cause. Or it has got past where the one before was: the first ready events are settled, and of
+// every held line that was due the first event has been tried. That is all, because a fleet that is being killed for other
+// reasons must not be taken for one that an event kills: what waits behind a held event may be long, and a topic that is
+// paused holds the floor for as long as it is down; nobody dies of what is not sent. Types that are not known here cannot be
 // tried.
-func (c *Core) progressed(now time.Duration, l *lane) bool {
-	if !l.opened || c.floorOf(l) <= l.floor {
+func (c *Core) calm(now time.Duration, l *lane) bool {
+	if !l.opened || now-l.acquiredAt >= 2*c.config.Lease {
+		return l.opened
+	}
+	reached := l.w
+	for seq, r := range l.rows {
+		if !r.held && !r.done {
+			reached = min(reached, seq-1)
+		}
+	}
+	if reached <= l.began {
 		return false
 	}
-	if c.survived(now, l) {
-		return true
-	}
 	for key, h := range l.holds {
-		if key.topic == "" || !h.tried && (h.due <= now || h.asking || h.changes > 0 || c.lines[key] != nil) {
+		if key.topic == "" || !h.tried && !c.routeOf(key.topic).paused && (h.due <= now || h.asking || h.changes > 0 || c.lines[key] != nil) {
 			return false
 		}
 	}
 	return true
 }
 
-// survived tells that this relay has held the lane for so long that nothing in it can be what killed the
-// others, even if something holds the floor: a topic that is down, a type that nobody knows.
-func (c *Core) survived(now time.Duration, l *lane) bool { return now-l.acquiredAt >= 2*c.config.Lease }
-
-// reviewCare ends the one-at-a-time mode of lanes whose floor has moved: whatever killed the relays is
-// behind them.
+// reviewCare ends the one-at-a-time mode of lanes that are calm.
 func (c *Core) reviewCare(now time.Duration) {
 	c.careful = false
 	for _, l := range c.sorted {
-		l.careful = l.careful && !c.progressed(now, l) && !c.survived(now, l)
+		l.careful = l.careful && !c.calm(now, l)
 		c.careful = c.careful || l.careful
 	}
 }

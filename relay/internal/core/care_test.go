@@ -121,3 +121,28 @@ func TestADatabaseThatWasAwayKillsNobody(t *testing.T) {
 		}
 	}
 }
+
+// Owners that die one after the other while a topic is down, for other reasons, do not make the next one careful either,
+// though that topic holds the floor of every lane.
+func TestATopicThatIsDownIsNotWhatKills(t *testing.T) {
+	t.Parallel()
+	p := newPlace(1)
+	routes := registry{"a": {Topic: "down"}, "b": {Topic: "up"}}
+	p.emit(t, "0", "one", "a")
+	for life := range 8 {
+		p.emit(t, "0", "two", "a")
+		p.emit(t, "0", "three", "b")
+		r := p.relay(t, routes, nil)
+		r.answer = func(publish *core.Publish) (core.Outcome, bool) {
+			if publish.Topic == "down" {
+				return core.Outcome{Class: core.RouteFault}, true
+			}
+			return core.Outcome{}, true
+		}
+		r.pass(4 * time.Second)
+		if len(r.alarms) > 0 {
+			t.Fatalf("life %d: alarms %q", life+1, r.alarms)
+		}
+		p.now += time.Minute // it dies, and the lease expires
+	}
+}

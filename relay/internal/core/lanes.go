@@ -29,6 +29,7 @@ type lane struct {
 
 	swept      int64 // numbers up to here were looked at once more, from sweptFrom on
 	sweptFrom  int64
+	began      int64 // the floor of the owner before
 	floor      int64 // as the database has it: everything at or below is settled or held
 	w          int64 // nothing can still appear at or below it, and all of it has been read
 	c          int64 // reads begin here, as long as the reader's excepted writers are open
@@ -197,7 +198,7 @@ func (c *Core) acquired(sent, now time.Duration, a Acquired, token outbox.ID) *l
 		c.lose(old, "the lane was acquired anew")
 	}
 	l := &lane{
-		number: a.Lane, token: token, since: sent, acquiredAt: now, crashed: a.Crashed, floor: a.Floor, swept: a.Floor, sweptFrom: a.Floor, w: a.Floor, c: a.Floor,
+		number: a.Lane, token: token, since: sent, acquiredAt: now, crashed: a.Crashed, began: a.Floor, floor: a.Floor, swept: a.Floor, sweptFrom: a.Floor, w: a.Floor, c: a.Floor,
 		rows: map[int64]*row{}, sent: map[int64]bool{}, holds: map[lineKey]*hold{},
 	}
 	if a.CrashCount >= crashesToCare {

@@ -66,7 +66,7 @@ func (c *Core) keepMembership(now time.Duration) {
 			}
 			m.view, m.seen, m.metAt = answer, true, now
 			for i, l := range renewed {
-				c.renewed(now, l, beat.Lanes[i].Floor, answer.Renewed)
+				c.renewed(now, l, beat.Lanes[i], answer.Renewed)
 			}
 			stalled := c.stalled
 			c.stalled = nil
@@ -77,15 +77,15 @@ func (c *Core) keepMembership(now time.Duration) {
 		})
 }
 
-// renewals lists the lanes to renew: all of them, every third of the lease, and those between that have made
-// progress after a crash, because to write that down ends the count of crashes.
+// renewals lists the lanes to renew: all of them, every third of the lease, and those between that are calm
+// after a crash, because to write that down ends the count of crashes.
 func (c *Core) renewals(now time.Duration) (lanes []*lane, renewals []Renewal) {
 	all := now >= c.members.renewAt
 	if all {
 		c.members.renewAt = now + c.config.Lease/3
 	}
 	for _, l := range c.sorted {
-		if !l.releasing && (all || l.crashed && c.progressed(now, l)) {
+		if !l.releasing && (all || l.crashed && c.calm(now, l)) {
 			lanes = append(lanes, l)
 			renewals = append(renewals, c.renewal(now, l))
 		}
@@ -93,27 +93,22 @@ func (c *Core) renewals(now time.Duration) (lanes []*lane, renewals []Renewal) {
 	return lanes, renewals
 }
 
-// renewal says what is to be written down about a lane. A floor that rises ends the count of crashes, so after
-// one it stays where it is until there is progress.
+// renewal says what is to be written down about a lane.
 func (c *Core) renewal(now time.Duration, l *lane) Renewal {
-	floor := l.floor
-	if !l.crashed || c.progressed(now, l) {
-		floor = c.floorOf(l)
-	}
-	return Renewal{Tenure: l.tenure(), Floor: floor, Needs: l.needsOf()}
+	return Renewal{Tenure: l.tenure(), Floor: c.floorOf(l), Calm: c.calm(now, l), Needs: l.needsOf()}
 }
 
 // renewed takes in the answer to a renewal that was sent then.
-func (c *Core) renewed(sent time.Duration, l *lane, floor int64, renewed []int16) {
+func (c *Core) renewed(sent time.Duration, l *lane, renewal Renewal, renewed []int16) {
 	switch {
 	case l.lost || l.releasing:
 	case !slices.Contains(renewed, l.number) && !planted.Is(planted.RenewalUnchecked):
 		c.lose(l, "a renewal found the lane taken")
 	default:
-		if floor > l.floor && c.tooEarly(sent, l) == 0 {
+		if renewal.Calm && c.tooEarly(sent, l) == 0 {
 			l.crashed = false
 		}
-		l.since, l.floor = sent, floor
+		l.since, l.floor = sent, renewal.Floor
 		c.config.Observe(Step{Do: DidRenew, Lane: l.number, Token: l.token, Since: sent})
 	}
 }

@@ -110,10 +110,11 @@ type Heartbeat struct {
 	Incarnation string
 }
 
-// Renewal prolongs one lane. The floor only ever rises; when it does, the lane's crash count begins anew.
+// Renewal prolongs one lane. The floor only ever rises.
 type Renewal struct {
 	Tenure
 	Floor int64
+	Calm  bool     // what killed owners before is behind: the lane's crash count begins anew
 	Needs []string // event types parked in the lane
 }
 
@@ -176,7 +177,7 @@ type Acquired struct {
 	Floor int64
 	// Crashed tells that the last owner did not release the lane: its lease expired.
 	Crashed bool
-	// CrashCount is how often in a row owners died while the floor stood still, this time included. One that is
+	// CrashCount is how often in a row owners died before the lane was calm, this time included. One that is
 	// alive and let its lease expire has not died.
 	CrashCount int
 	// NotedEvent is the event that was about to be sent alone, zero for none, and NotedCount in how many

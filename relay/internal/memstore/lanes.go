@@ -37,10 +37,14 @@ func (l *lane) holds(token outbox.ID) bool {
 // free tells that the lane is nobody's, or its lease has expired.
 func (l *lane) free(now time.Duration) bool { return l.owner == (outbox.ID{}) || l.leaseUntil < now }
 
-// progress raises the floor; a lane that moves is not one that crashes its owners.
-func (l *lane) progress(floor int64) {
-	if floor > l.floor {
-		l.floor, l.crashCount = floor, 0
+// progress takes in what a renewal says about the lane; the floor only if it is about this server.
+func (l *lane) progress(renewal core.Renewal, about bool) {
+	l.needs = slices.Clone(renewal.Needs)
+	if about {
+		l.floor = max(l.floor, renewal.Floor)
+	}
+	if renewal.Calm {
+		l.crashCount = 0
 	}
 }
 
@@ -66,10 +70,7 @@ func (s *Store) Heartbeat(_ context.Context, beat core.Heartbeat) (core.Heartbea
 			continue
 		}
 		lane.leaseUntil = now + beat.Lease
-		lane.needs = slices.Clone(renewal.Needs)
-		if s.about(beat.Incarnation) {
-			lane.progress(renewal.Floor)
-		}
+		lane.progress(renewal, s.about(beat.Incarnation))
 		answer.Renewed = append(answer.Renewed, renewal.Lane)
 	}
 	for _, r := range s.relays {
@@ -141,17 +142,14 @@ func (s *Store) alive(id outbox.ID, until time.Duration) bool {
 	return slices.ContainsFunc(s.relays, func(r relay) bool { return r.id == id && r.aliveUntil > max(s.now(), until) })
 }
 
-// Release gives lanes back. Crashes before it still count: only progress ends them.
+// Release gives lanes back. Crashes before it still count: only calm ends them.
 func (s *Store) Release(_ context.Context, give core.Release) error {
 	if err := s.write(); err != nil {
 		return err
 	}
 	for _, renewal := range give.Lanes {
 		if lane := s.holding(renewal.Tenure); lane != nil {
-			lane.needs = slices.Clone(renewal.Needs)
-			if s.about(give.Incarnation) {
-				lane.progress(renewal.Floor)
-			}
+			lane.progress(renewal, s.about(give.Incarnation))
 			lane.release()
 		}
 	}

@@ -122,7 +122,7 @@ func TestALaneThatCrashesItsOwners(t *testing.T) {
 		t.Errorf("took %+v", taken)
 	}
 	tenure := core.Tenure{Lane: 0, Token: token}
-	_, err := d.Heartbeat(t.Context(), core.Heartbeat{Relay: d.id(), Lease: lease, Lanes: []core.Renewal{{Tenure: tenure, Floor: 5}}})
+	_, err := d.Heartbeat(t.Context(), core.Heartbeat{Relay: d.id(), Lease: lease, Lanes: []core.Renewal{{Tenure: tenure, Floor: 5, Calm: true}}})
 	d.must(err)
 	_, err = d.Heartbeat(t.Context(), core.Heartbeat{Relay: d.id(), Lease: lease, Lanes: []core.Renewal{{Tenure: tenure, Floor: 3}}})
 	d.must(err)

@@ -25,7 +25,7 @@ func telling(what any, tell func(ctx context.Context, store core.Store) error) *
 const all = 1 << 20
 
 func (s *script) renewal(tenure core.Tenure) core.Renewal {
-	renewal := core.Renewal{Tenure: tenure, Floor: s.rng.Int64N(s.last + 1)}
+	renewal := core.Renewal{Tenure: tenure, Floor: s.rng.Int64N(s.last + 1), Calm: s.chance(30)}
 	if s.chance(40) {
 		renewal.Needs = some(s, eventTypes, 1)
 	}

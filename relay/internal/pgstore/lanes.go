@@ -20,7 +20,7 @@ func (s *Store) Heartbeat(ctx context.Context, beat core.Heartbeat) (core.Heartb
 	lanes := renewals(beat.Lanes)
 	batch := &pgx.Batch{}
 	batch.Queue(s.sql.register, uuid(beat.Relay), beat.Name, beat.Version, texts(beat.KnownTypes), micros(beat.Lease))
-	batch.Queue(s.sql.renew, lanes.lanes, lanes.tokens, lanes.floors, micros(beat.Lease), lanes.needLanes, lanes.needTypes, started(beat.Incarnation)).
+	batch.Queue(s.sql.renew, lanes.lanes, lanes.tokens, lanes.floors, micros(beat.Lease), lanes.needLanes, lanes.needTypes, started(beat.Incarnation), lanes.calm).
 		Query(func(rows pgx.Rows) (err error) {
 			answer.Renewed, err = pgx.CollectRows(rows, pgx.RowTo[int16])
 			return err //nolint:wrapcheck // wrapped below, with every other error of the batch
@@ -77,17 +77,18 @@ type laneArrays struct {
 	lanes     []int16
 	tokens    []pgtype.UUID
 	floors    []int64
+	calm      []bool
 	needLanes []int16
 	needTypes []string
 }
 
 func renewals(list []core.Renewal) laneArrays {
 	arrays := laneArrays{
-		lanes: make([]int16, len(list)), tokens: make([]pgtype.UUID, len(list)), floors: make([]int64, len(list)),
+		lanes: make([]int16, len(list)), tokens: make([]pgtype.UUID, len(list)), floors: make([]int64, len(list)), calm: make([]bool, len(list)),
 		needLanes: []int16{}, needTypes: []string{},
 	}
 	for i, renewal := range list {
-		arrays.lanes[i], arrays.tokens[i], arrays.floors[i] = renewal.Lane, uuid(renewal.Token), renewal.Floor
+		arrays.lanes[i], arrays.tokens[i], arrays.floors[i], arrays.calm[i] = renewal.Lane, uuid(renewal.Token), renewal.Floor, renewal.Calm
 		for _, need := range renewal.Needs {
 			arrays.needLanes, arrays.needTypes = append(arrays.needLanes, renewal.Lane), append(arrays.needTypes, need)
 		}
@@ -125,7 +126,7 @@ func (s *Store) Release(ctx context.Context, give core.Release) error {
 	batch := &pgx.Batch{}
 	if len(give.Lanes) > 0 {
 		lanes := renewals(give.Lanes)
-		batch.Queue(s.sql.release, lanes.lanes, lanes.tokens, lanes.floors, lanes.needLanes, lanes.needTypes, started(give.Incarnation))
+		batch.Queue(s.sql.release, lanes.lanes, lanes.tokens, lanes.floors, lanes.needLanes, lanes.needTypes, started(give.Incarnation), lanes.calm)
 	}
 	if len(give.Tokens) > 0 {
 		batch.Queue(s.sql.releaseTokens, uuids(give.Tokens))

@@ -31,8 +31,8 @@ func TestHeartbeat(t *testing.T) {
 		w.exec(t, "UPDATE {schema}.outbox_lanes SET crash_count = 2, floor = 10 WHERE lane IN (3, 4)")
 		w.exec(t, "UPDATE {schema}.outbox_lanes SET lease_until = clock_timestamp() - interval '1 s' WHERE lane = 5")
 		beat := core.Heartbeat{Relay: two, Name: "two", Version: "v1", KnownTypes: []string{"b", "a"}, Lease: lease, Lanes: []core.Renewal{
-			{Tenure: core.Tenure{Lane: 4, Token: token}, Floor: 11, Needs: []string{"x", "y"}},
-			{Tenure: core.Tenure{Lane: 3, Token: token}, Floor: 9},
+			{Tenure: core.Tenure{Lane: 4, Token: token}, Floor: 9, Calm: true, Needs: []string{"x", "y"}},
+			{Tenure: core.Tenure{Lane: 3, Token: token}, Floor: 12},
 			{Tenure: core.Tenure{Lane: 6, Token: token}, Floor: 99},
 			{Tenure: core.Tenure{Lane: 5, Token: outbox.NewID()}, Floor: 99},
 		}}
@@ -46,7 +46,7 @@ func TestHeartbeat(t *testing.T) {
 		if lane := second.Lanes[5]; !lane.Free || lane.Owner != two {
 			t.Errorf("an expired lane is %+v", lane)
 		}
-		want := []string{"(3,10,2)", "(4,11,0)", "(5,0,0)", "(6,0,0)"}
+		want := []string{"(3,12,2)", "(4,10,0)", "(5,0,0)", "(6,0,0)"}
 		if got := w.rows(t, "SELECT lane, floor, crash_count FROM {schema}.outbox_lanes WHERE lane BETWEEN 3 AND 6 ORDER BY 1"); !slices.Equal(got, want) {
 			t.Errorf("lanes, floors and crashes %v, want %v", got, want)
 		}
@@ -165,7 +165,7 @@ func TestRelease(t *testing.T) {
 		token, _ := w.acquire(t)
 		w.exec(t, "UPDATE {schema}.outbox_lanes SET crash_count = 1")
 		err := w.store.Release(t.Context(), core.Release{Lanes: []core.Renewal{
-			{Tenure: core.Tenure{Lane: 2, Token: token}, Floor: 7, Needs: []string{"x"}},
+			{Tenure: core.Tenure{Lane: 2, Token: token}, Floor: 7, Calm: true, Needs: []string{"x"}},
 			{Tenure: core.Tenure{Lane: 1, Token: token}},
 			{Tenure: core.Tenure{Lane: 3, Token: outbox.NewID()}, Floor: 9},
 		}, Tokens: []outbox.ID{outbox.NewID()}})

@@ -245,7 +245,7 @@ func TestAQueueBehindHeldHeads(t *testing.T) {
 		const aggregates, types, waiting = 500, 4, 300_000
 		for _, statement := range []string{
 			"ALTER TABLE {schema}.outbox_events SET (autovacuum_enabled = false)",
-			"ALTER TABLE {schema}.outbox_events DISABLE TRIGGER outbox_events_check",                               // the rows are made faster without it
+			"ALTER TABLE {schema}.outbox_events DISABLE TRIGGER outbox_events_check",         // the rows are made faster without it
 			"DROP INDEX {schema}.outbox_events_aggregate, {schema}.outbox_events_event_type", // and without the indexes that this is not about
 			fmt.Sprintf(`INSERT INTO {schema}.outbox_events (id, event_type, aggregate_type, aggregate_id, payload_json, state, next_attempt_at)
 				SELECT {schema}.outbox_uuid7(), 'type_' || i / %[1]d %% %[2]d, 'kind', (i %% %[1]d)::text, '{}',
