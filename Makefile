@@ -28,6 +28,11 @@ tidy: ## go mod tidy in every module
 	@scripts/tidy
 check-deps: ## Count the modules that a user's build sees
 	@scripts/check-deps
+check-deploy: services-postgres ## Check what people deploy with: image, compose, Helm chart, Heroku, systemd (needs Helm, which it builds)
+	@services/services up nats >/dev/null
+	@scripts/check-deploy
+check-alerts: ## Test the alert rules with promtool, which it builds, and read the dashboard's expressions
+	@scripts/check-alerts
 vulncheck: ## Look for known vulnerabilities
 	@scripts/vulncheck
 
@@ -67,8 +72,19 @@ proof-planted: services-postgres ## Prove the proofs: every planted bug is caugh
 	@go run ./test/cmd/proof-planted
 proof-retention: services-postgres ## Prove that retention removes what is settled and hurts nobody (SHORT=1 for less)
 	@go run ./test/cmd/proof-retention $(if $(SHORT),-short)
+proof-publisher: services-postgres publisher-binaries ## Prove outbox-publisher: psql to NATS, restarts of everything, an outage with 20,000 events waiting (SHORT=1 for less)
+	@services/services up nats >/dev/null
+	@go run ./test/cmd/proof-publisher $(if $(SHORT),-short)
+proof-drain-stop: services-postgres publisher-binaries ## Prove that a stopped publisher loses and repeats nothing, a hundred times (SHORT=1 for ten)
+	@services/services up nats >/dev/null
+	@go run ./test/cmd/proof-drain-stop $(if $(SHORT),-short)
+proof-leaks: services-postgres publisher-binaries ## Prove that no log, metric, trace, answer or error shows a secret or personal data (SHORT=1 for less)
+	@services/services up nats >/dev/null
+	@go run ./test/cmd/proof-leaks $(if $(SHORT),-short)
 fuzz: services-postgres ## Fuzz every target (SECONDS=10 each)
 	@scripts/fuzz $(SECONDS)
+bench-inbox: services-postgres ## Measure what the inbox adds to a consumer's transaction, as ratios
+	@go run ./test/cmd/bench-inbox
 bench-pinned: services-postgres ## Measure the relay under a held snapshot and an open writer (SHORT=1, LONG=1 for half an hour each)
 	@go run ./test/cmd/bench-pinned $(if $(LONG),-long) $(if $(SHORT),-seconds 20 -dead 200000)
 bench-drain: services-postgres ## Measure how fast the relay drains a backlog, as ratios (LONG=1 for the long form)
@@ -78,7 +94,10 @@ bench-drain: services-postgres ## Measure how fast the relay drains a backlog, a
 ci: ## Run what CI runs
 	@.ci/run
 
+publisher-binaries:
+	@mkdir -p bin && go build -trimpath -o bin/ ./cmd/...
+
 services-postgres:
 	@services/services up postgres18 postgres15 pgbouncer >/dev/null
 
-.PHONY: run-outbox-publisher help services services-status services-check services-down build test examples lint format tidy check-deps vulncheck proof-emit bench-emit proof-sim proof-model proof-order proof-crash proof-chaos proof-failover proof-hostile proof-planted proof-retention fuzz bench-pinned bench-drain ci services-postgres
+.PHONY: run-outbox-publisher help services services-status services-check services-down build test examples lint format tidy check-deps check-deploy check-alerts vulncheck proof-emit bench-emit proof-sim proof-model proof-order proof-crash proof-chaos proof-failover proof-hostile proof-planted proof-retention proof-publisher proof-drain-stop proof-leaks fuzz bench-inbox bench-pinned bench-drain ci publisher-binaries services-postgres

@@ -3,10 +3,12 @@ package daemon
 import (
 	"errors"
 	"net"
+	"regexp"
 	"slices"
 	"time"
 
 	"github.com/posthaste-dev/posthaste/daemon/config"
+	"github.com/posthaste-dev/posthaste/relay"
 )
 
 // prefix is what the environment variables begin with.
@@ -18,8 +20,15 @@ var (
 		Required: true, Example: "postgres://relay@db.example.com/shop?sslmode=verify-full",
 		Doc: "The outbox's database, the primary. On another machine it needs `sslmode=verify-full`.",
 	})
+	databasePassword = config.Secret("database.password", config.Spec[config.Hidden]{
+		Otherwise: "the URL's, or of its `passfile`", Doc: "The password, where it is kept apart from the URL.",
+	})
 	databaseListenURL = config.Secret("database.listen_url", config.Spec[config.Hidden]{
 		Otherwise: "`database.url`", Doc: "A way to the database that does not lead through a pooler, for the doorbell; `off` leaves it to polling.",
+	})
+	databaseInstallation = config.Text("database.installation", config.Spec[string]{
+		Otherwise: "any", Check: checkInstallation, Example: "7d3c1f0e-6a52-4d0f-9a55-0b7c6a1d2e3f",
+		Doc: "The outbox that the URL must lead to, as `/readyz?verbose` and `outbox_meta.installation` name it. Another one is refused.",
 	})
 	databaseSchema = config.Text("database.schema", config.Spec[string]{Default: "public", Check: notEmpty, Doc: "The schema of the outbox."})
 
@@ -29,6 +38,17 @@ var (
 
 	// TopicDefault is the topic of contracts that name none.
 	TopicDefault = config.Text("topic.default", config.Spec[string]{Otherwise: "none: each contract must name one", Doc: "The topic of contracts that name none."})
+
+	messageFormat = config.Choice("message.format", formatNames(), config.Spec[string]{
+		Default: string(relay.Envelope), Doc: "How messages look: the attributes of an envelope alone, or those of CloudEvents as well. The body is the same.",
+	})
+	messageFormats = config.Map("message.formats", config.Spec[map[string]string]{
+		Otherwise: "`message.format` for all", Example: "orders=cloudevents,billing=envelope", Doc: "The formats of single topics.",
+	})
+	messageSource = config.Text("message.source", config.Spec[string]{
+		Otherwise: "`/` and the event's namespace", Example: "https://shop.example.com/orders",
+		Doc: "The `ce-source` of CloudEvents: a URI, or the path of one, that names the system which emits.",
+	})
 
 	relayName = config.Text("relay.name", config.Spec[string]{
 		Otherwise: "the host's name and the process id", Doc: "Tells this publisher from the others, for people.",
@@ -71,7 +91,12 @@ var (
 	})
 
 	httpListen = config.Text("http.listen", config.Spec[string]{
-		Default: "127.0.0.1:8086", Check: checkListen, Doc: "The address of `/livez` and `/readyz`; empty: none. In a container `:8086`.",
+		Default: "127.0.0.1:8086", Check: checkListen, Doc: "The address of `/livez`, `/readyz` and `/metrics`; empty: none. In a container `:8086`.",
+	})
+
+	metricsSurvey = config.Duration("metrics.survey", config.Spec[time.Duration]{
+		Default: 15 * time.Second, Check: checkSurvey,
+		Doc: "How often the database is asked for what `/metrics` says about the outbox. `0s`: never, and then it says nothing about it.",
 	})
 
 	logLevel  = config.Choice("log.level", []string{"debug", "info", "warn", "error"}, config.Spec[string]{Default: "info", Doc: "The least that is logged."})
@@ -83,13 +108,22 @@ var (
 	})
 
 	insecureAllow = config.List("insecure.allow", config.Spec[[]string]{
-		Doc: "What may be on another machine without verified TLS: `database`, or a broker's name. The log tells it at every start.",
+		Doc: "What may be on another machine without verified TLS: `database`, a broker's name, or `tracing`. The log tells it at every start.",
 	})
 )
 
 func notEmpty(text string) error {
 	if text == "" {
 		return errors.New("must not be empty")
+	}
+	return nil
+}
+
+var installationPattern = regexp.MustCompile(`^[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}$`)
+
+func checkInstallation(text string) error {
+	if text != "" && !installationPattern.MatchString(text) {
+		return errors.New("must be a UUID")
 	}
 	return nil
 }
@@ -104,6 +138,13 @@ func checkTime(text string) error {
 func checkListen(address string) error {
 	if _, port, err := net.SplitHostPort(address); address != "" && (err != nil || port == "") {
 		return errors.New("must be an address like 127.0.0.1:8086 or :8086, or empty")
+	}
+	return nil
+}
+
+func checkSurvey(every time.Duration) error {
+	if every < 0 || every > 0 && every < time.Second {
+		return errors.New("must be at least 1s, or 0s")
 	}
 	return nil
 }
@@ -125,7 +166,7 @@ func (p Program) brokerKey() config.Key[string] {
 
 // keys are all of the program's, in the order of the reference page.
 func (p Program) keys() []config.AnyKey {
-	keys := []config.AnyKey{databaseURL, databaseListenURL, databaseSchema, p.brokerKey()}
+	keys := []config.AnyKey{databaseURL, databasePassword, databaseListenURL, databaseSchema, databaseInstallation, p.brokerKey()}
 	for _, broker := range p.Brokers {
 		keys = append(keys, broker.Keys...)
 	}
@@ -135,10 +176,15 @@ func (p Program) keys() []config.AnyKey {
 		}
 		keys = append(keys, TopicDefault)
 	}
+	var metrics []config.AnyKey
+	if p.Metrics != nil {
+		metrics = append(metrics, metricsSurvey)
+	}
 	return slices.Concat(keys, p.Keys, []config.AnyKey{
+		messageFormat, messageFormats, messageSource,
 		relayName, relayBatch, relayMaxInFlight, relayMaxBytes, relayConcurrency, relayPoll, relayLease, relayDeadline, relayDrain,
 		relayMaxAttempts, relayBaseDelay, relayMaxDelay, relayUnknownAge, relayFailover,
 		retentionEvery, retentionPublished, retentionDead, retentionDedupe, retentionBatch, retentionConfirmed,
-		httpListen, logLevel, logFormat, logSample, insecureAllow,
-	})
+		httpListen,
+	}, metrics, p.tracingKeys(), []config.AnyKey{logLevel, logFormat, logSample, insecureAllow})
 }

@@ -11,6 +11,8 @@ import (
 
 // loaded is a configuration that was accepted.
 type loaded struct {
+	args     []string
+	environ  []string
 	values   *config.Values
 	broker   Broker
 	registry *outbox.Registry
@@ -19,7 +21,7 @@ type loaded struct {
 
 // set is the program's configuration, without what is looked at together.
 func (p Program) set() config.Set {
-	return config.Set{Prefix: prefix, Keys: p.keys(), Aliases: p.Aliases}
+	return config.Set{Prefix: prefix, Keys: p.keys(), Aliases: p.Aliases, Defaults: p.Defaults}
 }
 
 // load reads the configuration and everything that it names, and says all that is wrong at once.
@@ -30,7 +32,7 @@ func (p Program) load(args, environ []string) (*loaded, error) {
 	case p.Registry != nil && p.NewRegistry != nil:
 		return nil, errors.New("the program has a Registry and a NewRegistry: give daemon.Program one of them")
 	}
-	var found loaded
+	found := loaded{args: args, environ: environ}
 	set := p.set()
 	set.Check = func(values *config.Values) []config.Problem {
 		problems := append(checkDatabase(values, databaseURL), checkDatabase(values, databaseListenURL)...)
@@ -42,7 +44,9 @@ func (p Program) load(args, environ []string) (*loaded, error) {
 				problems = append(problems, broker.Check(values, allowsInsecure(values, broker.Name))...)
 			}
 		}
-		return append(problems, p.loadRegistry(values, &found)...)
+		problems = append(problems, p.checkTracing(values)...)
+		problems = append(problems, p.loadRegistry(values, &found)...)
+		return append(problems, checkFormats(values, found.registry)...)
 	}
 	values, err := set.Load(args, environ)
 	if err != nil {

@@ -17,14 +17,14 @@ const mostLogged = 2048
 func newHandler(values *config.Values, to io.Writer, terminal bool) slog.Handler {
 	var level slog.Level
 	_ = level.UnmarshalText([]byte(logLevel.Get(values))) // one of the key's options
-	options := &slog.HandlerOptions{Level: level, ReplaceAttr: func(_ []string, attribute slog.Attr) slog.Attr {
+	options := slog.HandlerOptions{Level: level, ReplaceAttr: func(_ []string, attribute slog.Attr) slog.Attr {
 		attribute.Value = capped(attribute.Value)
 		return attribute
 	}}
 	if format := logFormat.Get(values); format == "text" || format == "auto" && terminal {
-		return slog.NewTextHandler(to, options)
+		return newForPeople(to, options)
 	}
-	return slog.NewJSONHandler(to, options)
+	return slog.NewJSONHandler(to, &options)
 }
 
 // isTerminal tells whether somebody looks at the log as it is written.
@@ -37,7 +37,8 @@ func isTerminal(to io.Writer) bool {
 	return err == nil && info.Mode()&os.ModeCharDevice != 0
 }
 
-// capped shortens a value. What is not a text, a number or a time is made one first if it would be long.
+// capped shortens a value. What is not a text, a number or a time is made one first if it would be long. A duration is
+// written as people write it.
 func capped(value slog.Value) slog.Value {
 	value = value.Resolve()
 	switch value.Kind() {
@@ -47,7 +48,9 @@ func capped(value slog.Value) slog.Value {
 		if text := fmt.Sprint(value.Any()); len(text) > mostLogged {
 			return slog.StringValue(cut(text))
 		}
-	case slog.KindBool, slog.KindDuration, slog.KindFloat64, slog.KindGroup, slog.KindInt64, slog.KindLogValuer, slog.KindTime, slog.KindUint64:
+	case slog.KindDuration:
+		return slog.StringValue(value.Duration().String())
+	case slog.KindBool, slog.KindFloat64, slog.KindGroup, slog.KindInt64, slog.KindLogValuer, slog.KindTime, slog.KindUint64:
 	}
 	return value
 }

@@ -5,8 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"log/slog"
+	"regexp"
 	"strings"
 	"testing"
+	"time"
 	"unicode/utf8"
 
 	"github.com/posthaste-dev/posthaste/daemon/config"
@@ -74,5 +76,21 @@ func TestFormatAndLevel(t *testing.T) {
 		if strings.HasPrefix(log.String(), "{") != c.json || strings.Contains(log.String(), "info") != c.info || !strings.Contains(log.String(), "warn") {
 			t.Errorf("%+v: %s", c, log.String())
 		}
+	}
+}
+
+// A line for people begins with when, how bad and what, and says durations as they do.
+func TestALineForPeople(t *testing.T) {
+	t.Parallel()
+	found, err := inProcess(t, nil).load(nil, []string{nowhere})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var log bytes.Buffer
+	logger := slog.New(newHandler(found.values, &log, true)).With(slog.String("lane", "7")).WithGroup("more")
+	logger.WarnContext(t.Context(), "the drain is slow", slog.Duration("at_most", 90*time.Second), slog.String("error", "two words"))
+	want := regexp.MustCompile(`^\d\d:\d\d:\d\d\.\d{3} WARN  the drain is slow  lane=7 more\.at_most=1m30s more\.error="two words"\n$`)
+	if !want.MatchString(log.String()) {
+		t.Errorf("got %q", log.String())
 	}
 }

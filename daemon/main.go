@@ -21,12 +21,16 @@ const (
 
 // Main is the whole main function of a publisher: it does what the command line says and ends the process.
 //
-// The first SIGTERM or SIGINT drains, the second ends the process at once. The exit code is 0 when it did what was
+// The first SIGTERM or SIGINT drains, the second ends the process at once. SIGHUP has the log tell what has changed in
+// the files since the start. The exit code is 0 when it did what was
 // asked, 1 when that failed, and 2 when the configuration or the command line is refused.
 func Main(program Program) {
 	program = program.withDefaults()
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, syscall.SIGTERM, os.Interrupt)
+	hangups := make(chan os.Signal, 1)
+	signal.Notify(hangups, syscall.SIGHUP)
+	program.hangups = hangups
 	ctx, drain := context.WithCancel(context.Background())
 	go func() {
 		<-signals

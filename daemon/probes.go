@@ -100,20 +100,39 @@ func (p *probes) ask(ctx context.Context) []answer {
 func (p *probes) askDatabase(ctx context.Context) answer {
 	a := answer{name: "database"}
 	var version int
+	var installation string
 	schema := databaseSchema.Get(p.values)
-	err := p.database.QueryRow(ctx, `SELECT schema_version FROM `+pgx.Identifier{schema, "outbox_meta"}.Sanitize()).Scan(&version)
+	err := p.database.QueryRow(ctx, `SELECT schema_version, installation::text FROM `+pgx.Identifier{schema, "outbox_meta"}.Sanitize()).Scan(&version, &installation)
 	refused := (*pgconn.PgError)(nil)
 	switch {
 	case errors.As(err, &refused):
-		a.problem = "refuses, with SQLSTATE " + refused.Code + "; the log says more"
+		a.problem = fmt.Sprintf("refuses, with SQLSTATE %s: %s", refused.Code, p.remedy(refused.Code))
 	case err != nil:
-		a.problem = "cannot be reached; the log says why"
+		a.problem = "cannot be reached: the log says why; is it up, and does database.url lead to it? When it is back, nothing needs to be done"
 	case version < relay.SchemaVersion:
 		a.problem = fmt.Sprintf("the outbox in schema %q has version %d, this publisher needs %d: run `outboxctl migrate up`", schema, version, relay.SchemaVersion)
 	default:
-		a.note = fmt.Sprintf("schema %q, version %d", schema, version)
+		a.note = fmt.Sprintf("schema %q, version %d, installation %s", schema, version, installation)
 	}
 	return a
+}
+
+// remedy says what to do when the database refuses.
+func (p *probes) remedy(code string) string {
+	switch code {
+	case "28P01", "28000":
+		return "put the right password or certificate where " + p.values.Source(databaseURL) + " has it; files are read again at every connect"
+	case "42501":
+		return "run `outboxctl grant relay <role>`"
+	case "42P01", "3F000":
+		return "there is no outbox in this schema: run `outboxctl migrate up`, or set database.schema"
+	case "53300":
+		return "it has no connection left: raise max_connections, or find out who has them"
+	case "57P03":
+		return "it is starting or stopping; nothing needs to be done"
+	default:
+		return "the log says more"
+	}
 }
 
 func (p *probes) askBroker(ctx context.Context) answer {
@@ -122,19 +141,18 @@ func (p *probes) askBroker(ctx context.Context) answer {
 		return a
 	}
 	if err := p.connection.Ready(ctx); err != nil {
-		a.problem = cut(p.broker.Name + ": " + err.Error())
+		a.problem = cut(p.broker.Name + ": " + err.Error() + "; it is tried again, and events wait meanwhile")
 	}
 	return a
 }
 
 // askRelay looks at the relay itself, which costs nothing.
 func (p *probes) askRelay() []answer {
-	stats, paused := p.relay.Stats(), p.relay.PausedTopics()
-	topics := answer{name: "topics", note: "none is paused"}
-	if len(paused) > 0 {
-		topics.problem = cut("paused: " + strings.Join(slices.Sorted(maps.Keys(paused)), ", "))
-	}
+	stats := p.relay.Stats()
 	home := answer{name: "relay", note: fmt.Sprintf("%d lanes, %d events in flight", stats.Lanes, stats.InFlight)}
+	if stats.Lanes == 0 {
+		home.note += "; other publishers have the lanes, or it has just started"
+	}
 	if pause := p.relay.Paused(); pause != nil {
 		home.problem = cut(fmt.Sprintf("paused, with %d events to send: %s", pause.WouldSend(), pause.Reason))
 	}
@@ -143,5 +161,36 @@ func (p *probes) askRelay() []answer {
 		home.problem = "draining"
 	default:
 	}
-	return []answer{topics, home}
+	return []answer{p.askTopics(), p.askOperators(), home}
+}
+
+// askTopics names the topics that carry nothing, each with why.
+func (p *probes) askTopics() answer {
+	a := answer{name: "topics", note: "none is paused"}
+	paused := p.relay.PausedTopics()
+	var reasons []string
+	for _, topic := range slices.Sorted(maps.Keys(paused)) {
+		if slices.ContainsFunc(p.relay.Pauses(), func(pause relay.StandingPause) bool { return pause.Covers(topic, "") }) {
+			continue // whether it works is known when an operator resumes it
+		}
+		reasons = append(reasons, topic+" ("+paused[topic]+")")
+	}
+	if len(reasons) > 0 {
+		a.problem = cut("paused: "+strings.Join(reasons, ", ")) + "; they are tried again, and their events wait meanwhile"
+	}
+	return a
+}
+
+// askOperators names what operators have paused. That is no fault, so the publisher is ready: one that starts
+// meanwhile must not look broken.
+func (p *probes) askOperators() answer {
+	a := answer{name: "operators", note: "have paused nothing"}
+	var pauses []string
+	for _, pause := range p.relay.Pauses() {
+		pauses = append(pauses, pause.String())
+	}
+	if len(pauses) > 0 {
+		a.note = cut(strings.Join(pauses, "; "))
+	}
+	return a
 }

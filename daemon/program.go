@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"net/http"
+	"os"
 	"runtime/debug"
 	"time"
 
@@ -30,14 +31,35 @@ type Program struct {
 	Keys []config.AnyKey
 	// Aliases are further environment variables for keys.
 	Aliases []config.Alias
-	// Handlers answer on the probes' address, by pattern of [http.ServeMux], for instance "GET /metrics".
+	// Defaults are the program's own, by key, as the environment would have them, in place of those of the keys.
+	Defaults map[string]string
+	// Metrics are shown at GET /metrics of the probes' address: prometheus.New() of telemetry/prometheus. Defaults to
+	// none.
+	Metrics Metrics
+	// Tracing sends a span of every publish somewhere: otlp.New() of daemon/otlp. Defaults to none.
+	Tracing *Tracing
+	// Handlers answer on the probes' address, by pattern of [http.ServeMux], for instance "GET /debug/shop".
 	Handlers map[string]http.Handler
+
+	// hangups are the SIGHUPs that Main takes.
+	hangups <-chan os.Signal
+}
+
+// Metrics watch a relay and answer whoever asks for them.
+type Metrics interface {
+	http.Handler
+	// Configure is called with the configuration of the relay before it is made.
+	Configure(config *relay.Config)
+	// Watch is called with the relay before it runs.
+	Watch(r *relay.Relay)
 }
 
 // A Broker is a kind of broker that a program can publish to.
 type Broker struct {
 	// Name is what the keys broker and insecure.allow call it.
 	Name string
+	// System is what OpenTelemetry's conventions call it. Defaults to Name.
+	System string
 	// Keys are the broker's own.
 	Keys []config.AnyKey
 	// Check says what is wrong with their values when this broker is chosen. Unless insecure is true, it refuses

@@ -26,8 +26,12 @@ type publisher struct {
 	logger     *slog.Logger
 	database   *pgxpool.Pool
 	connection *Connection
-	relay      *relay.Relay
-	retention  *relay.Retention // nil: off
+	endTracing func() // nil: nothing is traced
+
+	credentials, listenCredentials *credentials
+
+	relay     *relay.Relay
+	retention *relay.Retention // nil: off
 }
 
 // open makes everything that runs. Nothing of it waits for a server.
@@ -48,13 +52,25 @@ func (p *publisher) open(ctx context.Context) (err error) {
 		return fmt.Errorf("%s: %w", p.broker.Name, err)
 	}
 	every := logSample.Get(p.values)
-	p.relay, err = relay.New(relay.Config{
+	settings := relay.Config{
 		Settings: relaySettings(p.values), Database: databaseURL.Get(p.values).Reveal(), ListenDatabase: databaseListenURL.Get(p.values).Reveal(),
+		BeforeConnect: p.beforeConnect, Installation: databaseInstallation.Get(p.values),
 		Schema: databaseSchema.Get(p.values), Registry: p.registry, Publisher: p.connection.Publisher, Name: relayName.Get(p.values),
 		Version: p.program.Version, Logger: p.logger, LogPublished: every > 0, SamplePublished: every,
-	})
-	if err != nil {
+	}
+	setFormats(p.values, &settings)
+	if settings.Publisher, err = p.trace(ctx, settings.Publisher); err != nil {
 		return err
+	}
+	if p.program.Metrics != nil {
+		settings.SurveyEvery = metricsSurvey.Get(p.values)
+		p.program.Metrics.Configure(&settings)
+	}
+	if p.relay, err = relay.New(settings); err != nil {
+		return err
+	}
+	if p.program.Metrics != nil {
+		p.program.Metrics.Watch(p.relay)
 	}
 	if retentionEvery.Get(p.values) > 0 {
 		settings := retentionConfig(p.values)
@@ -65,11 +81,15 @@ func (p *publisher) open(ctx context.Context) (err error) {
 }
 
 func (p *publisher) openDatabase(ctx context.Context) error {
+	if err := p.openCredentials(); err != nil {
+		return err
+	}
 	unusable := errors.New("database.url: not a URL that PostgreSQL clients understand") // an error of the client may quote it
 	settings, err := pgxpool.ParseConfig(databaseURL.Get(p.values).Reveal())
 	if err != nil {
 		return unusable
 	}
+	settings.BeforeConnect = p.beforeConnect
 	settings.MaxConns = ownConnections
 	if settings.ConnConfig.RuntimeParams["application_name"] == "" {
 		settings.ConnConfig.RuntimeParams["application_name"] = "posthaste publisher"
@@ -81,6 +101,9 @@ func (p *publisher) openDatabase(ctx context.Context) error {
 }
 
 func (p *publisher) close() (err error) {
+	if p.endTracing != nil {
+		p.endTracing()
+	}
 	if p.connection != nil && p.connection.Close != nil {
 		if err = p.connection.Close(); err != nil {
 			err = fmt.Errorf("%s: close: %w", p.broker.Name, err)
@@ -102,6 +125,7 @@ func (p *publisher) run(ctx context.Context) error {
 	p.sayHello(ctx)
 	working, stop := context.WithCancel(ctx)
 	var running sync.WaitGroup
+	running.Go(func() { p.answerHangups(working) })
 	if p.retention != nil {
 		running.Go(func() { _ = p.retention.Run(working) }) // it logs what fails, and returns nothing else
 	}

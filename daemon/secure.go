@@ -27,9 +27,9 @@ func checkDatabase(values *config.Values, key config.Key[config.Hidden]) []confi
 	if url == "" || key.Name() == databaseListenURL.Name() && url == "off" {
 		return nil
 	}
-	parsed, err := pgconn.ParseConfig(url) // its error may quote the URL
+	parsed, err := parseDatabase(values, key)
 	if err != nil {
-		return []config.Problem{values.Problem(key, "must be a URL that PostgreSQL clients understand, and the files that it names must be there")}
+		return []config.Problem{values.Problem(key, "%v", err)}
 	}
 	if host := unverified(parsed); host != "" && !allowsInsecure(values, allowDatabase) {
 		return []config.Problem{values.Problem(key, "%s is not on this machine: add sslmode=verify-full, and sslrootcert=FILE for an authority of your own; "+
@@ -58,6 +58,9 @@ func (p Program) checkAllowed(values *config.Values) (problems []config.Problem)
 	names := []string{allowDatabase}
 	for _, broker := range p.Brokers {
 		names = append(names, broker.Name)
+	}
+	if p.Tracing != nil {
+		names = append(names, allowTracing)
 	}
 	for _, name := range insecureAllow.Get(values) {
 		if !slices.Contains(names, name) {

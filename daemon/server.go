@@ -55,6 +55,9 @@ func (p *publisher) routes(probes *probes) (mux *http.ServeMux, err error) {
 	mux = http.NewServeMux()
 	mux.HandleFunc("GET /livez", probes.live)
 	mux.HandleFunc("GET /readyz", probes.ready)
+	if p.program.Metrics != nil {
+		mux.Handle("GET /metrics", p.program.Metrics)
+	}
 	for pattern, handler := range p.program.Handlers {
 		mux.Handle(pattern, handler)
 	}

@@ -22,6 +22,36 @@ var retentionKeys = map[string]config.AnyKey{
 	"Published": retentionPublished, "Dead": retentionDead, "Dedupe": retentionDedupe, "Every": retentionEvery, "Batch": retentionBatch, "MaxStep": retentionEvery,
 }
 
+// formatKeys are those of the formats.
+var formatKeys = map[string]config.AnyKey{"Format": messageFormat, "Formats": messageFormats, "Source": messageSource}
+
+func formatNames() (names []string) {
+	for _, format := range relay.Formats() {
+		names = append(names, string(format))
+	}
+	return names
+}
+
+// setFormats gives the relay its formats.
+func setFormats(values *config.Values, settings *relay.Config) {
+	settings.Format, settings.Source = relay.Format(messageFormat.Get(values)), messageSource.Get(values)
+	settings.Formats = map[string]relay.Format{}
+	for topic, format := range messageFormats.Get(values) {
+		settings.Formats[topic] = relay.Format(format)
+	}
+}
+
+// checkFormats asks the relay what it would refuse about the formats. It needs the registry, which knows the topics.
+func checkFormats(values *config.Values, registry *outbox.Registry) []config.Problem {
+	if registry == nil {
+		return nil
+	}
+	settings := relay.Config{Database: "checked elsewhere", Registry: registry, Publisher: relay.Func(nil)}
+	setFormats(values, &settings)
+	_, err := relay.New(settings)
+	return refusals(values, err, formatKeys)
+}
+
 func relaySettings(values *config.Values) relay.Settings {
 	return relay.Settings{
 		Batch: relayBatch.Get(values), MaxInFlight: relayMaxInFlight.Get(values), MaxBytes: relayMaxBytes.Get(values), Concurrency: relayConcurrency.Get(values),

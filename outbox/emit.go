@@ -141,6 +141,12 @@ func (p pgxInSchema[R]) OutboxSchema() string { return p.schema }
 // OutboxSchema is the same for database/sql.
 func (s sqlInSchema) OutboxSchema() string { return s.schema }
 
+// OutboxSchema is the same for GORM.
+func (g gormInSchema) OutboxSchema() string { return g.schema }
+
+// OutboxPool is the pool itself: only that tells whether it is in a transaction.
+func (g gormInSchema) OutboxPool() GORMPool { return g.GORMPool }
+
 func schemaOf(tx any) string {
 	if named, ok := tx.(interface{ OutboxSchema() string }); ok {
 		return named.OutboxSchema()

@@ -66,6 +66,16 @@ func DecodeEnvelope(payload []byte) (Envelope, error) {
 	return envelope, nil
 }
 
+// OccurredAt reads when the event of a stored payload occurred. It is for payloads that were checked before: of what
+// this library wrote it looks at no more than it needs.
+func OccurredAt(payload []byte) (time.Time, error) {
+	if envelope, ours := canonical(payload); ours {
+		return envelope.OccurredAt, nil
+	}
+	envelope, err := DecodeEnvelope(payload)
+	return envelope.OccurredAt, err
+}
+
 // canonical takes apart an envelope in the form that this library writes, without an actor, in one step. The
 // data is not looked at: whoever gets it must. False: it has another form, and may be a good one.
 func canonical(payload []byte) (Envelope, bool) {

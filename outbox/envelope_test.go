@@ -70,3 +70,24 @@ func TestDecodeEnvelopeRefuses(t *testing.T) {
 		}
 	}
 }
+
+// What is read in haste is what is read with care.
+func TestOccurredAt(t *testing.T) {
+	t.Parallel()
+	const id = `"eventId":"018f2f6e-1b2c-7d3e-8f40-123456789abc"`
+	want := time.Date(2026, 3, 1, 12, 30, 15, 500000000, time.UTC)
+	for name, payload := range map[string]string{
+		"ours":          `{"version":1,` + id + `,"occurredAt":"2026-03-01T12:30:15.500000Z","data":{"occurredAt":"1999-01-01T00:00:00Z"}}`,
+		"with an actor": `{"version":1,` + id + `,"occurredAt":"2026-03-01T12:30:15.500000Z","actor":{"type":"a","id":"b"},"data":{}}`,
+		"by hand":       `{"data":{"occurredAt":1}, "occurredAt":"2026-03-01T14:30:15.5+02:00", "version":1, ` + id + `}`,
+	} {
+		if got, err := OccurredAt([]byte(payload)); err != nil || !got.Equal(want) {
+			t.Errorf("%s: %s, %v", name, got, err)
+		}
+	}
+	for _, payload := range []string{``, `{}`, `{"version":1,` + id + `,"occurredAt":"yesterday","data":{}}`} {
+		if got, err := OccurredAt([]byte(payload)); err == nil {
+			t.Errorf("%s occurred at %s", payload, got)
+		}
+	}
+}

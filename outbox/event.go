@@ -33,6 +33,9 @@ type Event struct {
 	problem  string // what is wrong with data
 }
 
+// Contract returns the contract that the event was made by.
+func (e *Event) Contract() Contract { return e.contract }
+
 // reservedHeaders are the attributes that the relay sets itself.
 var reservedHeaders = []string{
 	"event_id", "event_type", "aggregate_type", "aggregate_id", "created_at", "tenant_id", "dedupe_key", "outbox_seq",

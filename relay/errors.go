@@ -2,6 +2,7 @@ package relay
 
 import (
 	"errors"
+	"strings"
 	"time"
 )
 
@@ -47,3 +48,9 @@ func (e *RouteError) Unwrap() error { return e.Err }
 // ErrNotSent says that the message was not handed to the broker at all, for instance because one before it in
 // its aggregate failed. It is sent again, and nobody is charged.
 var ErrNotSent = errors.New("relay: the message was not sent")
+
+// Class names in one word what the relay makes of a publisher's error, for traces and metrics: "rejected", "terminal",
+// "route_fault", "unknown" or "not_sent"; "published" where there is none.
+func Class(err error) string {
+	return strings.ReplaceAll(outcomes[classify(err).Class], " ", "_")
+}

@@ -296,6 +296,7 @@ type homely struct {
 	core.Store
 	home        *home
 	pool        *pgxpool.Pool
+	hear        func(ctx context.Context, pauses []core.Pause)
 	incarnation string // of the server that was looked at last; one fence runs at a time
 }
 
@@ -303,6 +304,7 @@ type homely struct {
 func (s *homely) Heartbeat(ctx context.Context, beat core.Heartbeat) (core.HeartbeatAnswer, error) {
 	answer, err := s.Store.Heartbeat(ctx, beat)
 	if err == nil {
+		s.hear(ctx, answer.Pauses)
 		s.home.beat(ctx, s.pool)
 	}
 	return answer, err

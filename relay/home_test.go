@@ -105,7 +105,7 @@ func TestAFenceLooksAtANewServer(t *testing.T) {
 	t.Parallel()
 	h, pool, exec := newTestHome(t)
 	below := &fences{started: "1"}
-	store := &homely{Store: below, home: h, pool: pool}
+	store := &homely{Store: below, home: h, pool: pool, hear: func(context.Context, []core.Pause) {}}
 	if err := h.check(t.Context(), pool); err != nil {
 		t.Fatal(err)
 	}
@@ -139,7 +139,7 @@ func TestAFenceLooksAtANewServer(t *testing.T) {
 func TestASignOfLifeNeedsTheRightServer(t *testing.T) {
 	t.Parallel()
 	h, pool, exec := newTestHome(t)
-	store := &homely{Store: &fences{}, home: h, pool: pool}
+	store := &homely{Store: &fences{}, home: h, pool: pool, hear: func(context.Context, []core.Pause) {}}
 	if err := h.check(t.Context(), pool); err != nil {
 		t.Fatal(err)
 	}

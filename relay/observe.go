@@ -2,6 +2,7 @@ package relay
 
 import (
 	"log/slog"
+	"strings"
 
 	"github.com/posthaste-dev/posthaste/relay/internal/clean"
 	"github.com/posthaste-dev/posthaste/relay/internal/core"
@@ -42,6 +43,12 @@ func (s *shell) observe(step core.Step) {
 	case core.DidRenew, core.DidPublish, core.DidCharge:
 	}
 }
+
+// StepClass names the class of a step that says "ack" or "refuse", as [Class] does.
+func StepClass(step Step) string { return strings.ReplaceAll(outcomes[step.Class], " ", "_") }
+
+// StepState names the state that a step that says "settle" is about, as docs/schema.md calls it.
+func StepState(step Step) string { return stateNames[int16(step.State)] }
 
 // logPublished writes one line for each so many published events.
 func (s *shell) logPublished(step core.Step) {

@@ -31,14 +31,16 @@ const (
 )
 
 // An Operator does by hand what no relay does by itself: it decides about events that are dead, parked or
-// blocked. It changes an event only if it still is in a state that the verb starts from, and writes who did
-// it and why in the same transaction. It needs no relay, holds no lane, and the grants of the part operator
+// blocked, and what the relays shall not publish for now. It changes an event only if it still is in a state that the
+// verb starts from, and writes who did it and why in the same transaction. It needs no relay, holds no lane, and the grants of the part operator
 // are enough.
 type Operator struct {
 	db        OperatorDB
 	statement string
 	wake      string
+	pause     string
 	resume    string
+	pauses    string
 }
 
 // OperatorDB is a *pgxpool.Pool or *pgx.Conn.
@@ -57,7 +59,9 @@ func NewOperator(db OperatorDB, schema string) *Operator {
 		db:        db,
 		statement: strings.ReplaceAll(mistaken("operate", operateSQL), "{schema}", quoted),
 		wake:      "SELECT " + quoted + ".outbox_wake()",
-		resume:    "SELECT " + quoted + ".outbox_resume($1::text, $2::text, $3::text::uuid)",
+		pause:     "SELECT " + quoted + ".outbox_pause($1::text, $2::text, $3::text, $4::text, $5::text::uuid)",
+		resume:    "SELECT " + quoted + ".outbox_resume($1::text, $2::text, $3::text, $4::text, $5::text::uuid)",
+		pauses:    "SELECT scope, name, actor, reason, since FROM " + quoted + ".outbox_pauses ORDER BY since, scope, name",
 	}
 }
 
@@ -68,7 +72,7 @@ type Action struct {
 	ID outbox.ID
 	// Actor is who decides, 1 to 256 characters.
 	Actor string
-	// Reason is why, at most 2,048 characters. A discard must have one.
+	// Reason is why, at most 2,048 characters. A discard and a pause must have one.
 	Reason string
 }
 
@@ -131,27 +135,6 @@ func (o *Operator) Discard(ctx context.Context, action Action, events ...outbox.
 		return nil, errors.New("relay: discard: a reason is required: nobody will see these events again")
 	}
 	return o.act(ctx, discard, action, events)
-}
-
-// Resume lets the relays go on with a database that was restored or copied: see [Relay.Paused]. It is refused where
-// nothing is paused.
-func (o *Operator) Resume(ctx context.Context, action Action) (ActionOutcome, error) {
-	if err := action.check(0); err != nil {
-		return "", fmt.Errorf("relay: resume: %w", err)
-	}
-	tx, err := o.db.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.ReadCommitted})
-	if err != nil {
-		return "", fmt.Errorf("relay: resume: %w", err)
-	}
-	defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }()
-	var outcome ActionOutcome
-	if err := tx.QueryRow(ctx, o.resume, action.Actor, action.Reason, action.ID.String()).Scan(&outcome); err != nil {
-		return "", fmt.Errorf("relay: resume: %w", err)
-	}
-	if err := tx.Commit(ctx); err != nil {
-		return "", fmt.Errorf("relay: resume: %w; it may have happened: send the same action again", err)
-	}
-	return outcome, nil
 }
 
 func (o *Operator) act(ctx context.Context, what verb, action Action, events []outbox.ID) ([]ActionResult, error) {

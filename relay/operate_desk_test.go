@@ -126,6 +126,8 @@ func action() relay.Action {
 	return relay.Action{ID: outbox.NewID(), Actor: "ann", Reason: "the topic is back"}
 }
 
+type order func(ctx context.Context, action relay.Action, scope relay.Scope) (relay.ActionOutcome, error)
+
 type verb func(ctx context.Context, action relay.Action, events ...outbox.ID) ([]relay.ActionResult, error)
 
 func (d *desk) verbs() map[string]verb {

@@ -57,7 +57,7 @@ func (r *Relay) awaitHome(ctx context.Context, h *home, config *pgx.ConnConfig) 
 	return r.untilUsable(ctx, func(ctx context.Context) (wait time.Duration, err error) {
 		ctx, cancel := context.WithTimeout(ctx, r.config.Lease/3)
 		defer cancel()
-		conn, err := pgx.ConnectConfig(ctx, config)
+		conn, err := r.connect(ctx, config)
 		if err != nil {
 			return untilPatient, fmt.Errorf("relay: %w", err)
 		}
@@ -102,7 +102,7 @@ func (r *Relay) sayPaused(ctx context.Context, conn *pgx.Conn, found *restoredEr
 		slog.String("reason", pause.Reason), slog.Int64("would_send", pause.WouldSend()),
 		slog.Time("oldest", oldest), slog.Time("newest", newest), slog.String("pending", strings.Join(details[:min(mostSaid, len(details))], ", ")),
 		slog.String("unknown", "which of these were published after the backup was taken; they would be sent again, under the same ids"),
-		slog.String("go_on", "relay.Operator.Resume, or SELECT outbox_resume('who', 'why')"),
+		slog.String("go_on", "`outboxctl resume --restored`, relay.Operator.Resume, or SELECT outbox_resume('who', 'why', 'restored')"),
 	}
 	if problem != nil { // a table that takes too long to count
 		attributes = append(attributes, slog.String("error", clean.Error(problem)))

@@ -1,12 +1,15 @@
 package relay
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"os"
 	"sync/atomic"
 	"time"
+
+	"github.com/jackc/pgx/v5"
 
 	"github.com/posthaste-dev/posthaste/outbox"
 	"github.com/posthaste-dev/posthaste/relay/internal/core"
@@ -22,12 +25,26 @@ type Config struct {
 	// ListenDatabase is a URL that does not lead through a pooler, for the doorbell. Defaults to Database;
 	// "off" leaves the relay to its polling.
 	ListenDatabase string
+	// BeforeConnect is called before every connection to the database, as that of pgxpool is, and may change what
+	// connects: for passwords and certificates that are rotated. Where it must lead to is not for it to change. An
+	// error is an outage of the database. It is called by several goroutines. Defaults to nothing.
+	BeforeConnect func(ctx context.Context, config *pgx.ConnConfig) error
 	// Schema is where the outbox is. Defaults to "public".
 	Schema string
+	// Installation is the id of the outbox that Database must lead to, as outbox_meta has it: another one is refused.
+	// Defaults to any.
+	Installation string
 	// Registry is what the relay may publish.
 	Registry *outbox.Registry
 	// Publisher is where it publishes.
 	Publisher Publisher
+	// Format is how messages look. Defaults to Envelope.
+	Format Format
+	// Formats are those of single topics. Defaults to Format for all.
+	Formats map[string]Format
+	// Source is the ce-source of CloudEvents: a URI, or the path of one, that names the system which emits. Defaults to
+	// "/" and the event's namespace.
+	Source string
 	// Name tells this relay from the others, for people. Defaults to the host's name and the process id.
 	Name string
 	// Version is the version of the application, for people.
@@ -41,6 +58,9 @@ type Config struct {
 	// Observe is told every step the relay takes, for traces and proofs. It is called from the relay's one
 	// loop and must not block. Defaults to nobody.
 	Observe func(Step)
+	// SurveyEvery is how often the tables are asked for their backlog, for metrics: see [Relay.Survey]. At least a
+	// second. Defaults to never.
+	SurveyEvery time.Duration
 	// NoContractCheck publishes without looking at payloads. For measurements only.
 	NoContractCheck bool
 	// NoWatermark reads every lane from the beginning each time. For the control run of a benchmark only.
@@ -58,6 +78,9 @@ type Relay struct {
 	pause  atomic.Pointer[Pause]
 	pulse  pulse
 	paused pausedRoutes
+
+	standing standing
+	survey   *surveyor
 }
 
 // New checks the configuration and makes a relay. It does not connect.
@@ -72,6 +95,13 @@ func New(config Config) (*Relay, error) {
 	}
 	if config.Publisher == nil {
 		problems = append(problems, errors.New("the Publisher is missing: give a broker's publisher, or a relay.Func"))
+	}
+	if config.Format == "" {
+		config.Format = Envelope
+	}
+	problems = append(problems, config.formatProblems()...)
+	if every := config.SurveyEvery; every < 0 || every > 0 && every < time.Second {
+		problems = append(problems, fmt.Errorf("SurveyEvery: %s, must be at least 1 s, or zero: never", every))
 	}
 	if len(problems) > 0 {
 		return nil, fmt.Errorf("relay: %w", errors.Join(problems...))
@@ -94,6 +124,7 @@ func New(config Config) (*Relay, error) {
 	}
 	r := &Relay{config: config, id: outbox.NewID(), pulse: pulse{began: time.Now()}}
 	r.counts.Store(&core.Counts{})
+	r.survey = newSurveyor(r)
 	return r, nil
 }
 

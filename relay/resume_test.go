@@ -18,7 +18,7 @@ func TestResume(t *testing.T) {
 		}
 		want := func(want relay.ActionOutcome, a relay.Action) {
 			t.Helper()
-			if got, err := d.operator.Resume(t.Context(), a); err != nil || got != want {
+			if got, err := d.operator.Resume(t.Context(), a, relay.Restored); err != nil || got != want {
 				t.Errorf("resume: %q, %v, want %q", got, err, want)
 			}
 		}
@@ -44,10 +44,10 @@ func TestResume(t *testing.T) {
 		if err := used.ID.UnmarshalText([]byte(d.one("SELECT action_id::text FROM {schema}.outbox_actions WHERE verb = 'discard'"))); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := d.operator.Resume(t.Context(), used); err == nil || !strings.Contains(err.Error(), "used before, for a discard") {
+		if _, err := d.operator.Resume(t.Context(), used, relay.Restored); err == nil || !strings.Contains(err.Error(), "used before, for a discard") {
 			t.Errorf("the id of another decision: %v", err)
 		}
-		if _, err := d.operator.Resume(t.Context(), relay.Action{}); err == nil || !strings.Contains(err.Error(), "no actor") {
+		if _, err := d.operator.Resume(t.Context(), relay.Action{}, relay.Restored); err == nil || !strings.Contains(err.Error(), "no actor") {
 			t.Errorf("an action without anything: %v", err)
 		}
 		if got := d.one("SELECT timeline::text FROM {schema}.outbox_home"); got != "99" {
@@ -60,7 +60,7 @@ func TestResume(t *testing.T) {
 		var all sync.WaitGroup
 		for range cap(outcomes) {
 			all.Go(func() {
-				outcome, err := d.operator.Resume(t.Context(), a)
+				outcome, err := d.operator.Resume(t.Context(), a, relay.Restored)
 				if err != nil {
 					t.Error(err)
 				}

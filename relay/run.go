@@ -23,7 +23,7 @@ import (
 // slow reads, the lanes would be lost.
 const (
 	leaseConnections = 5
-	readConnections  = 5
+	readConnections  = 6 // one of them for the survey
 )
 
 // Run moves events until the context ends; then it finishes what is in flight, gives its lanes back and
@@ -35,6 +35,7 @@ func (r *Relay) Run(ctx context.Context) error {
 		return errors.New("relay: Database: not a URL that PostgreSQL clients understand") // without the URL: it may hold a password
 	}
 	config.MaxConns = leaseConnections
+	config.BeforeConnect = r.config.BeforeConnect
 	pgstore.Configure(config, r.config.Lease)
 	home := newHome(&r.config)
 	home.guard(config)
@@ -53,6 +54,13 @@ func (r *Relay) Run(ctx context.Context) error {
 	if err := r.checkSchema(ctx, pool); err != nil {
 		return err
 	}
+	surveying, stop := context.WithCancel(ctx)
+	var survey sync.WaitGroup
+	defer survey.Wait()
+	defer stop()
+	if len(r.survey.parts) > 0 {
+		survey.Go(func() { r.survey.run(surveying, readers) })
+	}
 	for ctx.Err() == nil {
 		if err := r.awaitHome(ctx, home, config.ConnConfig); err != nil {
 			return err
@@ -70,7 +78,7 @@ func (r *Relay) live(ctx context.Context, home *home, pool, readers *pgxpool.Poo
 	// What runs when the context ends must still be able to settle, so nothing below hangs on it.
 	work, giveUp := context.WithCancel(context.WithoutCancel(ctx))
 	s := &shell{
-		relay: r, leases: &homely{Store: pgstore.New(pool, r.config.Schema), home: home, pool: pool},
+		relay: r, leases: &homely{Store: pgstore.New(pool, r.config.Schema), home: home, pool: pool, hear: r.hear},
 		reads: &homely{Store: pgstore.New(readers, r.config.Schema), home: home, pool: readers}, clock: newClock(), work: work,
 		tells: make(chan func(time.Duration), 64), results: make(chan result, r.config.Concurrency), bell: make(chan struct{}, 1),
 	}
@@ -226,13 +234,30 @@ func (s *shell) storeOf(op core.Op) core.Store {
 	}
 }
 
+// connect makes a connection of its own, as the pools make theirs.
+func (r *Relay) connect(ctx context.Context, config *pgx.ConnConfig) (*pgx.Conn, error) {
+	config = config.Copy()
+	if before := r.config.BeforeConnect; before != nil {
+		if err := before(ctx, config); err != nil {
+			return nil, err
+		}
+	}
+	return pgx.ConnectConfig(ctx, config) //nolint:wrapcheck // every caller says what it was for
+}
+
 // listen rings the core's bell when somebody rings the outbox's.
 func (s *shell) listen(ctx context.Context) {
 	config := &s.relay.config
 	if config.ListenDatabase == "off" {
 		return
 	}
-	connect := func(ctx context.Context) (*pgx.Conn, error) { return pgx.Connect(ctx, config.ListenDatabase) }
+	connect := func(ctx context.Context) (*pgx.Conn, error) {
+		settings, err := pgx.ParseConfig(config.ListenDatabase)
+		if err != nil {
+			return nil, err //nolint:wrapcheck // it is tried again, without a word
+		}
+		return s.relay.connect(ctx, settings)
+	}
 	ctx, cancel := context.WithCancel(ctx)
 	s.running.Go(func() {
 		defer cancel()

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -15,17 +16,23 @@ import (
 )
 
 // SchemaVersion is the oldest schema that this relay works with.
-const SchemaVersion = 8
+const SchemaVersion = 9
 
 // errHidden: the relay would see no work, and nobody would see why.
 var errHidden = errors.New("relay: row level security hides events from this role; give it a policy: " +
 	"CREATE POLICY relay ON outbox_events FOR ALL TO <role> USING (true)")
 
+// errDeaf is waited out: somebody will grant it.
+var errDeaf = errors.New("relay: this role may not see what operators have paused: run `outboxctl grant relay <role>` again after the migration")
+
+// errAnother: the URL leads to somebody else's outbox.
+var errAnother = errors.New("this is another outbox than the one that was named")
+
 // checkSchema waits for the database and refuses what waiting does not repair.
 func (r *Relay) checkSchema(ctx context.Context, pool *pgxpool.Pool) error {
 	return r.untilUsable(ctx, func(ctx context.Context) (wait time.Duration, err error) {
 		err = r.checkOnce(ctx, pool)
-		if refusal := (*schemaError)(nil); errors.As(err, &refusal) || errors.Is(err, errHidden) {
+		if refusal := (*schemaError)(nil); errors.As(err, &refusal) || errors.Is(err, errHidden) || errors.Is(err, errAnother) {
 			return 0, err
 		}
 		if err != nil {
@@ -83,15 +90,26 @@ func (r *Relay) checkOnce(ctx context.Context, pool *pgxpool.Pool) error {
 	defer cancel()
 	schema := r.config.Schema
 	var version int
-	err := pool.QueryRow(ctx, `SELECT schema_version FROM `+pgx.Identifier{schema, "outbox_meta"}.Sanitize()).Scan(&version)
+	var installation string
+	err := pool.QueryRow(ctx, `SELECT schema_version, installation::text FROM `+pgx.Identifier{schema, "outbox_meta"}.Sanitize()).Scan(&version, &installation)
 	if refused := (*pgconn.PgError)(nil); errors.As(err, &refused) && (refused.Code == "42P01" || refused.Code == "3F000" || refused.Code == "42501") {
 		return &schemaError{schema: schema}
 	}
 	if err != nil {
 		return fmt.Errorf("relay: %w", err)
 	}
+	if want := r.config.Installation; want != "" && !strings.EqualFold(want, installation) {
+		return fmt.Errorf("relay: %w: its installation is %s, and not %s; is it the right database?", errAnother, installation, want)
+	}
 	if version < SchemaVersion {
 		return &schemaError{schema: schema, found: version}
+	}
+	var mayHear bool
+	if err := pool.QueryRow(ctx, `SELECT pg_catalog.has_table_privilege($1::text, 'SELECT')`, pgx.Identifier{schema, "outbox_pauses"}.Sanitize()).Scan(&mayHear); err != nil {
+		return fmt.Errorf("relay: %w", err)
+	}
+	if !mayHear {
+		return errDeaf
 	}
 	var hidden bool
 	err = pool.QueryRow(ctx, `SELECT pg_catalog.row_security_active($1::text) AND NOT EXISTS (
@@ -104,5 +122,6 @@ func (r *Relay) checkOnce(ctx context.Context, pool *pgxpool.Pool) error {
 	if hidden {
 		return errHidden
 	}
+	r.config.Logger.InfoContext(ctx, "the outbox is there", slog.String("schema", schema), slog.Int("version", version), slog.String("installation", installation))
 	return nil
 }

@@ -284,6 +284,11 @@ func (s *sender) message(publish *core.Publish) (_ *Message, refused *core.Outco
 	if event.DedupeKey != "" {
 		message.Attributes["dedupe_key"] = event.DedupeKey
 	}
+	if s.config.formatOf(publish.Topic) == CloudEvents {
+		if err := s.config.addCloudEvent(message); err != nil {
+			return nil, &core.Outcome{Class: core.Terminal, Reason: string(outbox.InvalidPayload), Detail: clean.Error(err), Contract: true}
+		}
+	}
 	return message, nil
 }
 

@@ -20,11 +20,15 @@ import (
 	"strings"
 )
 
-//go:embed outbox/*.sql
+//go:embed outbox/*.sql inbox/*.sql
 var files embed.FS
 
 // Outbox is what producers and relays need.
 var Outbox = Set{Name: "outbox"}
+
+// Inbox is what consumers need that remember in PostgreSQL what they have handled. It needs no outbox beside it,
+// and may share a schema with one.
+var Inbox = Set{Name: "inbox"}
 
 // A Set is a numbered list of migrations that is applied as a whole. The zero value has no files; use
 // the package's variables.

@@ -1,4 +1,4 @@
-# The Pub/Sub emulator for compose.yaml. Build it from the root of the repository.
+# The Pub/Sub emulator for services/compose.yaml. Build it from the root of the repository.
 FROM golang:1.26-alpine AS build
 WORKDIR /src
 COPY . .

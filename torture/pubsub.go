@@ -12,6 +12,7 @@ import (
 	"cloud.google.com/go/pubsub/v2/apiv1/pubsubpb"
 	"google.golang.org/api/option"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
 	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/posthaste-dev/posthaste/broker/googlepubsub"
@@ -38,13 +39,12 @@ type pubSubStage struct {
 }
 
 // pubSubClient connects to a project: pubsub://project, or pubsub://project?emulator=host:port.
-func pubSubClient(ctx context.Context, address *url.URL) (*pubsub.Client, error) {
-	var options []option.ClientOption
+func pubSubClient(ctx context.Context, address *url.URL, options ...option.ClientOption) (*pubsub.Client, error) {
 	if emulator := address.Query().Get("emulator"); emulator != "" {
-		options = []option.ClientOption{
+		options = append(options,
 			option.WithEndpoint(emulator), option.WithoutAuthentication(),
 			option.WithGRPCDialOption(grpc.WithTransportCredentials(insecure.NewCredentials())),
-		}
+		)
 	}
 	client, err := pubsub.NewClient(ctx, address.Host, options...)
 	if err != nil {
@@ -53,8 +53,15 @@ func pubSubClient(ctx context.Context, address *url.URL) (*pubsub.Client, error)
 	return client, nil
 }
 
+// soon is how the witness comes back to a broker that was away: by itself it would wait for up to two minutes, and miss
+// the end of the run.
+var soon = grpc.ConnectParams{
+	Backoff:           backoff.Config{BaseDelay: 100 * time.Millisecond, Multiplier: 2, MaxDelay: time.Second},
+	MinConnectTimeout: 5 * time.Second,
+}
+
 func openPubSub(ctx context.Context, address *url.URL, _ string, topics []string) (stage, error) {
-	client, err := pubSubClient(ctx, address)
+	client, err := pubSubClient(ctx, address, option.WithGRPCDialOption(grpc.WithConnectParams(soon)))
 	if err != nil {
 		return nil, err
 	}

@@ -54,10 +54,14 @@ func afterSending(err error) error {
 	case errors.Is(err, nats.ErrPermissionViolation), errors.Is(err, nats.ErrAuthorization),
 		errors.Is(err, nats.ErrAuthExpired), errors.Is(err, nats.ErrAuthRevoked), errors.Is(err, nats.ErrAccountAuthExpired):
 		return &relay.RouteError{Err: err}
+	case errors.Is(err, nats.ErrDisconnected), errors.Is(err, nats.ErrConnectionClosed):
+		// The stream may have the message, and whether it does is not this message's fault: with the connection went
+		// all that was in flight.
+		return &relay.RouteError{Err: err}
 	case errors.As(err, &answer):
 		return refusal(answer)
 	default:
-		// A deadline, a lost connection, an answer that makes no sense: the stream may have the message.
+		// A deadline, an answer that makes no sense: the stream may have the message.
 		return err
 	}
 }

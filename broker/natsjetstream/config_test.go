@@ -3,6 +3,7 @@ package natsjetstream
 import (
 	"crypto/tls"
 	"errors"
+	"maps"
 	"strings"
 	"testing"
 	"time"
@@ -75,6 +76,32 @@ func TestHeadersComeBackAsTheyWere(t *testing.T) {
 	}
 	if len(got) != len(sent) {
 		t.Errorf("%d attributes became %d", len(sent), len(got))
+	}
+}
+
+// The binding's own example, and what else it names. Without ce-specversion the message is no CloudEvent, and such a
+// header is like any other.
+func TestCloudEventsArePercentEncoded(t *testing.T) {
+	t.Parallel()
+	for value, want := range map[string]string{
+		"Euro \u20ac \U0001f600": "Euro%20%E2%82%AC%20%F0%9F%98%80", `"100%"`: "%22100%25%22", "order/7": "order/7", "=?utf-8?b?eA==?=": "=?utf-8?b?eA==?=",
+		"a\r\nNats-Rollup: all": "a%0D%0ANats-Rollup:%20all", "": "",
+	} {
+		attributes := map[string]string{"ce-specversion": "1.0", "ce-subject": value, "other": value}
+		header, err := headers(attributes)
+		if err != nil || header["ce-subject"][0] != want {
+			t.Errorf("%q is sent as %q, want %q: %v", value, header["ce-subject"], want, err)
+		}
+		if got := Attributes(header); !maps.Equal(got, attributes) {
+			t.Errorf("%q came back as %v", value, got)
+		}
+		delete(attributes, "ce-specversion")
+		if header, _ = headers(attributes); header["ce-subject"][0] != header["other"][0] {
+			t.Errorf("%q of an envelope is sent as %q", value, header["ce-subject"])
+		}
+	}
+	if got := Attributes(nats.Header{"ce-specversion": {"1.0"}, "ce-subject": {"100%"}})["ce-subject"]; got != "100%" {
+		t.Errorf("what nobody encoded came back as %q", got)
 	}
 }
 

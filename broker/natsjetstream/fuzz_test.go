@@ -44,3 +44,27 @@ func isToken(name string) bool {
 		return !strings.ContainsRune("!#$%&'*+-.^_`|~0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz", r)
 	})
 }
+
+// FuzzCloudEventEncode: an attribute of a CloudEvent is printable ASCII on the wire, and comes back as it was.
+func FuzzCloudEventEncode(f *testing.F) {
+	for _, seed := range []string{"", " ", "%", "%41", "\"", "Euro \u20ac \U0001f600", "a\r\nb: c", "\xff", "=?utf-8?b?eA==?=", "+", "a/b~"} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, value string) {
+		header, err := headers(map[string]string{"ce-specversion": "1.0", "ce-subject": value})
+		if err != nil {
+			t.Fatal(err)
+		}
+		encoded := header["ce-subject"][0]
+		if strings.ContainsFunc(encoded, func(r rune) bool { return r <= ' ' || r > '~' || r == '"' }) {
+			t.Fatalf("%q is sent as %q", value, encoded)
+		}
+		read, err := nats.DecodeHeadersMsg([]byte("NATS/1.0\r\nce-specversion: 1.0\r\nce-subject: " + encoded + "\r\n\r\n"))
+		if err != nil {
+			t.Fatalf("%q cannot be read: %v", encoded, err)
+		}
+		if got := Attributes(read)["ce-subject"]; got != value {
+			t.Fatalf("%q came back as %q", value, got)
+		}
+	})
+}

@@ -22,11 +22,16 @@ const (
 // headers makes the headers of a message from its attributes.
 func headers(attributes map[string]string) (nats.Header, error) {
 	header := make(nats.Header, len(attributes)+2)
+	_, isCloudEvent := attributes[cloudEventVersion]
 	for name, value := range attributes {
 		if len(name) >= len(reserved) && strings.EqualFold(name[:len(reserved)], reserved) {
 			return nil, fmt.Errorf("the attribute %q would be an instruction to the server", name)
 		}
-		header[name] = []string{encode(value)}
+		if isCloudEvent && strings.HasPrefix(name, cloudEventPrefix) {
+			header[name] = []string{percentEncode(value)}
+		} else {
+			header[name] = []string{encode(value)}
+		}
 	}
 	return header, nil
 }
@@ -44,11 +49,16 @@ func encode(value string) string {
 // Headers that belong to NATS are left out.
 func Attributes(header nats.Header) map[string]string {
 	attributes := make(map[string]string, len(header))
+	_, isCloudEvent := header[cloudEventVersion]
 	for name, values := range header {
 		if len(values) == 0 || len(name) >= len(reserved) && strings.EqualFold(name[:len(reserved)], reserved) {
 			continue
 		}
-		attributes[name] = decode(values[0])
+		if isCloudEvent && strings.HasPrefix(name, cloudEventPrefix) {
+			attributes[name] = percentDecode(values[0])
+		} else {
+			attributes[name] = decode(values[0])
+		}
 	}
 	return attributes
 }

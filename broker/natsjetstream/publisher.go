@@ -113,6 +113,10 @@ func (p *Publisher) send(ctx context.Context, message *nats.Msg) error {
 	defer p.forget(message.Subject, refused)
 	// No attempts of the client's own: it would send the message when nobody waits for it any more.
 	future, err := p.stream.PublishMsgAsync(message, jetstream.WithRetryAttempts(0))
+	if err != nil && !p.conn.IsConnected() {
+		// The client says what it misses first, for instance headers, because it knows of no server.
+		return &relay.RouteError{Err: errors.New("not connected to a server")}
+	}
 	if err != nil {
 		return beforeSending(err)
 	}

@@ -10,6 +10,15 @@ import (
 
 // open connects to the database that the flags and the environment name.
 func (c *rootCommand) open() (*sql.DB, error) {
+	config, err := c.config()
+	if err != nil {
+		return nil, err
+	}
+	return stdlib.OpenDB(*config), nil
+}
+
+// config is how that database is reached.
+func (c *rootCommand) config() (*pgx.ConnConfig, error) {
 	address := cmp.Or(c.databaseURL, c.getenv("POSTHASTE_DATABASE_URL"), c.getenv("DATABASE_URL"))
 	if address == "" {
 		return nil, usageError{"no database is given: set DATABASE_URL or POSTHASTE_DATABASE_URL, or pass --database-url"}
@@ -25,5 +34,5 @@ func (c *rootCommand) open() (*sql.DB, error) {
 	if config.RuntimeParams["application_name"] == "" {
 		config.RuntimeParams["application_name"] = "outboxctl"
 	}
-	return stdlib.OpenDB(*config), nil
+	return config, nil
 }

@@ -12,17 +12,21 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// parts are what outbox_grant knows.
-var parts = []string{"producer", "relay", "janitor", "viewer", "operator"}
+// parts are what outbox_grant knows, inboxParts what inbox_grant does.
+var (
+	parts      = []string{"producer", "relay", "janitor", "viewer", "operator"}
+	inboxParts = []string{"consumer", "janitor", "viewer"}
+)
 
 // grantCommand gives a role the rights of a part.
 type grantCommand struct {
+	tables
 	root       *rootCommand
 	part, role string
 }
 
 func (c *grantCommand) command() *cobra.Command {
-	return &cobra.Command{
+	cmd := &cobra.Command{
 		Use:   "grant PART ROLE",
 		Short: "Give a database role what one part of the system needs",
 		Long: `Give a database role the least that one part of the system needs:
@@ -31,23 +35,36 @@ func (c *grantCommand) command() *cobra.Command {
   relay     lease lanes, read events, settle them, write dead letters
   janitor   delete what retention allows
   viewer    look at everything but payloads, headers and keys
-  operator  what the viewer may; redrive, skip, discard and redeliver
+  operator  what the viewer may; redrive, skip, discard and redeliver; pause and resume
+
+and with --inbox, of the tables of an inbox:
+
+  consumer  mark events as handled
+  janitor   delete what retention allows
+  viewer    look at everything
 
 The role must exist. It may have several parts. Run it again after a migration that adds tables.`,
 		Example: `  outboxctl grant producer app
-  outboxctl grant relay outbox_publisher --schema billing`,
+  outboxctl grant relay outbox_publisher --schema billing
+  outboxctl grant --inbox consumer app`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) != 2 {
 				return fmt.Errorf("grant takes a part and a role, got %d arguments", len(args))
 			}
-			if !slices.Contains(parts, args[0]) {
-				return fmt.Errorf("there is no part %q: use %s", args[0], strings.Join(parts, ", "))
+			known := parts
+			if c.inbox {
+				known = inboxParts
+			}
+			if !slices.Contains(known, args[0]) {
+				return fmt.Errorf("there is no part %q: use %s", args[0], strings.Join(known, ", "))
 			}
 			c.part, c.role = args[0], args[1]
 			return nil
 		},
 		RunE: run(c.run),
 	}
+	cmd.Flags().BoolVar(&c.inbox, "inbox", false, "the tables of an inbox instead of those of an outbox")
+	return cmd
 }
 
 func (c *grantCommand) run(ctx context.Context, out io.Writer) (err error) {
@@ -56,12 +73,12 @@ func (c *grantCommand) run(ctx context.Context, out io.Writer) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
-	name := pgx.Identifier{c.root.schema, "outbox_grant"}.Sanitize()
+	name := pgx.Identifier{c.root.schema, c.set().Name + "_grant"}.Sanitize()
 	statement := fmt.Sprintf("SELECT %s($1::text, $2::text::name)", name) //nolint:gosec // the name is quoted
 	if _, err := db.ExecContext(ctx, statement, c.part, c.role); err != nil {
 		return fmt.Errorf("grant %s to %s: %w%s", c.part, c.role, err, c.hint(err))
 	}
-	return say(out, "role %s is now %s in schema %s\n", c.role, c.part, c.root.schema)
+	return say(out, "role %s is now %s in %s\n", c.role, c.part, c.in(c.root.schema))
 }
 
 // hint says what to do about the errors that a person meets.
@@ -74,6 +91,9 @@ func (c *grantCommand) hint(err error) string {
 	case "42704":
 		return "; create the role first: CREATE ROLE " + pgx.Identifier{c.role}.Sanitize() + " LOGIN"
 	case "3F000", "42883":
+		if c.inbox {
+			return "; there is no inbox in schema " + c.root.schema + ", or an old one: run 'outboxctl migrate up --inbox'"
+		}
 		return "; there is no outbox in schema " + c.root.schema + ", or an old one: run 'outboxctl migrate up'"
 	case "42501":
 		return "; connect as the owner of the tables"

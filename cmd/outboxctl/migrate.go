@@ -26,17 +26,40 @@ on where it stopped. Several runs at once wait for each other.`,
 		Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error { return errors.New("up, down, status or sql is missing") },
 	}
+	which := &tables{}
+	cmd.PersistentFlags().BoolVar(&which.inbox, "inbox", false, "the tables of an inbox instead of those of an outbox")
 	cmd.AddCommand(
-		(&migrateUpCommand{migration: migration{root: root}}).command(),
-		(&migrateDownCommand{migration: migration{root: root}}).command(),
-		(&migrateStatusCommand{root: root}).command(),
-		(&migrateSQLCommand{root: root}).command(),
+		(&migrateUpCommand{migration: migration{root: root, tables: which}}).command(),
+		(&migrateDownCommand{migration: migration{root: root, tables: which}}).command(),
+		(&migrateStatusCommand{root: root, tables: which}).command(),
+		(&migrateSQLCommand{root: root, tables: which}).command(),
 	)
 	return cmd
 }
 
+// tables are those that a command is about.
+type tables struct {
+	inbox bool
+}
+
+func (t *tables) set() schema.Set {
+	if t.inbox {
+		return schema.Inbox
+	}
+	return schema.Outbox
+}
+
+// in names the tables of a schema to people.
+func (t *tables) in(name string) string {
+	if t.inbox {
+		return "the inbox in schema " + name
+	}
+	return "schema " + name
+}
+
 // migration is what up and down share.
 type migration struct {
+	*tables
 	root        *rootCommand
 	target      int64
 	lockTimeout time.Duration
@@ -73,11 +96,11 @@ func (m *migration) do(ctx context.Context, out io.Writer, done string, migrate 
 	if err := migrate(ctx, db, options); err != nil {
 		return err
 	}
-	versions, err := schema.Outbox.Applied(ctx, db, m.root.schema)
+	versions, err := m.set().Applied(ctx, db, m.root.schema)
 	if err != nil {
 		return err
 	}
-	return say(out, "schema %s is at version %d: %d migrations in %s\n", m.root.schema, last(versions), steps, time.Since(begun).Round(time.Millisecond))
+	return say(out, "%s is at version %d: %d migrations in %s\n", m.in(m.root.schema), last(versions), steps, time.Since(begun).Round(time.Millisecond))
 }
 
 // last is the highest version, or 0.
@@ -89,8 +112,8 @@ func last(versions []int64) int64 {
 }
 
 // known are the migrations that this program carries.
-func known() ([]schema.Migration, int64, error) {
-	migrations, err := schema.Outbox.Migrations()
+func (t *tables) known() ([]schema.Migration, int64, error) {
+	migrations, err := t.set().Migrations()
 	if err != nil {
 		return nil, 0, err
 	}
@@ -98,8 +121,8 @@ func known() ([]schema.Migration, int64, error) {
 }
 
 // checkTarget refuses a version that does not exist.
-func checkTarget(flag string, version int64) error {
-	_, newest, err := known()
+func (t *tables) checkTarget(flag string, version int64) error {
+	_, newest, err := t.known()
 	if err == nil && (version < 0 || version > newest) {
 		return usageError{fmt.Sprintf("%s %d: there is no such version, the newest is %d", flag, version, newest)}
 	}

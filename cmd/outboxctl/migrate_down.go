@@ -5,8 +5,6 @@ import (
 	"io"
 
 	"github.com/spf13/cobra"
-
-	"github.com/posthaste-dev/posthaste/schema"
 )
 
 // migrateDownCommand takes migrations back.
@@ -23,7 +21,7 @@ func (c *migrateDownCommand) command() *cobra.Command {
 		Long: `Take migrations back, newest first, until the target is the version.
 
 Tables go with the migrations that made them, and so does what is in them. Version 0 is before the first
-migration: every event is gone then, published or not.`,
+migration: every event is gone then, published or not; of an inbox, the memory of what was handled.`,
 		Example: `  outboxctl migrate down --target 4
   outboxctl migrate down --target 4 --dry-run
   outboxctl migrate down --target 0 --yes-delete-everything`,
@@ -40,11 +38,15 @@ func (c *migrateDownCommand) run(ctx context.Context, out io.Writer) error {
 	if !c.targetGiven() {
 		return usageError{"--target is missing: the version to go back to"}
 	}
-	if err := checkTarget("--target", c.target); err != nil {
+	if err := c.checkTarget("--target", c.target); err != nil {
 		return err
 	}
 	if c.target == 0 && !c.dryRun && !c.deleteEverything {
-		return usageError{"--target 0 deletes every event, published or not: pass --yes-delete-everything as well, or look first with --dry-run"}
+		lost := "deletes every event, published or not"
+		if c.inbox {
+			lost = "forgets everything that was handled, so that it is handled again if it comes again"
+		}
+		return usageError{"--target 0 " + lost + ": pass --yes-delete-everything as well, or look first with --dry-run"}
 	}
-	return c.do(ctx, out, "took back", schema.Outbox.Down)
+	return c.do(ctx, out, "took back", c.set().Down)
 }

@@ -12,6 +12,7 @@ import (
 
 // migrateSQLCommand prints migrations for other tools.
 type migrateSQLCommand struct {
+	*tables
 	root        *rootCommand
 	version     int64
 	down        bool
@@ -28,7 +29,8 @@ They install into the first schema of search_path; with --schema the output sets
 applied them, 'outboxctl migrate status' still knows the version, because the tables say it.`,
 		Example: `  outboxctl migrate sql > outbox.sql
   outboxctl migrate sql --version 2 > V2__outbox_emit.sql
-  outboxctl migrate sql --version 2 --down > U2__outbox_emit.sql`,
+  outboxctl migrate sql --version 2 --down > U2__outbox_emit.sql
+  outboxctl migrate sql --inbox > inbox.sql`,
 		Args: cobra.NoArgs,
 		RunE: run(c.run),
 	}
@@ -39,10 +41,10 @@ applied them, 'outboxctl migrate status' still knows the version, because the ta
 }
 
 func (c *migrateSQLCommand) run(_ context.Context, out io.Writer) error {
-	if err := checkTarget("--version", c.version); err != nil {
+	if err := c.checkTarget("--version", c.version); err != nil {
 		return err
 	}
-	migrations, _, err := known()
+	migrations, _, err := c.known()
 	if err != nil {
 		return err
 	}

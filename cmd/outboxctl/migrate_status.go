@@ -9,12 +9,11 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-
-	"github.com/posthaste-dev/posthaste/schema"
 )
 
 // migrateStatusCommand lists the migrations.
 type migrateStatusCommand struct {
+	*tables
 	root *rootCommand
 }
 
@@ -23,14 +22,15 @@ func (c *migrateStatusCommand) command() *cobra.Command {
 		Use:   "status",
 		Short: "Show which migrations are applied",
 		Example: `  outboxctl migrate status
-  outboxctl migrate status --schema billing`,
+  outboxctl migrate status --schema billing
+  outboxctl migrate status --inbox`,
 		Args: cobra.NoArgs,
 		RunE: run(c.run),
 	}
 }
 
 func (c *migrateStatusCommand) run(ctx context.Context, out io.Writer) (err error) {
-	migrations, newest, err := known()
+	migrations, newest, err := c.known()
 	if err != nil {
 		return err
 	}
@@ -39,12 +39,12 @@ func (c *migrateStatusCommand) run(ctx context.Context, out io.Writer) (err erro
 		return err
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
-	versions, err := schema.Outbox.Applied(ctx, db, c.root.schema)
+	versions, err := c.set().Applied(ctx, db, c.root.schema)
 	if err != nil {
 		return err
 	}
 	var lines strings.Builder
-	fmt.Fprintf(&lines, "schema %s is at version %d of %d\n", c.root.schema, last(versions), newest)
+	fmt.Fprintf(&lines, "%s is at version %d of %d\n", c.in(c.root.schema), last(versions), newest)
 	for _, migration := range migrations {
 		word := "missing"
 		if slices.Contains(versions, migration.Version) {

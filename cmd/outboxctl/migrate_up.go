@@ -5,8 +5,6 @@ import (
 	"io"
 
 	"github.com/spf13/cobra"
-
-	"github.com/posthaste-dev/posthaste/schema"
 )
 
 // migrateUpCommand applies what is missing.
@@ -24,6 +22,7 @@ The schema is created when it does not exist. What psql or another tool installe
 version table is written from what the tables say about themselves.`,
 		Example: `  outboxctl migrate up
   outboxctl migrate up --schema billing --lock-timeout 2s
+  outboxctl migrate up --inbox
   outboxctl migrate up --dry-run | psql "$DATABASE_URL"`,
 		Args: cobra.NoArgs,
 		RunE: run(c.run),
@@ -33,8 +32,8 @@ version table is written from what the tables say about themselves.`,
 }
 
 func (c *migrateUpCommand) run(ctx context.Context, out io.Writer) error {
-	if err := checkTarget("--target", c.target); err != nil {
+	if err := c.checkTarget("--target", c.target); err != nil {
 		return err
 	}
-	return c.do(ctx, out, "applied", schema.Outbox.Up)
+	return c.do(ctx, out, "applied", c.set().Up)
 }

@@ -22,7 +22,7 @@ func call(t *testing.T, environment map[string]string, args ...string) (code int
 // TestHelpIsGolden: help is read by people and by scripts, so a change of it is a decision.
 func TestHelpIsGolden(t *testing.T) {
 	t.Parallel()
-	for _, command := range []string{"", "migrate", "migrate up", "migrate down", "migrate status", "migrate sql", "grant"} {
+	for _, command := range []string{"", "migrate", "migrate up", "migrate down", "migrate status", "migrate sql", "grant", "redrive", "skip", "discard", "release", "pause", "resume", "pauses"} {
 		name := filepath.Join("testdata", strings.ReplaceAll(strings.TrimSpace("help "+command), " ", "_")+".txt")
 		code, got, stderr := call(t, nil, append(strings.Fields(command), "--help")...)
 		if code != exitDone || stderr != "" {
@@ -51,7 +51,7 @@ func TestHelpIsGolden(t *testing.T) {
 // TestHelpHasExamples for every command that does something.
 func TestHelpHasExamples(t *testing.T) {
 	t.Parallel()
-	for _, command := range []string{"migrate up", "migrate down", "migrate status", "migrate sql", "grant"} {
+	for _, command := range []string{"migrate up", "migrate down", "migrate status", "migrate sql", "grant", "redrive", "skip", "discard", "release", "pause", "resume", "pauses"} {
 		if _, help, _ := call(t, nil, append(strings.Fields(command), "--help")...); !strings.Contains(help, "Examples:\n  outboxctl "+command) {
 			t.Errorf("%s has no example", command)
 		}
@@ -62,28 +62,48 @@ func TestHelpHasExamples(t *testing.T) {
 func TestWrongUseExitsWith2(t *testing.T) {
 	t.Parallel()
 	for line, want := range map[string]string{
-		"":                             "a command is missing",
-		"migrat":                       `unknown command "migrat"`,
-		"migrate":                      "up, down, status or sql is missing",
-		"migrate sideways":             `unknown command "sideways"`,
-		"migrate up --nosuch":          "unknown flag: --nosuch",
-		"migrate up 5":                 `unknown command "5"`,
-		"migrate up --target x":        "invalid argument",
-		"migrate up --target 99":       "there is no such version",
-		"migrate up --target -1":       "there is no such version",
-		"migrate up":                   "no database is given",
-		"migrate up --lock-timeout 5":  "missing unit in duration",
-		"migrate up --lock-timeout 0s": "--lock-timeout 0s is too short",
-		"migrate status":               "no database is given",
-		"migrate down":                 "--target is missing",
-		"migrate down --target 0":      "pass --yes-delete-everything as well",
-		"migrate down --target 99":     "there is no such version",
-		"migrate sql --version 99":     "there is no such version",
-		"grant":                        "grant takes a part and a role",
-		"grant relay":                  "grant takes a part and a role",
-		"grant publisher app":          `there is no part "publisher": use producer, relay, janitor, viewer, operator`,
-		"grant relay app":              "no database is given",
-		"migrate up --database-url postgres://a:b/c@d": "the database URL cannot be read",
+		"":                                "a command is missing",
+		"migrat":                          `unknown command "migrat"`,
+		"migrate":                         "up, down, status or sql is missing",
+		"migrate sideways":                `unknown command "sideways"`,
+		"migrate up --nosuch":             "unknown flag: --nosuch",
+		"migrate up 5":                    `unknown command "5"`,
+		"migrate up --target x":           "invalid argument",
+		"migrate up --target 99":          "there is no such version",
+		"migrate up --target -1":          "there is no such version",
+		"migrate up":                      "no database is given",
+		"migrate up --lock-timeout 5":     "missing unit in duration",
+		"migrate up --lock-timeout 0s":    "--lock-timeout 0s is too short",
+		"migrate status":                  "no database is given",
+		"migrate down":                    "--target is missing",
+		"migrate down --target 0":         "pass --yes-delete-everything as well",
+		"migrate down --target 99":        "there is no such version",
+		"migrate sql --version 99":        "there is no such version",
+		"grant":                           "grant takes a part and a role",
+		"grant relay":                     "grant takes a part and a role",
+		"grant publisher app":             `there is no part "publisher": use producer, relay, janitor, viewer, operator`,
+		"grant relay app":                 "no database is given",
+		"grant --inbox relay app":         `there is no part "relay": use consumer, janitor, viewer`,
+		"migrate up --inbox --target 5":   "there is no such version, the newest is 4",
+		"migrate down --inbox --target 0": "forgets everything that was handled",
+		"redrive":                         "redrive takes ids of events",
+		"pause --all":                     "--reason is missing",
+		"pause --reason x":                "name one thing: --all, --topic NAME or --type NAME",
+		"pause --all --topic a --reason x --actor ada":  "name one thing",
+		"pause --all --reason x":                        "--actor is missing",
+		"pause --restored --reason x":                   "unknown flag: --restored",
+		"pause --all --reason x --actor ada":            "no database is given",
+		"pause --all --reason x --actor ada --action y": `--action: "y" is no id`,
+		"resume":                        "name one thing",
+		"resume --type":                 "flag needs an argument",
+		"resume --restored --actor ada": "no database is given",
+		"pauses":                        "no database is given",
+		"redrive 7":                     `"7" is no id of an event`,
+		"skip 01997c1e-8f2a-7c3d-9b1e-2f3a4b5c6d7e":                                   "--actor and --reason are missing",
+		"skip 01997c1e-8f2a-7c3d-9b1e-2f3a4b5c6d7e --actor ada":                       "--actor and --reason are missing",
+		"skip 01997c1e-8f2a-7c3d-9b1e-2f3a4b5c6d7e --actor ada --reason x":            "no database is given",
+		"skip 01997c1e-8f2a-7c3d-9b1e-2f3a4b5c6d7e --actor ada --reason x --action y": `--action: "y" is no id`,
+		"migrate up --database-url postgres://a:b/c@d":                                "the database URL cannot be read",
 	} {
 		code, stdout, stderr := call(t, nil, strings.Fields(line)...)
 		if code != exitUsage || !strings.Contains(stderr, want) || !strings.Contains(stderr, "--help' for how to use it") || stdout != "" {
@@ -110,7 +130,7 @@ func TestPasswordsAreNotPrinted(t *testing.T) {
 		secret,
 	} {
 		for _, environment := range []map[string]string{{"DATABASE_URL": address}, {"POSTHASTE_DATABASE_URL": address, "DATABASE_URL": secret}} {
-			for _, line := range []string{"migrate up", "migrate down --target 1", "migrate status", "grant relay app"} {
+			for _, line := range []string{"migrate up", "migrate down --target 1", "migrate status", "grant relay app", "pauses", "pause --all --reason x --actor ada"} {
 				code, stdout, stderr := call(t, environment, strings.Fields(line)...)
 				if code == exitDone || strings.Contains(stdout+stderr, secret) {
 					t.Errorf("%s with %s: exit code %d\n%s%s", line, address, code, stdout, stderr)
@@ -137,7 +157,8 @@ func TestSQLNeedsNoDatabase(t *testing.T) {
 	t.Parallel()
 	for line, want := range map[string]struct{ has, hasNot, begins string }{
 		"migrate sql":                               {"CREATE TABLE outbox_events (", "DROP TABLE", "-- 00001_events\n"},
-		"migrate sql --down":                        {"DROP TABLE outbox_events;", "CREATE TABLE", "-- 00008_retention, down\n"},
+		"migrate sql --down":                        {"DROP TABLE outbox_events;", "CREATE TABLE", "-- 00009_pause, down\n"},
+		"migrate sql --inbox":                       {"CREATE TABLE inbox_handled (", "outbox_events", "-- 00001_handled\n"},
 		"migrate sql --version 2":                   {"CREATE TABLE outbox_dedupe (", "CREATE TABLE outbox_events", "-- 00002_emit\n"},
 		"migrate sql --version 2 --down":            {"DROP TABLE outbox_dedupe;", "DROP TABLE outbox_events", "-- 00002_emit, down\n"},
 		"migrate sql --version 3 --schema my\"shop": {"CREATE TABLE outbox_lanes", "CREATE TABLE outbox_dedupe", "SET search_path = \"my\"\"shop\";\n"},

@@ -175,6 +175,10 @@ func TestAliasesHaveUnits(t *testing.T) {
 			t.Errorf("%s: got %s", text, got)
 		}
 	}
+	same := load(t, nil, withURL, "PACKFINDERZ_OUTBOX_PUBLISH_POLL_MS=2000", "POSTHASTE_RELAY_POLL=2s")
+	if got := row(t, same, poll); got.Value != "2s" || got.Source != "environment PACKFINDERZ_OUTBOX_PUBLISH_POLL_MS" {
+		t.Errorf("two names with the same value: %+v", got)
+	}
 	if got := row(t, load(t, nil, "PACKFINDERZ_DB_DSN=postgres://u:hunter2@db/shop"), databaseURL); got.Value != "postgres://***@db/shop" {
 		t.Errorf("the alias of a secret shows as %q", got.Value)
 	}
@@ -203,7 +207,7 @@ func TestRefusals(t *testing.T) {
 		{name: "flag twice", args: []string{"--relay-batch=1", "--relay-batch=2"}, want: "flag --relay-batch: relay.batch: is also given by flag --relay-batch"},
 		{name: "config twice", args: []string{"--config=a", "--config=b"}, want: "flag --config: is given twice"},
 		{name: "secret as flag", args: []string{"--database-url=postgres://u:hunter2@db"}, want: "flag --database-url: database.url: a secret is not given as a flag"},
-		{name: "two variables", environ: []string{"PACKFINDERZ_OUTBOX_PUBLISH_BATCH_SIZE=1", "POSTHASTE_RELAY_BATCH=1"}, want: "relay.batch: is also given by environment PACKFINDERZ_OUTBOX_PUBLISH_BATCH_SIZE"},
+		{name: "two variables", environ: []string{"PACKFINDERZ_OUTBOX_PUBLISH_BATCH_SIZE=1", "POSTHASTE_RELAY_BATCH=2"}, want: "relay.batch: is also given by environment PACKFINDERZ_OUTBOX_PUBLISH_BATCH_SIZE"},
 		{name: "secret and file", environ: []string{"POSTHASTE_DATABASE_URL_FILE=/x"}, want: "environment POSTHASTE_DATABASE_URL_FILE -> /x: database.url: is also given by environment POSTHASTE_DATABASE_URL"},
 		{name: "secret file missing", environ: []string{"POSTHASTE_API_TOKEN_FILE=/nowhere/x"}, want: "environment POSTHASTE_API_TOKEN_FILE -> /nowhere/x: api.token: stat /nowhere/x: no such file"},
 		{name: "secret file is a folder", environ: []string{"POSTHASTE_API_TOKEN_FILE=/"}, want: "api.token: /: not a regular file"},
@@ -372,32 +376,74 @@ func TestSecretsFromFiles(t *testing.T) {
 	}
 }
 
-func TestReloadTellsWhatChanged(t *testing.T) {
+func TestDefaultsOfTheProgram(t *testing.T) {
+	t.Parallel()
+	set := config.Set{Prefix: "P_", Keys: []config.AnyKey{batch}, Defaults: map[string]string{"relay.batch": "50"}}
+	for environ, want := range map[string]config.Row{
+		"":                {Name: "relay.batch", Value: "50", Source: "default of the program"},
+		"P_RELAY_BATCH=7": {Name: "relay.batch", Value: "7", Source: "environment P_RELAY_BATCH"},
+	} {
+		values, err := set.Load(nil, []string{environ})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := row(t, values, batch); got != want {
+			t.Errorf("got %+v", got)
+		}
+	}
+	if !strings.Contains(set.Markdown(), "| `relay.batch` | integer | `50` |") {
+		t.Errorf("the page does not have it:\n%s", set.Markdown())
+	}
+}
+
+func TestWhatChanged(t *testing.T) {
 	t.Parallel()
 	secret := file(t, "url", "postgres://app:one@db/shop")
 	yaml := file(t, "posthaste.yaml", "relay: {batch: 1, lease: 10s}\n")
-	first := load(t, []string{"--config", yaml}, "POSTHASTE_DATABASE_URL_FILE="+secret, "POSTHASTE_RELAY_LEASE=20s")
+	environ := []string{"POSTHASTE_DATABASE_URL_FILE=" + secret, "POSTHASTE_RELAY_LEASE=20s"}
+	first := load(t, []string{"--config", yaml}, environ...)
 	write := func(name, text string) {
 		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
-	same, changed, err := first.Reload()
-	if err != nil || len(changed) != 0 || batch.Get(same) != 1 {
-		t.Errorf("nothing changed, and %v did: %v", changed, err)
+	rotated, others := first.Changes(load(t, []string{"--config", yaml}, environ...))
+	if len(rotated) != 0 || len(others) != 0 {
+		t.Errorf("nothing changed, and %v and %v did", rotated, others)
 	}
 	write(secret, "postgres://app:two@db/shop\n")
 	write(yaml, "# moved\nrelay: {batch: 2, lease: 11s}\n")
-	second, changed, err := first.Reload()
-	if err != nil || !slices.Equal(changed, []string{"database.url", "relay.batch"}) {
-		t.Fatalf("changed: %v, %v", changed, err)
+	rotated, others = first.Changes(load(t, []string{"--config", yaml}, environ...))
+	if !slices.Equal(rotated, []string{"database.url"}) || !slices.Equal(others, []string{"relay.batch"}) {
+		t.Errorf("rotated %v, others %v", rotated, others)
 	}
-	if batch.Get(first) != 1 || batch.Get(second) != 2 || databaseURL.Get(second).Reveal() != "postgres://app:two@db/shop" {
-		t.Error("the old values changed, or the new ones did not")
+	if _, others = first.Changes(load(t, nil, "POSTHASTE_DATABASE_URL=postgres://app:two@db/shop")); !slices.Contains(others, "database.url") {
+		t.Errorf("a secret that is no longer in its file is not told: %v", others)
 	}
-	write(yaml, "relay: {batch: 0}\n")
-	if _, _, err := second.Reload(); err == nil || !strings.Contains(err.Error(), "must be between") {
-		t.Errorf("a broken file was taken: %v", err)
+}
+
+func TestASecretIsReadAgain(t *testing.T) {
+	t.Parallel()
+	secret := file(t, "url", "postgres://app:one@db/shop\n")
+	values := load(t, nil, "POSTHASTE_DATABASE_URL_FILE="+secret)
+	if err := os.WriteFile(secret, []byte("postgres://app:two@db/shop\r\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	current, err := values.Current(databaseURL)
+	if err != nil || current.Reveal() != "postgres://app:two@db/shop" || databaseURL.Get(values).Reveal() != "postgres://app:one@db/shop" {
+		t.Errorf("got %v, %v", current, err)
+	}
+	if err := os.WriteFile(secret, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if _, err := values.Current(databaseURL); err == nil || !strings.Contains(err.Error(), "database.url") || strings.Contains(err.Error(), "app:") {
+			t.Errorf("an empty or missing file: %v", err)
+		}
+		_ = os.Remove(secret)
+	}
+	if current, err := load(t, nil, withURL).Current(databaseURL); err != nil || current.Reveal() == "" {
+		t.Errorf("without a file: %v, %v", current, err)
 	}
 }
 
@@ -431,6 +477,7 @@ func TestMistakesOfTheProgram(t *testing.T) {
 		"has no documentation":        {Keys: []config.AnyKey{config.Text("a", config.Spec[string]{})}},
 		"the example of a":            {Keys: []config.AnyKey{config.Integer("a", config.Spec[int]{Doc: "x", Example: "many"})}},
 		"the default of a":            {Keys: []config.AnyKey{config.Integer("a", config.Spec[int]{Doc: "x", Default: 5, Check: config.Between(1, 2)})}},
+		"there is a default for y":    {Defaults: map[string]string{"y": "1"}},
 		"which is no key":             {Aliases: []config.Alias{{Variable: "X", Key: "y"}}},
 		"or has no unit":              {Keys: []config.AnyKey{text("a")}, Aliases: []config.Alias{{Variable: "X", Key: "a", Unit: time.Second}}},
 		"the alias P_A is there twic": {Prefix: "P_", Keys: []config.AnyKey{text("a")}, Aliases: []config.Alias{{Variable: "P_A", Key: "a"}}},

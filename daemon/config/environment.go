@@ -41,9 +41,9 @@ func (s Set) readEnvironment(problems *problems, environ []string) (environment 
 		case target.definition == nil:
 			file = text
 		case target.file:
-			environment.putFile(problems, target.name, text, from)
+			environment.putFile(problems, target.definition, text, from)
 		default:
-			environment.put(problems, target.name, given{text: inUnit(text, target.unit), source: from})
+			environment.put(problems, target.definition, given{text: inUnit(text, target.unit), source: from})
 		}
 	}
 	return environment, file
@@ -59,10 +59,10 @@ func inUnit(text string, unit time.Duration) string {
 }
 
 // putFile takes the name of a secret's file.
-func (s source) putFile(problems *problems, key, name, from string) {
+func (s source) putFile(problems *problems, d *definition, name, from string) {
 	if err := checkLine(name); err != nil || name == "" {
-		problems.addf(from, key, "must name a file")
+		problems.addf(from, d.name, "must name a file")
 		return
 	}
-	s.put(problems, key, given{file: name, source: from + " -> " + name})
+	s.put(problems, d, given{file: name, source: from + " -> " + name})
 }

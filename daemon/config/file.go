@@ -92,7 +92,7 @@ func (r *fileReader) value(target target, line int, node *yaml.Node) {
 		r.problems.addf(value.source, target.name, "has no value: leave the line out for the default")
 		return
 	case node.Kind == yaml.ScalarNode && target.file:
-		r.values.putFile(r.problems, target.name, node.Value, value.source)
+		r.values.putFile(r.problems, target.definition, node.Value, value.source)
 		return
 	case node.Kind == yaml.ScalarNode:
 		value.text = node.Value
@@ -108,7 +108,7 @@ func (r *fileReader) value(target target, line int, node *yaml.Node) {
 		r.problems.addf(value.source, target.name, "must be of kind %s", target.kind)
 		return
 	}
-	r.values.put(r.problems, target.name, value)
+	r.values.put(r.problems, target.definition, value)
 }
 
 // items are the texts of a list, or of a map's names and values.

@@ -41,11 +41,11 @@ func (s Set) readFlags(problems *problems, args []string) (flags source, file st
 		case target.definition == nil:
 			file = text
 		case target.file:
-			flags.putFile(problems, target.name, text, from)
+			flags.putFile(problems, target.definition, text, from)
 		case target.kind == secretKind:
 			problems.addf(from, target.name, "a secret is not given as a flag, where others can read it: set %s", s.ways(target.definition))
 		default:
-			flags.put(problems, target.name, given{text: text, source: from})
+			flags.put(problems, target.definition, given{text: text, source: from})
 		}
 	}
 	return flags, file

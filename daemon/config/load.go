@@ -21,13 +21,25 @@ type given struct {
 // A source has for each key what was given there.
 type source map[string]given
 
-// put takes a value. A source that has two values for one key does not say which it means.
-func (s source) put(problems *problems, key string, value given) {
-	if first, twice := s[key]; twice {
-		problems.addf(value.source, key, "is also given by %s: give one of them", first.source)
-		return
+// put takes a value. A source that has two values for one key does not say which it means, unless two names have the
+// same.
+func (s source) put(problems *problems, d *definition, value given) {
+	first, twice := s[d.name]
+	if !twice {
+		s[d.name] = value
+	} else if first.source == value.source || !d.same(first, value) {
+		problems.addf(value.source, d.name, "is also given by %s: give one of them", first.source)
 	}
-	s[key] = value
+}
+
+// same tells whether two texts mean the same value, for instance under two names with different units.
+func (d *definition) same(one, other given) bool {
+	if d.kind == secretKind {
+		return false
+	}
+	first, err := d.parse(one)
+	second, err2 := d.parse(other)
+	return err == nil && err2 == nil && reflect.DeepEqual(first, second)
 }
 
 // Load reads the configuration from a program's arguments (without its name) and environment, and from the
@@ -46,10 +58,10 @@ func (s Set) Load(args, environ []string) (*Values, error) {
 	if named != "" {
 		file, understood = s.readFile(&problems, named)
 	}
-	values := &Values{set: s, args: args, environ: environ, entries: map[string]entry{}}
+	values := &Values{set: s, entries: map[string]entry{}}
 	for _, key := range s.Keys {
 		d := key.described()
-		values.entries[d.name] = d.resolve(&problems, flags, environment, file)
+		values.entries[d.name] = d.resolve(&problems, flags, environment, file, s.defaults())
 	}
 	if understood {
 		s.checkTogether(&problems, values)
@@ -98,32 +110,40 @@ func (d *definition) resolve(problems *problems, sources ...source) entry {
 		if !found {
 			continue
 		}
-		if value.file != "" {
-			secret, err := input.ReadFile(value.file, maxValueBytes)
-			if err != nil {
-				problems.addf(value.source, d.name, "%v", err)
-				return entry{d.standard, defaultSource}
-			}
-			value.text = strings.TrimRight(string(secret), "\r\n")
-		}
-		parsed, err := d.parse(value)
-		if err == nil {
-			err = d.check(parsed)
-		}
+		parsed, err := d.read(value)
 		if err != nil {
 			problems.addf(value.source, d.name, "%s", d.complaint(value, err))
-			return entry{d.standard, defaultSource}
+			return entry{value: d.standard, source: defaultSource}
 		}
-		return entry{parsed, value.source}
+		return entry{value: parsed, source: value.source, file: value.file}
 	}
-	return entry{d.standard, defaultSource}
+	return entry{value: d.standard, source: defaultSource}
+}
+
+// read understands what was given, and takes a secret from its file.
+func (d *definition) read(value given) (any, error) {
+	if value.file != "" {
+		secret, err := input.ReadFile(value.file, maxValueBytes)
+		if err != nil {
+			return nil, err // it names the file
+		}
+		value.text = strings.TrimRight(string(secret), "\r\n")
+	}
+	parsed, err := d.parse(value)
+	if err == nil {
+		err = d.check(parsed)
+	}
+	if err != nil && d.kind == secretKind {
+		return nil, errors.New(scrub(err.Error(), value.text))
+	}
+	return parsed, err
 }
 
 // complaint quotes the value, unless it is a secret.
 func (d *definition) complaint(value given, err error) string {
 	switch {
-	case d.kind == secretKind:
-		return scrub(err.Error(), value.text)
+	case d.kind == secretKind: // read has taken it out
+		return err.Error()
 	case value.list != nil || value.pairs != nil || value.text == "":
 		return err.Error()
 	default:
@@ -131,17 +151,32 @@ func (d *definition) complaint(value given, err error) string {
 	}
 }
 
-// Reload reads everything again, from the same arguments and environment, and says which keys have another
-// value now. The values it was called on stay as they are.
-func (v *Values) Reload() (now *Values, changed []string, err error) {
-	now, err = v.set.Load(v.args, v.environ)
-	if err != nil {
-		return nil, nil, err
+// Current is a secret as its file has it now, for whoever connects with what may have been rotated. One that has
+// no file of its own is as it was at the start.
+func (v *Values) Current(key Key[Hidden]) (Hidden, error) {
+	held := v.entries[key.Name()]
+	if held.file == "" {
+		return key.Get(v), nil
 	}
+	read, err := key.definition.read(given{file: held.file})
+	if err != nil {
+		return Hidden{}, fmt.Errorf("%s: %s: %w", held.source, key.Name(), err)
+	}
+	return read.(Hidden), nil //nolint:forcetypeassert // a secret's parse makes no other
+}
+
+// Changes names the keys that have another value now, after everything was loaded again. rotated are secrets in files
+// of their own, which [Values.Current] shows.
+func (v *Values) Changes(now *Values) (rotated, others []string) {
 	for _, key := range v.set.Keys {
-		if !reflect.DeepEqual(v.entries[key.Name()].value, now.entries[key.Name()].value) {
-			changed = append(changed, key.Name())
+		before, after := v.entries[key.Name()], now.entries[key.Name()]
+		switch {
+		case reflect.DeepEqual(before.value, after.value):
+		case before.file != "" && before.file == after.file:
+			rotated = append(rotated, key.Name())
+		default:
+			others = append(others, key.Name())
 		}
 	}
-	return now, changed, nil
+	return rotated, others
 }

@@ -38,7 +38,7 @@ func (s Set) Markdown() string {
 			group = first
 			write("\n## %s\n\n| key | kind | default | what it is |\n|---|---|---|---|\n", group)
 		}
-		write("| `%s` | %s | %s | %s |\n", d.name, d.kindInWords(), d.defaultInWords(), d.docInWords())
+		write("| `%s` | %s | %s | %s |\n", d.name, d.kindInWords(), s.defaultInWords(d), d.docInWords())
 	}
 	if len(s.Aliases) > 0 {
 		write("\n## Other names\n\n| variable | sets |\n|---|---|\n")
@@ -56,8 +56,11 @@ func (d *definition) kindInWords() string {
 	return "`" + strings.Join(d.options, "`, `") + "`"
 }
 
-func (d *definition) defaultInWords() string {
+func (s Set) defaultInWords(d *definition) string {
+	own, has := s.Defaults[d.name]
 	switch {
+	case has:
+		return "`" + cell(own) + "`"
 	case d.required:
 		return "required"
 	case d.zero && d.otherwise != "":

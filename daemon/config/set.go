@@ -17,6 +17,8 @@ type Set struct {
 	Keys []AnyKey
 	// Aliases are further environment variables, under the names that a system already has.
 	Aliases []Alias
+	// Defaults are the program's own, as the environment would have them, in place of those of the keys.
+	Defaults map[string]string
 	// Ignored are variables that begin with the prefix and are somebody else's. What Kubernetes adds for a
 	// service of this name (POSTHASTE_PORT, POSTHASTE_SERVICE_HOST) is ignored anyway.
 	Ignored []string
@@ -96,6 +98,16 @@ func (s Set) check() []error {
 			refuse("the default of %s: %w", d.name, err)
 		}
 	}
+	return append(problems, s.checkNames(variables)...)
+}
+
+// checkNames looks at what stands beside the keys: other names, and other defaults. It is told the variables that are
+// taken.
+func (s Set) checkNames(variables map[string]string) []error {
+	var problems []error
+	refuse := func(format string, args ...any) {
+		problems = append(problems, fmt.Errorf("the set is wrong: "+format, args...))
+	}
 	targets := s.targets()
 	for _, alias := range s.Aliases {
 		if found, known := targets[alias.Key]; !known || found.file || alias.Unit != 0 && found.kind != durationKind {
@@ -106,7 +118,24 @@ func (s Set) check() []error {
 		}
 		variables[alias.Variable] = alias.Key
 	}
+	for name := range s.Defaults {
+		if found, known := targets[name]; !known || found.file {
+			refuse("there is a default for %s, which is no key", name)
+		}
+	}
 	return problems
+}
+
+// programSource is where a program's own default comes from.
+const programSource = "default of the program"
+
+// defaults are the program's own, as the weakest source.
+func (s Set) defaults() source {
+	defaults := source{}
+	for name, text := range s.Defaults {
+		defaults[name] = given{text: text, source: programSource}
+	}
+	return defaults
 }
 
 // keysOf are the names of a key in a file.

@@ -9,14 +9,13 @@ import (
 // Values is a configuration that was accepted. It never changes.
 type Values struct {
 	set     Set
-	args    []string
-	environ []string
 	entries map[string]entry
 }
 
 type entry struct {
 	value  any
 	source string
+	file   string // the secret's own
 }
 
 const defaultSource = "default"

@@ -30,7 +30,7 @@ const (
 
 var (
 	serverURL = config.Secret("nats.url", config.Spec[config.Hidden]{
-		Example: "tls://nats.example.com:4222", Doc: "The servers, with commas between. On another machine they need `tls://` or `wss://`.",
+		Example: "tls://nats.example.com:4222", Doc: "The servers, with commas between. On another machine they need `tls://` or `wss://`. Where it is in a file of its own, its user and password are read at every connect.",
 	})
 	stream = config.Text("nats.stream", config.Spec[string]{
 		Otherwise: "whichever has the subject", Doc: "The stream that must take the messages. The subject is the topic.",
@@ -53,8 +53,12 @@ func check(values *config.Values, insecure bool) (problems []config.Problem) {
 	if !values.IsSet(serverURL) {
 		problems = append(problems, values.Problem(serverURL, "is missing: broker is nats"))
 	}
-	for server := range strings.SplitSeq(serverURL.Get(values).Reveal(), ",") {
-		if err := checkServer(strings.TrimSpace(server), insecure); err != nil && values.IsSet(serverURL) {
+	servers, _, err := split(serverURL.Get(values).Reveal())
+	if err != nil && values.IsSet(serverURL) {
+		problems = append(problems, values.Problem(serverURL, "%v", err))
+	}
+	for server := range strings.SplitSeq(servers, ",") {
+		if err := checkServer(server, insecure); err != nil && servers != "" {
 			problems = append(problems, values.Problem(serverURL, "%v", err))
 		}
 	}
@@ -73,12 +77,9 @@ func check(values *config.Values, insecure bool) (problems []config.Problem) {
 
 // checkServer refuses a server that others could listen to. It quotes no more than the host.
 func checkServer(server string, insecure bool) error {
-	if !strings.Contains(server, "://") {
-		server = "nats://" + server
-	}
 	address, err := url.Parse(server)
-	if err != nil || address.Hostname() == "" {
-		return errors.New("a server must be a URL such as tls://nats.example.com:4222")
+	if err != nil {
+		return errors.New("a server must be a URL") // split has made it one
 	}
 	host := address.Hostname()
 	switch address.Scheme {
@@ -98,7 +99,12 @@ func open(ctx context.Context, values *config.Values, options daemon.Options) (*
 	if options.Insecure {
 		connect = natsjetstream.ConnectInsecure
 	}
-	conn, err := connect(serverURL.Get(values).Reveal(), natsOptions(ctx, values, options.Logger)...)
+	servers, user, err := split(serverURL.Get(values).Reveal())
+	if err != nil {
+		return nil, err
+	}
+	login := &login{values: values, logger: options.Logger, user: user}
+	conn, err := connect(servers, append(natsOptions(ctx, values, options.Logger), login.options(ctx)...)...)
 	if err != nil {
 		return nil, err
 	}

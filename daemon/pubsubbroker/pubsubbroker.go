@@ -16,6 +16,7 @@ import (
 	"cloud.google.com/go/pubsub/v2"
 	"google.golang.org/api/option"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
 	"google.golang.org/grpc/connectivity"
 	"google.golang.org/grpc/credentials/insecure"
 
@@ -46,7 +47,7 @@ var (
 
 // New is Google Cloud Pub/Sub for a [daemon.Program].
 func New() daemon.Broker {
-	return daemon.Broker{Name: name, Keys: []config.AnyKey{project, endpoint, credentialsFile}, Check: check, Open: open}
+	return daemon.Broker{Name: name, System: "gcp_pubsub", Keys: []config.AnyKey{project, endpoint, credentialsFile}, Check: check, Open: open}
 }
 
 func check(values *config.Values, insecure bool) (problems []config.Problem) {
@@ -94,7 +95,14 @@ func open(ctx context.Context, values *config.Values, options daemon.Options) (*
 	}, nil
 }
 
-func clientOptions(values *config.Values, plain bool) (options []option.ClientOption) {
+// patience is how long the client waits between two tries to connect, at most. gRPC's own two minutes would add to
+// every outage.
+const patience = 10 * time.Second
+
+func clientOptions(values *config.Values, plain bool) []option.ClientOption {
+	waits := backoff.DefaultConfig
+	waits.MaxDelay = patience
+	options := []option.ClientOption{option.WithGRPCDialOption(grpc.WithConnectParams(grpc.ConnectParams{Backoff: waits, MinConnectTimeout: patience}))}
 	if address := endpoint.Get(values); address != "" {
 		options = append(options, option.WithEndpoint(address))
 		if plain || loopback.Is(hostOf(address)) {

@@ -65,6 +65,10 @@ const (
 	RedeliveryUnmarked     Bug = "redelivery-unmarked"
 	TwoInFlight            Bug = "two-in-flight"
 	ResumeTooEarly         Bug = "resume-too-early"
+	PauseForgottenAtStart  Bug = "pause-forgotten-at-start"
+	PausedTopicProbed      Bug = "paused-topic-probed"
+	PausedTypePassed       Bug = "paused-type-passed"
+	ResumeSkipsWaiting     Bug = "resume-skips-waiting"
 )
 
 // Description is what there is to know about a mistake.
@@ -137,6 +141,10 @@ func List() []Description {
 		{BreakerNeverProbes, "a paused route is never tried again", "L1"},
 		{RetryAfterIgnored, "a broker that asks to be left alone is not", "P13"},
 		{NoRamp, "a route that comes back gets everything at once", "S-6"},
+		{PauseForgottenAtStart, "a relay that starts goes by a standing pause only from its second heartbeat on", "V4"},
+		{PausedTopicProbed, "a topic that an operator has paused is probed as if it had failed", "V4"},
+		{PausedTypePassed, "events pass one of their aggregate and topic whose type is paused", "S4"},
+		{ResumeSkipsWaiting, "what waits is not looked at when its type is resumed", "L1"},
 
 		{SettleWithoutToken, "a settle does not ask who holds the lane", "S6"},
 		{SettleWithoutLock, "a settle asks who holds the lane and does not keep it from being taken", "S6"},

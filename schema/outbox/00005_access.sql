@@ -24,7 +24,7 @@ COMMENT ON VIEW outbox_status IS 'Where every event stands, in words, with the h
 -- Gives a database role the least that one part of the system needs. Roles belong to the cluster and
 -- many hosts do not let an application create them, so none is created here: name your own. A role
 -- may have several parts. Run it again after a migration that adds tables. It names what 00006 to
--- 00008 add.
+-- 00009 add.
 --   SELECT outbox_grant('producer', 'app');
 -- +goose StatementBegin
 CREATE FUNCTION outbox_grant(part text, role name) RETURNS void LANGUAGE plpgsql AS $$
@@ -50,6 +50,7 @@ BEGIN
         'INSERT, UPDATE, DELETE ON outbox_relays',
         'SELECT, INSERT, UPDATE, DELETE ON outbox_routes',
         'SELECT, INSERT, UPDATE ON outbox_home',
+        'SELECT ON outbox_pauses',
         'INSERT (event_seq, event_id, created_at, attempts, blocking, namespace, tenant_id, dedupe_key, event_type, aggregate_type, aggregate_id, topic, error_reason, error_detail, payload_json, headers) ON outbox_dlq',
         'SELECT (id, event_id) ON outbox_dlq',
         'UPDATE (delivered_at, failed_at, next_attempt_at, attempts, last_error) ON outbox_requests'];
@@ -65,7 +66,7 @@ BEGIN
         -- Triggers keep what is still needed: see docs/schema.md.
         'DELETE ON outbox_events, outbox_dlq, outbox_actions, outbox_requests, outbox_dedupe, outbox_relays'];
     WHEN 'viewer' THEN grants := ARRAY[
-        'SELECT ON outbox_status, outbox_relays, outbox_routes, outbox_actions, outbox_requests, outbox_meta, outbox_home, outbox_retention',
+        'SELECT ON outbox_status, outbox_relays, outbox_routes, outbox_actions, outbox_requests, outbox_meta, outbox_home, outbox_retention, outbox_pauses',
         'SELECT (layout, lane, owner, lease_until, acquired_at, floor, needs, crash_count, noted_event, noted_count) ON outbox_lanes',
         'SELECT (seq, id, created_at, published_at, next_attempt_at, attempt_count, state, namespace, event_type, aggregate_type, aggregate_id, tenant_id, last_error) ON outbox_events',
         'SELECT (id, event_seq, event_id, created_at, failed_at, attempts, blocking, namespace, tenant_id, event_type, aggregate_type, aggregate_id, topic, error_reason, error_detail) ON outbox_dlq'];
@@ -73,11 +74,12 @@ BEGIN
         PERFORM outbox_grant('viewer', role);
         grants := ARRAY[
         'UPDATE (state, next_attempt_at, attempt_count) ON outbox_events',
-        'INSERT (action_id, verb, event_id, dlq_id, actor, reason) ON outbox_actions',
+        'INSERT (action_id, verb, event_id, dlq_id, actor, reason, target) ON outbox_actions',
         'INSERT (action_id, event_id, event_seq, layout, lane) ON outbox_requests',
         'UPDATE (canceled_at) ON outbox_requests',
         'UPDATE (system_identifier, timeline, since, seen_at) ON outbox_home',
-        'EXECUTE ON FUNCTION outbox_wake, outbox_resume'];
+        'INSERT (scope, name, actor, reason), DELETE ON outbox_pauses',
+        'EXECUTE ON FUNCTION outbox_wake, outbox_done_before, outbox_pause, outbox_resume'];
     ELSE
         RAISE EXCEPTION 'part: % is not one of producer, relay, janitor, viewer, operator', part USING ERRCODE = 'invalid_parameter_value';
     END CASE;

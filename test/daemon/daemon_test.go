@@ -108,12 +108,9 @@ func TestDrains(t *testing.T) {
 	}
 }
 
-// With a broker that does not answer a drain takes its time; a second signal does not wait for it.
-func TestTheSecondSignalCuts(t *testing.T) {
-	t.Parallel()
-	db, top, broker := pgtest.New(t, pgtest.Servers()[0]), newTopic(t), newNATS(t)
-	broker.start()
-	top.stream(t, broker.url())
+// atTheBroker starts a publisher whose events are on their way to a broker that does not answer.
+func atTheBroker(t *testing.T, db *pgtest.DB, top topic, broker *natsServer) *publisher {
+	t.Helper()
 	p := start(t, settings{
 		database: db.URL, schema: db.Schema, nats: broker.url(), registry: top.registry,
 		args: []string{"--relay-lease=10m", "--relay-publish-deadline=3m", "--relay-drain=3m"},
@@ -121,15 +118,60 @@ func TestTheSecondSignalCuts(t *testing.T) {
 	p.untilReady(http.StatusOK, "64 lanes")
 	broker.freeze()
 	db.Exec(t, insertOrders, "a-", 5)
-	p.until("events are in flight", func() bool {
-		_, body := p.probe("/readyz?verbose")
-		return strings.Contains(body, "5 events in flight")
-	})
+	p.until("the events are before the broker", func() bool { return broker.unread() > 5*100 }) // one has more; the client's pings have 6 bytes
+	return p
+}
+
+// With a broker that does not answer a drain takes its time; a second signal does not wait for it.
+func TestTheSecondSignalCuts(t *testing.T) {
+	t.Parallel()
+	db, top, broker := pgtest.New(t, pgtest.Servers()[0]), newTopic(t), newNATS(t)
+	broker.start()
+	top.stream(t, broker.url())
+	p := atTheBroker(t, db, top, broker)
 	p.signal(syscall.SIGTERM)
 	p.untilReady(http.StatusServiceUnavailable, "[-] relay: draining")
 	p.signal(syscall.SIGTERM)
 	if code := p.ends(time.Minute); code != 1 || !strings.Contains(p.output.String(), "a second signal") {
 		t.Errorf("exit code %d", code)
+	}
+}
+
+// A drain waits for what is at the broker, and writes down what became of it.
+func TestADrainWaitsForTheBroker(t *testing.T) {
+	t.Parallel()
+	db, top, broker := pgtest.New(t, pgtest.Servers()[0]), newTopic(t), newNATS(t)
+	broker.start()
+	stream := top.stream(t, broker.url())
+	p := atTheBroker(t, db, top, broker)
+	p.signal(syscall.SIGTERM)
+	p.untilReady(http.StatusServiceUnavailable, "[-] relay: draining")
+	broker.thaw()
+	if code := p.ends(time.Minute); code != 0 {
+		t.Errorf("exit code %d", code)
+	}
+	if settled, arrived := db.Count(t, `SELECT count(*) FROM {schema}.outbox_events WHERE state = 6`), messages(t, stream); settled != 5 || arrived != 5 {
+		t.Errorf("%d events are settled, %d have arrived", settled, arrived)
+	}
+}
+
+// A drain ends when nothing is at the broker any more, also for a bad reason: here the client gives up a connection on
+// which nobody has answered its pings. What became of the events is not known then, so they stay to be sent again.
+func TestADrainEndsWithTheConnection(t *testing.T) {
+	t.Parallel()
+	db, top, broker := pgtest.New(t, pgtest.Servers()[0]), newTopic(t), newNATS(t)
+	broker.start()
+	top.stream(t, broker.url())
+	p := atTheBroker(t, db, top, broker)
+	p.signal(syscall.SIGTERM)
+	if code := p.ends(3*time.Minute - 10*time.Second); code != 0 || !strings.Contains(p.output.String(), "disconnected from NATS") {
+		t.Errorf("exit code %d", code)
+	}
+	if kept := db.Count(t, `SELECT count(*) FROM {schema}.outbox_events WHERE state = 0 AND attempt_count = 0`); kept != 5 {
+		t.Errorf("%d events stay ready and not charged", kept)
+	}
+	if db.Count(t, `SELECT count(*) FROM {schema}.outbox_lanes WHERE owner IS NOT NULL`) != 0 {
+		t.Error("it has kept lanes")
 	}
 }
 
@@ -179,7 +221,7 @@ func TestTheBrokerIsAwayAtTheStart(t *testing.T) {
 	p := start(t, settings{database: db.URL, schema: db.Schema, nats: broker.url(), registry: top.registry})
 	p.untilReady(http.StatusServiceUnavailable, "[-] broker: nats: not connected")
 	db.Exec(t, insertOrders, "a-", 2)
-	p.untilReady(http.StatusServiceUnavailable, "[-] topics: paused: "+top.name)
+	p.untilReady(http.StatusServiceUnavailable, "[-] topics: paused: "+top.name+" (route: not connected to a server)")
 	broker.start()
 	stream := top.stream(t, broker.url())
 	p.until("the events have arrived", func() bool { return messages(t, stream) == 2 })
@@ -222,6 +264,23 @@ func TestThereIsNoOutbox(t *testing.T) {
 	t.Parallel()
 	p := start(t, settings{database: pgtest.Servers()[0].URL, schema: "nobody_has_this", nats: natsURL(), registry: newTopic(t).registry})
 	if code := p.ends(time.Minute); code != 1 || !strings.Contains(p.output.String(), "outboxctl migrate up") {
+		t.Errorf("exit code %d", code)
+	}
+}
+
+// Whoever names the outbox that he means is not led to another one.
+func TestTheWrongOutbox(t *testing.T) {
+	t.Parallel()
+	db, top := pgtest.New(t, pgtest.Servers()[0]), newTopic(t)
+	var installation string
+	if err := db.Pool.QueryRow(t.Context(), `SELECT installation::text FROM `+db.Schema+`.outbox_meta`).Scan(&installation); err != nil {
+		t.Fatal(err)
+	}
+	s := settings{database: db.URL, schema: db.Schema, nats: natsURL(), registry: top.registry, args: []string{"--database-installation=" + installation}}
+	start(t, s).untilReady(http.StatusOK, "installation "+installation)
+	s.args = []string{"--database-installation=00000000-0000-4000-8000-000000000000"}
+	p := start(t, s)
+	if code := p.ends(time.Minute); code != 1 || !strings.Contains(p.output.String(), "its installation is "+installation) {
 		t.Errorf("exit code %d", code)
 	}
 }

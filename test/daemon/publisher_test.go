@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -23,19 +24,21 @@ import (
 // canary is the password of everything, and nobody may see it.
 const canary = "c4nary-s3cret"
 
-// binary is the command, built once.
-var binary string
+// The commands, built once.
+var binary, marketplaceBinary string
 
 func TestMain(m *testing.M) {
 	folder, err := os.MkdirTemp("", "posthaste-publisher-")
 	if err != nil {
 		panic(err)
 	}
-	binary = filepath.Join(folder, "outbox-publisher")
-	build := exec.Command("go", "build", "-o", binary, "./outbox-publisher")
-	build.Dir = "../../cmd"
-	if output, err := build.CombinedOutput(); err != nil {
-		panic(fmt.Sprintf("go build: %v\n%s", err, output))
+	binary, marketplaceBinary = filepath.Join(folder, "outbox-publisher"), filepath.Join(folder, "marketplace-publisher")
+	for program, source := range map[string]string{binary: "../../cmd/outbox-publisher", marketplaceBinary: "../../examples/marketplace/cmd/outbox-publisher"} {
+		build := exec.Command("go", "build", "-o", program, ".")
+		build.Dir = source
+		if output, err := build.CombinedOutput(); err != nil {
+			panic(fmt.Sprintf("go build: %v\n%s", err, output))
+		}
 	}
 	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
 		_ = os.RemoveAll(folder)
@@ -70,17 +73,26 @@ type publisher struct {
 	exited  chan struct{}
 }
 
-// settings are what a test gives its publisher.
+// settings are what a test gives its publisher. What is empty is not given.
 type settings struct {
+	program                          string // defaults to outbox-publisher
 	database, schema, nats, registry string
+	more                             []string // of the environment
 	args                             []string
 }
 
 func (s settings) environ() []string {
-	return []string{
-		"POSTHASTE_DATABASE_URL=" + withPassword(s.database), "POSTHASTE_DATABASE_SCHEMA=" + s.schema, "POSTHASTE_BROKER=nats",
-		"POSTHASTE_NATS_URL=" + withPassword(s.nats), "POSTHASTE_REGISTRY_FILE=" + s.registry, "POSTHASTE_HTTP_LISTEN=127.0.0.1:0", "HOME=/nonexistent",
+	lines := append([]string{"POSTHASTE_DATABASE_SCHEMA=" + s.schema, "POSTHASTE_HTTP_LISTEN=127.0.0.1:0", "HOME=/nonexistent"}, s.more...)
+	if s.database != "" {
+		lines = append(lines, "POSTHASTE_DATABASE_URL="+withPassword(s.database))
 	}
+	if s.nats != "" {
+		lines = append(lines, "POSTHASTE_BROKER=nats", "POSTHASTE_NATS_URL="+withPassword(s.nats))
+	}
+	if s.registry != "" {
+		lines = append(lines, "POSTHASTE_REGISTRY_FILE="+s.registry)
+	}
+	return lines
 }
 
 // withPassword puts the secret into a URL. The servers of the tests take any.
@@ -99,7 +111,7 @@ var addressPattern = regexp.MustCompile(`"msg":"answering probes","address":"([^
 // start runs the command. When the test ends it is killed, and what it wrote is searched for the secret.
 func start(t *testing.T, s settings) *publisher {
 	t.Helper()
-	p := &publisher{t: t, process: exec.Command(binary, s.args...), output: &output{}, exited: make(chan struct{})}
+	p := &publisher{t: t, process: exec.Command(cmp.Or(s.program, binary), s.args...), output: &output{}, exited: make(chan struct{})}
 	p.process.Env, p.process.Stdout, p.process.Stderr = s.environ(), p.output, p.output
 	if err := p.process.Start(); err != nil {
 		t.Fatal(err)

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -44,9 +45,9 @@ func newTopic(t *testing.T) topic {
 }
 
 // stream makes the stream on a server, until the test ends.
-func (top topic) stream(t *testing.T, url string) jetstream.Stream {
+func (top topic) stream(t *testing.T, url string, options ...nats.Option) jetstream.Stream {
 	t.Helper()
-	conn, err := nats.Connect(url)
+	conn, err := nats.Connect(url, options...)
 	if err != nil {
 		t.Fatalf("%v\nIs NATS running? `make services` starts it.", err)
 	}
@@ -90,6 +91,8 @@ type natsServer struct {
 	t               *testing.T
 	program, folder string
 	address         string
+	configuration   string        // the text of a configuration file, besides what all have
+	login           []nats.Option // of the test itself
 	process         *exec.Cmd
 }
 
@@ -137,14 +140,18 @@ func (s *natsServer) url() string { return "nats://" + s.address }
 func (s *natsServer) start() {
 	s.t.Helper()
 	host, port, _ := net.SplitHostPort(s.address)
-	s.process = exec.Command(s.program, "-a", host, "-p", port, "-js", "-sd", s.folder, "-l", filepath.Join(s.folder, "log"))
+	file := filepath.Join(s.folder, "nats.conf")
+	if err := os.WriteFile(file, []byte(s.configuration), 0o600); err != nil {
+		s.t.Fatal(err)
+	}
+	s.process = exec.Command(s.program, "-c", file, "-a", host, "-p", port, "-js", "-sd", s.folder, "-l", filepath.Join(s.folder, "log"))
 	if err := s.process.Start(); err != nil {
 		s.t.Fatal(err)
 	}
 	ctx, cancel := context.WithTimeout(s.t.Context(), time.Minute)
 	defer cancel()
 	for {
-		conn, err := nats.Connect(s.url())
+		conn, err := nats.Connect(s.url(), s.login...)
 		if err == nil {
 			conn.Close()
 			return
@@ -163,6 +170,35 @@ func (s *natsServer) freeze() {
 	if err := s.process.Process.Signal(syscall.SIGSTOP); err != nil {
 		s.t.Fatal(err)
 	}
+}
+
+// thaw lets a frozen server go on where it was.
+func (s *natsServer) thaw() {
+	s.t.Helper()
+	if err := s.process.Process.Signal(syscall.SIGCONT); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// unread is how many bytes lie in front of a frozen server, which has not read them.
+func (s *natsServer) unread() (bytes int) {
+	s.t.Helper()
+	text, err := os.ReadFile("/proc/net/tcp")
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	_, port, _ := net.SplitHostPort(s.address)
+	number, _ := strconv.Atoi(port)
+	for line := range strings.Lines(string(text)) {
+		columns := strings.Fields(line) // number, local, remote, state, transmit:receive
+		if len(columns) < 5 || !strings.HasSuffix(columns[1], fmt.Sprintf(":%04X", number)) {
+			continue
+		}
+		_, received, _ := strings.Cut(columns[4], ":")
+		queue, _ := strconv.ParseInt(received, 16, 64)
+		bytes = max(bytes, int(queue))
+	}
+	return bytes
 }
 
 // kill ends the server as a crash would, also a frozen one.

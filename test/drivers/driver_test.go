@@ -23,9 +23,16 @@ type begin func(ctx context.Context) (tx, error)
 // A tx is a transaction in the driver's own hands.
 type tx interface {
 	emit(ctx context.Context, events ...outbox.Event) ([]outbox.Receipt, error)
+	inboxTx
 	exec(ctx context.Context, statement string) error
 	commit(ctx context.Context) error
 	rollback(ctx context.Context) error
+}
+
+// inboxTx is what a consumer does with it.
+type inboxTx interface {
+	first(ctx context.Context, consumer string, event outbox.ID) (bool, error)
+	newer(ctx context.Context, consumer, aggregateType, aggregateID string, seq int64) (bool, error)
 }
 
 func drivers() []driver {

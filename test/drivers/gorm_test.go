@@ -8,6 +8,7 @@ import (
 	"gorm.io/gorm"
 	"gorm.io/gorm/logger"
 
+	"github.com/posthaste-dev/posthaste/inbox"
 	"github.com/posthaste-dev/posthaste/outbox"
 	"github.com/posthaste-dev/posthaste/test/pgtest"
 )
@@ -57,6 +58,14 @@ func newGORM(t testing.TB, url string, mode gormMode) *gorm.DB {
 
 func (g gormTx) emit(ctx context.Context, events ...outbox.Event) ([]outbox.Receipt, error) {
 	return outbox.EmitGORM(ctx, outbox.InSchemaGORM(g.Statement.ConnPool, g.schema), events...)
+}
+
+func (g gormTx) first(ctx context.Context, consumer string, event outbox.ID) (bool, error) {
+	return inbox.FirstGORM(ctx, outbox.InSchemaGORM(g.Statement.ConnPool, g.schema), consumer, event)
+}
+
+func (g gormTx) newer(ctx context.Context, consumer, aggregateType, aggregateID string, seq int64) (bool, error) {
+	return inbox.NewerGORM(ctx, outbox.InSchemaGORM(g.Statement.ConnPool, g.schema), consumer, aggregateType, aggregateID, seq)
 }
 
 func (g gormTx) exec(ctx context.Context, statement string) error {

@@ -7,6 +7,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/posthaste-dev/posthaste/inbox"
 	"github.com/posthaste-dev/posthaste/outbox"
 )
 
@@ -38,6 +39,14 @@ func openPool(t testing.TB, url string) *pgxpool.Pool {
 
 func (p pgxTx) emit(ctx context.Context, events ...outbox.Event) ([]outbox.Receipt, error) {
 	return outbox.Emit(ctx, outbox.InSchema(p.Tx, p.schema), events...)
+}
+
+func (p pgxTx) first(ctx context.Context, consumer string, event outbox.ID) (bool, error) {
+	return inbox.First(ctx, outbox.InSchema(p.Tx, p.schema), consumer, event)
+}
+
+func (p pgxTx) newer(ctx context.Context, consumer, aggregateType, aggregateID string, seq int64) (bool, error) {
+	return inbox.Newer(ctx, outbox.InSchema(p.Tx, p.schema), consumer, aggregateType, aggregateID, seq)
 }
 
 func (p pgxTx) exec(ctx context.Context, statement string) error {

@@ -11,6 +11,7 @@ import (
 	"github.com/uptrace/bun"
 	"github.com/uptrace/bun/dialect/pgdialect"
 
+	"github.com/posthaste-dev/posthaste/inbox"
 	"github.com/posthaste-dev/posthaste/outbox"
 	"github.com/posthaste-dev/posthaste/test/pgtest"
 )
@@ -67,6 +68,14 @@ func newBun(t testing.TB, name, url string) *bun.DB {
 
 func (s sqlTx) emit(ctx context.Context, events ...outbox.Event) ([]outbox.Receipt, error) {
 	return outbox.EmitSQL(ctx, outbox.InSchemaSQL(s.execTx, s.schema), events...)
+}
+
+func (s sqlTx) first(ctx context.Context, consumer string, event outbox.ID) (bool, error) {
+	return inbox.FirstSQL(ctx, outbox.InSchemaSQL(s.execTx, s.schema), consumer, event)
+}
+
+func (s sqlTx) newer(ctx context.Context, consumer, aggregateType, aggregateID string, seq int64) (bool, error) {
+	return inbox.NewerSQL(ctx, outbox.InSchemaSQL(s.execTx, s.schema), consumer, aggregateType, aggregateID, seq)
 }
 
 func (s sqlTx) exec(ctx context.Context, statement string) error {

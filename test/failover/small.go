@@ -305,7 +305,7 @@ func (h *history) resume(ctx context.Context, on *cluster.Cluster, after *small)
 		return nil, err
 	}
 	result.Paused = after.sentOf(h.pending)+after.sentOf(h.published) == 0 && after.said("paused")
-	outcome, err := relay.NewOperator(after.pool, "").Resume(ctx, relay.Action{ID: outbox.NewID(), Actor: Name, Reason: "restored on purpose"})
+	outcome, err := relay.NewOperator(after.pool, "").Resume(ctx, relay.Action{ID: outbox.NewID(), Actor: Name, Reason: "restored on purpose"}, relay.Restored)
 	if err != nil || outcome != relay.ActionDone {
 		return nil, errors.Join(fmt.Errorf("failover: resume: %q", outcome), err)
 	}

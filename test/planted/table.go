@@ -81,6 +81,11 @@ func table() map[bugs.Bug]proof {
 		bugs.NoRamp:             test(coreTests, "TestATopicComesBackByAndBy"),
 		bugs.BreakerNeverProbes: seeds(few, "stuck"),
 
+		bugs.PauseForgottenAtStart: test(coreTests, "TestAPauseIsKnownBeforeTheFirstPublish"),
+		bugs.PausedTopicProbed:     test(coreTests, "TestAPausedTopicIsLeftAlone"),
+		bugs.PausedTypePassed:      test(coreTests, "TestNothingPassesAPausedType"),
+		bugs.ResumeSkipsWaiting:    test(coreTests, "TestNothingPassesAPausedType"),
+
 		bugs.SettleWithoutToken:     sequences(20),
 		bugs.SettleWithoutLock:      test(storeTests, "TestASettleKeepsItsLane"),
 		bugs.PartialSettleForgotten: test(coreTests, "TestSettleOfALaneThatIsLost"),

@@ -79,7 +79,7 @@ func (p *place) wantPaused(t *testing.T, r *run, wouldSend int64) {
 func (p *place) resume(t *testing.T) {
 	t.Helper()
 	action := relay.Action{ID: outbox.NewID(), Actor: "ada", Reason: "restored on purpose"}
-	outcome, err := relay.NewOperator(p.Pool, p.Schema).Resume(t.Context(), action)
+	outcome, err := relay.NewOperator(p.Pool, p.Schema).Resume(t.Context(), action, relay.Restored)
 	if err != nil || outcome != relay.ActionDone {
 		t.Fatalf("resume: %q, %v", outcome, err)
 	}

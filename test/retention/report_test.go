@@ -12,28 +12,32 @@ import (
 func TestTheRatioDecidesInTheFullForm(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		with   []int // the p99 in milliseconds; without retention it is 10
-		rate   float64
-		missed bool
+		with, without []int // the p99 in milliseconds
+		rate          float64
+		missed        string
 	}{
-		"no difference":   {[]int{10, 10, 10, 10, 10}, 1000, false},
-		"two bad minutes": {[]int{10, 90, 15, 90, 15}, 1000, false},
-		"slower":          {[]int{16, 16, 10, 16, 10}, 1000, true},
-		"too little load": {[]int{10, 10, 10, 10, 10}, 949, true},
+		"no difference":   {[]int{10, 10, 10, 10, 10}, []int{10, 10, 10, 10, 10}, 1000, ""},
+		"two bad minutes": {[]int{10, 90, 15, 90, 15}, []int{10, 10, 10, 10, 10}, 1000, ""},
+		"one noisy pair":  {[]int{10, 90, 15, 10, 15}, []int{10, 90, 10, 10, 10}, 1000, ""},
+		"slower":          {[]int{16, 16, 10, 16, 10}, []int{10, 10, 10, 10, 10}, 1000, "times as long"},
+		"too little load": {[]int{10, 10, 10, 10, 10}, []int{10, 10, 10, 10, 10}, 949, "events/s"},
+		"too much noise":  {[]int{10, 20, 40, 5, 10}, []int{10, 20, 40, 5, 10}, 1000, "too busy to tell"},
 	} {
 		for form, plan := range map[string]retention.Plan{"long": retention.Long(), "short": retention.Short()} {
+			plan.Pairs = len(c.with)
 			report := retention.NewReport(plan)
-			for pair, millis := range c.with {
+			for pair := range c.with {
 				for _, with := range []bool{true, false} {
-					p99 := 10 * time.Millisecond
+					p99 := time.Duration(c.without[pair]) * time.Millisecond
 					if with {
-						p99 = time.Duration(millis) * time.Millisecond
+						p99 = time.Duration(c.with[pair]) * time.Millisecond
 					}
 					report.Stretches = append(report.Stretches, retention.Stretch{Pair: pair, With: with, P99: p99, Offered: c.rate})
 				}
 			}
 			problems := strings.Join(report.Problems(), "\n")
-			if got := strings.Contains(problems, "times as long") || strings.Contains(problems, "events/s"); got != (c.missed && form == "long") {
+			decides := strings.Contains(problems, "times as long") || strings.Contains(problems, "events/s") || strings.Contains(problems, "too busy")
+			if form == "short" && decides || form == "long" && (decides != (c.missed != "") || !strings.Contains(problems, c.missed)) {
 				t.Errorf("%s, %s: %s", name, form, problems)
 			}
 		}

@@ -67,16 +67,16 @@ func TestOutboxctl(t *testing.T) {
 		ctl, name := tool{binary, server.URL}, emptySchema(t, server, "Ctl 1")
 		role := newRole(t, server, "app")
 		ctl.mustFail(t, 1, "run 'outboxctl migrate up'", "grant", "relay", role, "--schema", name)
-		ctl.must(t, `schema `+name+` is at version 0 of 8\n(  missing  0000\d_\w+\n){8}`, "migrate", "status", "--schema", name)
+		ctl.must(t, `schema `+name+` is at version 0 of 9\n(  missing  0000\d_\w+\n){9}`, "migrate", "status", "--schema", name)
 
 		script := ctl.must(t, `\\set ON_ERROR_STOP on\n.*COMMIT;\n\n`, "migrate", "up", "--dry-run", "--schema", name)
 		if left := readCatalog(t, server, name); len(left) > 0 {
 			t.Error("the dry run changed something")
 		}
 		ctl.must(t, `applied 00001_events in \d+m?s\napplied 00002_emit in \S+\nschema `+name+` is at version 2: 2 migrations in \S+\n`, "migrate", "up", "--target", "2", "--schema", name)
-		ctl.must(t, `(applied \S+ in \S+\n){6}schema `+name+` is at version 8: 6 migrations in \S+\n`, "migrate", "up", "--schema", name)
-		ctl.must(t, `schema `+name+` is at version 8: 0 migrations in \S+\n`, "migrate", "up", "--schema", name)
-		ctl.must(t, `schema `+name+` is at version 8 of 8\n(  applied  0000\d_\w+\n){8}`, "migrate", "status", "--schema", name)
+		ctl.must(t, `(applied \S+ in \S+\n){7}schema `+name+` is at version 9: 7 migrations in \S+\n`, "migrate", "up", "--schema", name)
+		ctl.must(t, `schema `+name+` is at version 9: 0 migrations in \S+\n`, "migrate", "up", "--schema", name)
+		ctl.must(t, `schema `+name+` is at version 9 of 9\n(  applied  0000\d_\w+\n){9}`, "migrate", "status", "--schema", name)
 		readCatalog(t, server, name).mustEqual(t, reference(t, server, 0))
 
 		ctl.must(t, `role `+role+` is now producer in schema `+name+`\n`, "grant", "producer", role, "--schema", name)
@@ -86,7 +86,7 @@ func TestOutboxctl(t *testing.T) {
 		ctl.mustFail(t, 1, "create the role first: CREATE ROLE \"nobody of that name\" LOGIN", "grant", "relay", "nobody of that name", "--schema", name)
 
 		ctl.mustFail(t, 2, "--yes-delete-everything", "migrate", "down", "--target", "0", "--schema", name)
-		ctl.must(t, `took back 00008_retention in \S+\ntook back 00007_home in \S+\ntook back 00006_routes in \S+\ntook back 00005_access in \S+\nschema `+name+` is at version 4: 4 migrations in \S+\n`, "migrate", "down", "--target", "4", "--schema", name)
+		ctl.must(t, `took back 00009_pause in \S+\ntook back 00008_retention in \S+\ntook back 00007_home in \S+\ntook back 00006_routes in \S+\ntook back 00005_access in \S+\nschema `+name+` is at version 4: 5 migrations in \S+\n`, "migrate", "down", "--target", "4", "--schema", name)
 		ctl.must(t, `(took back \S+ in \S+\n){4}schema `+name+` is at version 0: 4 migrations in \S+\n`, "migrate", "down", "--target", "0", "--yes-delete-everything", "--schema", name)
 
 		if err := psql(t, server.URL, "DROP SCHEMA "+quote(name)+" CASCADE;"+script); err != nil {
@@ -103,11 +103,49 @@ func TestOutboxctlBehindPgBouncer(t *testing.T) {
 	ctl, name := tool{build(t), pgtest.PgBouncerURL()}, emptySchema(t, server, "ctl")
 	role := newRole(t, server, "app")
 	for range 5 { // so that the pooler hands out more than one connection
-		ctl.must(t, `(applied \S+ in \S+\n){8}schema .*\n`, "migrate", "up", "--schema", name)
+		ctl.must(t, `(applied \S+ in \S+\n){9}schema .*\n`, "migrate", "up", "--schema", name)
 		ctl.must(t, `role .*\n`, "grant", "operator", role, "--schema", name)
-		ctl.must(t, `(took back \S+ in \S+\n){7}schema .*\n`, "migrate", "down", "--target", "1", "--schema", name)
+		ctl.must(t, `(took back \S+ in \S+\n){8}schema .*\n`, "migrate", "down", "--target", "1", "--schema", name)
 		ctl.must(t, `took back \S+ in \S+\nschema .*\n`, "migrate", "down", "--target", "0", "--yes-delete-everything", "--schema", name)
 	}
+}
+
+// TestOutboxctlPausesAndResumes with the grants of an operator, and says what stands in the way.
+func TestOutboxctlPausesAndResumes(t *testing.T) {
+	t.Parallel()
+	binary := build(t)
+	onEach(t, func(t *testing.T, server pgtest.Server) {
+		name := emptySchema(t, server, "ctl")
+		role := newRole(t, server, "oncall")
+		ctl := tool{binary, asRole(t, server.URL, role)}
+		do := func(words ...string) []string { return append(words, "--schema", name) }
+		admin := tool{binary, server.URL}
+		admin.must(t, `.*`, do("migrate", "up", "--target", "8")...)
+		admin.mustFail(t, 1, "run 'outboxctl migrate up'", do("pauses")...)
+		admin.must(t, `.*`, do("migrate", "up")...)
+		ctl.mustFail(t, 1, "outboxctl grant operator ROLE", do("pauses")...)
+		admin.must(t, `.*`, do("grant", "operator", role)...)
+
+		ctl.must(t, `operators have paused nothing\n`, do("pauses")...)
+		why := []string{"--actor", "ada", "--reason", "the consumers are broken"}
+		ctl.must(t, `topic orders is paused: no relay publishes it from about a second on\n`, do(append(why, "pause", "--topic", "orders")...)...)
+		ctl.must(t, `all is paused: .*\n`, do(append(why, "pause", "--all")...)...)
+		const stands = `topic orders is paused by ada since 20\S+Z: the consumers are broken\n`
+		ctl.must(t, stands+`all is paused by ada .*\n`, do("pauses")...)
+		ctl.mustFail(t, 1, "topic orders is paused already\ntopic orders is paused by ada since", do(append(why, "pause", "--topic", "orders")...)...)
+		ctl.mustFail(t, 1, "type order_created is not paused\ntopic orders is paused by ada since", do("resume", "--type", "order_created", "--actor", "bob")...)
+		ctl.must(t, `all is resumed: the relays go on within about a second\n`, do("resume", "--all", "--actor", "bob")...)
+		ctl.must(t, stands, do("pauses")...)
+		again := []string{"resume", "--topic", "orders", "--actor", "bob", "--action", "01997c1e-8f2a-7c3d-9b1e-2f3a4b5c6d7e"}
+		ctl.must(t, `topic orders is resumed: .*\n`, do(again...)...)
+		ctl.must(t, `topic orders is resumed: .*\n`, do(again...)...)
+		ctl.mustFail(t, 1, "nothing is paused because of a restore", do("resume", "--restored", "--actor", "bob")...)
+		admin.must(t, `.*`, do("grant", "relay", role)...)
+		if _, err := openPool(t, asRole(t, server.URL, role)).Exec(t.Context(), "INSERT INTO "+quote(name)+".outbox_home (system_identifier, timeline) VALUES (1, 1)"); err != nil {
+			t.Fatal(err)
+		}
+		ctl.must(t, `restored is resumed: .*\n`, do("resume", "--restored", "--actor", "bob", "--reason", "on purpose")...)
+	})
 }
 
 // TestOutboxctlExplainsFailures: rights and locks, with exit code 1.

@@ -163,6 +163,10 @@ type Step struct {
 	State       State
 	Result      Result
 	Detail      string
+	// Took is how long a publish took, and how long it was from the decision about an event until it was settled.
+	Took time.Duration
+	// Lag is how long after its created_at a published event was settled, by the database's clock; zero: not known.
+	Lag time.Duration
 }
 
 // Counts is what a relay has done.
@@ -170,4 +174,8 @@ type Counts struct {
 	Published, Retried, Parked, Waited, Dead int64
 	StaleSettles                             int64
 	Lanes, InFlight                          int
+	// WatermarkLag is how many numbers were drawn above the watermark: below it nothing can appear any more.
+	WatermarkLag int64
+	// OldestWriter is for how long the oldest open transaction that has emitted was seen to be open.
+	OldestWriter time.Duration
 }

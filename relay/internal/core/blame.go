@@ -156,7 +156,7 @@ func (c *Core) notKnown(now time.Duration, r *row) {
 	} else {
 		known.first = min(known.first, r.Seq)
 	}
-	if c.config.UnknownTypeMaxAge < 0 || planted.Is(planted.UnknownTypeDies) {
+	if c.config.UnknownTypeMaxAge < 0 && !c.spared(r.Type) || planted.Is(planted.UnknownTypeDies) {
 		c.die(key, r, r.Attempts, reasonUnknownType, detail)
 	} else {
 		if health := c.typeOf(r.Type); !health.alarmed {
@@ -175,7 +175,9 @@ func (c *Core) notKnown(now time.Duration, r *row) {
 
 // wait sets a ready row behind what is held of its line.
 func (c *Core) wait(r *row, key lineKey) {
-	c.hold(r.lane, key, never)
+	if h := c.hold(r.lane, key, never); r.Seq < h.next {
+		h.queued = false // it comes before what the last look found, and may go
+	}
 	c.decide(fate{row: r, key: key, state: Waiting})
 }
 

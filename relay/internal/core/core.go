@@ -37,6 +37,7 @@ type Core struct {
 	routes   map[string]*route
 	ordered  []*route // the same, in the order in which they were met
 	types    map[string]*typeHealth
+	pauses   []Pause // of operators, as they were last heard
 	held     held
 	settling settling
 
@@ -121,6 +122,7 @@ func (c *Core) Stop(now time.Duration) {
 func (c *Core) Counts() Counts {
 	counts := c.counts
 	counts.Lanes, counts.InFlight = len(c.lanes), c.unsettled
+	counts.WatermarkLag, counts.OldestWriter = c.behind()
 	return counts
 }
 

@@ -11,6 +11,7 @@
 //	blame.go    whose fault a failure is, and what follows
 //	route.go    a topic that fails is paused, probed and ramped up
 //	detached.go a topic that the main read leaves out, and how it catches up
+//	pause.go    what operators have paused
 //	hold.go     what waits: for its retry, behind a dead event, for a relay that knows its type
 //	care.go     an event that kills whoever publishes it
 //	settle.go   writing down what became of events

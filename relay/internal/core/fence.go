@@ -29,8 +29,9 @@ type fence struct {
 
 // openWriter has drawn numbers above low, and none at or below it.
 type openWriter struct {
-	xid uint64
-	low int64
+	xid   uint64
+	low   int64
+	since time.Duration // when it was first listed
 }
 
 // keepFence lists the open writers every period, while there are lanes to read.
@@ -101,14 +102,14 @@ func (c *Core) fenced(seen Fence) {
 	open := make(map[string]openWriter, len(seen.Writers))
 	f.safe, f.hasCursor, f.cursor, f.except = seen.Last, !first, before, nil
 	for _, writer := range seen.Writers {
-		low := before
+		low, since := before, f.beganAt
 		if first {
 			low = 0
 		}
 		if old, listed := f.open[writer.VXID]; listed {
-			low = old.low
+			low, since = old.low, old.since
 		}
-		open[writer.VXID] = openWriter{xid: writer.XID, low: low}
+		open[writer.VXID] = openWriter{xid: writer.XID, low: low, since: since}
 		f.safe = min(f.safe, low)
 		switch {
 		case writer.XID == 0: // a read cannot ask whether it has ended
@@ -135,6 +136,17 @@ func (c *Core) fenced(seen Fence) {
 			l.generation++
 		}
 	}
+}
+
+// behind tells how far the watermark is behind the sequence, and for how long the oldest writer was seen.
+func (c *Core) behind() (numbers int64, oldest time.Duration) {
+	if !c.fence.known || len(c.lanes) == 0 {
+		return 0, 0
+	}
+	for _, writer := range c.fence.open {
+		oldest = max(oldest, c.now-writer.since)
+	}
+	return c.fence.last - c.fence.safe, oldest
 }
 
 // hurryFence brings the next fence forward, to so long after the last one.

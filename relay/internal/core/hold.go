@@ -213,6 +213,10 @@ func (c *Core) sendHeld(now time.Duration, h *hold, event *Event) (goOn bool) {
 	if !c.haveRead(h, event.Seq) {
 		return false // what is before it is sent now, and followed by another look
 	}
+	if c.pausedType(event.Type) {
+		c.awaitResume(h)
+		return false
+	}
 	r := c.takeHeld(now, h, event)
 	if r == nil {
 		return false
@@ -301,6 +305,11 @@ func (c *Core) lookForDue(now time.Duration) {
 	for _, r := range c.ordered {
 		if r.paused {
 			request.Exclude = append(request.Exclude, r.types...)
+		}
+	}
+	for _, pause := range c.pauses {
+		if pause.Scope == ScopeType {
+			request.Exclude = append(request.Exclude, pause.Name)
 		}
 	}
 	slices.Sort(request.Exclude)

@@ -198,7 +198,8 @@ func (c *Core) acquired(sent, now time.Duration, a Acquired, token outbox.ID) *l
 		c.lose(old, "the lane was acquired anew")
 	}
 	l := &lane{
-		number: a.Lane, token: token, since: sent, acquiredAt: now, crashed: a.Crashed, began: a.Floor, floor: a.Floor, swept: a.Floor, sweptFrom: a.Floor, w: a.Floor, c: a.Floor,
+		number: a.Lane, token: token, since: sent, acquiredAt: now, crashed: a.Crashed,
+		began: a.Floor, floor: a.Floor, swept: a.Floor, sweptFrom: a.Floor, w: a.Floor, c: a.Floor,
 		rows: map[int64]*row{}, sent: map[int64]bool{}, holds: map[lineKey]*hold{},
 	}
 	if a.CrashCount >= crashesToCare {

@@ -61,6 +61,7 @@ func (c *Core) keepMembership(now time.Duration) {
 				return
 			}
 			c.left = leaving
+			c.obey(told, answer.Pauses) // before the first lane is taken
 			if now-m.metAt >= c.config.Lease/2 && m.view.Relays != nil {
 				m.away = told + c.config.Lease
 			}

@@ -41,6 +41,8 @@ func (c *Core) limit() int {
 func (c *Core) tryPublish(now time.Duration, l *line) {
 	r := l.rows[l.inFlight]
 	switch {
+	case c.pausedType(r.Type):
+		c.setAside(l)
 	case now < l.notBefore:
 		l.queued = true
 		c.delayed.push(l.notBefore, l)
@@ -96,10 +98,10 @@ func (c *Core) Published(now time.Duration, publish *Publish, outcome Outcome) {
 	c.publishing--
 	r.lane.inFlight--
 	if outcome.Class == Acknowledged {
-		c.config.Observe(publish.step(DidAck, outcome))
+		c.config.Observe(publish.answered(now, DidAck, outcome))
 		c.carried(now, l.route, r.startedAt)
 	} else {
-		c.config.Observe(publish.step(DidRefuse, outcome))
+		c.config.Observe(publish.answered(now, DidRefuse, outcome))
 		l.failed = true // what is in flight behind it is answered first
 	}
 	key := l.key
@@ -118,6 +120,13 @@ func (p *Publish) step(did Do, outcome Outcome) Step {
 		Do: did, Lane: p.Event.Lane, Token: p.row.lane.token, Event: p.Event.ID, Type: p.Event.Type, Aggregate: p.Event.Aggregate,
 		Topic: p.Topic, Attempt: p.Attempt, Redelivered: p.Redelivered, Class: outcome.Class, Detail: outcome.Detail,
 	}
+}
+
+// answered is the step with the time that it took.
+func (p *Publish) answered(now time.Duration, did Do, outcome Outcome) Step {
+	step := p.step(did, outcome)
+	step.Took = now - p.row.startedAt
+	return step
 }
 
 // advance goes on with a line as far as it was answered, in order. What is behind a failure was failed by

@@ -17,10 +17,11 @@ type route struct {
 	topic string
 	types []string
 
-	paused   bool // nothing is published until retryAt
-	probing  bool // few at a time, until allowance has grown
-	failures int  // in a row
-	pauses   int  // in a row
+	paused   bool   // nothing is published until retryAt: never, while an operator says so
+	by       string // who paused it, and why; empty: no operator did
+	probing  bool   // few at a time, until allowance has grown
+	failures int    // in a row
+	pauses   int    // in a row
 	retryAt  time.Duration
 	detail   string
 	lastID   outbox.ID          // of the event that failed last
@@ -223,17 +224,23 @@ func (c *Core) wakeRoutes(now time.Duration) {
 			c.wakeAt(r.retryAt)
 			continue
 		}
-		r.paused, r.probing, r.allowance, r.readAt, r.idle = false, true, 1, now, c.config.MinPoll
+		r.probing, r.allowance = true, 1
 		if planted.Is(planted.NoRamp) {
 			r.allowance = c.config.Concurrency
 		}
-		c.release(now, r)
-		holds := r.holds
-		r.holds = nil
-		for _, h := range holds {
-			h.queued = false
-			c.reschedule(now, h)
-		}
+		c.wake(now, r)
+	}
+}
+
+// wake lets a route take events again.
+func (c *Core) wake(now time.Duration, r *route) {
+	r.paused, r.readAt, r.idle = false, now, c.config.MinPoll
+	c.release(now, r)
+	holds := r.holds
+	r.holds = nil
+	for _, h := range holds {
+		h.queued = false
+		c.reschedule(now, h)
 	}
 }
 
@@ -257,7 +264,7 @@ func (c *Core) saveRoutes(now time.Duration) {
 	saved := slices.Clone(c.ordered)
 	statuses := make([]RouteStatus, 0, len(saved))
 	for _, r := range saved {
-		statuses = append(statuses, RouteStatus{Topic: r.topic, Paused: r.detail != "", Error: r.detail})
+		statuses = append(statuses, RouteStatus{Topic: r.topic, Paused: r.by+r.detail != "", Error: cmp.Or(r.by, r.detail)})
 		r.saved = true
 	}
 	relay := c.config.Relay

@@ -16,6 +16,7 @@ type fate struct {
 	hold        *hold
 	failed      int // how often it could not be settled alone
 	appliedThen int // settles that the database had taken when it first failed: more since then show that it is the event
+	decidedAt   time.Duration
 	state       State
 	attempts    int32
 	delay       time.Duration
@@ -50,7 +51,7 @@ func (c *Core) decide(f fate) {
 		h.changes++
 		h.stale = true
 	}
-	f.row.decided = true
+	f.row.decided, f.decidedAt = true, c.now
 	f.row.lane.unwritten++
 	c.settling.pending = append(c.settling.pending, f)
 }
@@ -109,7 +110,7 @@ func (c *Core) settleSome(g *gate, sent []fate) {
 		func(now time.Duration, answer SettleAnswer, err error) {
 			switch {
 			case err != nil: // it may have been applied; applied twice it is applied once
-				c.observeSettles(sent, Uncertain)
+				c.observeSettles(sent, Uncertain, time.Time{})
 				if s.most = max(1, len(sent)/2); len(sent) == 1 {
 					if sent[0].failed++; sent[0].failed == 1 {
 						sent[0].appliedThen = s.applied
@@ -120,13 +121,13 @@ func (c *Core) settleSome(g *gate, sent []fate) {
 				}
 			case !answer.Applied:
 				c.counts.StaleSettles++
-				c.observeSettles(sent, Stale)
+				c.observeSettles(sent, Stale, time.Time{})
 				c.loseStale(request.Lanes, answer.Held)
 				if !planted.Is(planted.PartialSettleForgotten) {
 					c.settleAgain(sent)
 				}
 			default:
-				c.observeSettles(sent, Applied)
+				c.observeSettles(sent, Applied, answer.At)
 				s.most = min(2*s.most, mostOfASettle)
 				s.applied++
 				for i := range sent {
@@ -244,12 +245,17 @@ func (c *Core) count(f *fate) {
 	}
 }
 
-func (c *Core) observeSettles(fates []fate, result Result) {
+// observeSettles tells what became of a settle that the database took at this time; zero: it did not say.
+func (c *Core) observeSettles(fates []fate, result Result, at time.Time) {
 	for i := range fates {
 		f := &fates[i]
-		c.config.Observe(Step{
+		step := Step{
 			Do: DidSettle, Lane: f.row.Lane, Token: f.row.lane.token, Event: f.row.ID, Type: f.row.Type, Aggregate: f.row.Aggregate, Topic: f.key.topic,
-			State: f.state, Result: result, Attempt: int(f.attempts), Detail: f.reason,
-		})
+			State: f.state, Result: result, Attempt: int(f.attempts), Detail: f.reason, Took: c.now - f.decidedAt,
+		}
+		if f.state == Published && !at.IsZero() {
+			step.Lag = max(0, at.Sub(f.row.CreatedAt))
+		}
+		c.config.Observe(step)
 	}
 }

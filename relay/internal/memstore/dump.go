@@ -56,6 +56,7 @@ type ActionRow struct {
 	Letter int64 // 0: none
 	Actor  string
 	Reason string
+	Target string // what was paused or resumed; empty: it is about the event
 	Next   uint64 // the Index of the next delivery when it was written
 }
 
@@ -141,6 +142,9 @@ func (s *Store) Letters() []LetterRow { return slices.Clone(s.letters) }
 // Actions returns what operators did, in the order in which they did it.
 func (s *Store) Actions() []ActionRow { return slices.Clone(s.actions) }
 
+// Pauses returns the pauses that stand, by scope and name.
+func (s *Store) Pauses() []core.Pause { return slices.Clone(s.pauses) }
+
 // Routes returns how routes stand, by relay and topic.
 func (s *Store) Routes() []RouteRow { return slices.Clone(s.routes) }
 
@@ -169,6 +173,9 @@ func (s *Store) Dump() check.History {
 		}})
 	}
 	for _, a := range s.actions {
+		if a.Target != "" {
+			continue
+		}
 		history = append(history, check.Record{Action: &check.Action{ID: a.Event, Verb: a.Verb, Actor: a.Actor, Next: a.Next}})
 	}
 	return history

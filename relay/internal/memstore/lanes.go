@@ -83,6 +83,7 @@ func (s *Store) Heartbeat(_ context.Context, beat core.Heartbeat) (core.Heartbea
 		lane := &s.lanes[i]
 		answer.Lanes[i] = core.LaneView{Lane: int16(i), Owner: lane.owner, Free: lane.free(now), Needs: slices.Clone(lane.needs)}
 	}
+	answer.Pauses = slices.Clone(s.pauses)
 	s.flush()
 	return answer, nil
 }

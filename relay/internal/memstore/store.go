@@ -44,6 +44,7 @@ type Store struct {
 	routes      []RouteRow
 	letters     []LetterRow
 	actions     []ActionRow
+	pauses      []core.Pause // by scope and name
 	changes     []Change
 	incarnation int
 	standby     bool

@@ -1,5 +1,6 @@
 -- An outbox as it was on its first day. Triggers refuse this; they are off for a session in the role replica.
 DELETE FROM {schema}.outbox_actions;
+DELETE FROM {schema}.outbox_pauses;
 DELETE FROM {schema}.outbox_dlq;
 DELETE FROM {schema}.outbox_events;
 DELETE FROM {schema}.outbox_routes;

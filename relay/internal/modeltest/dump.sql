@@ -21,6 +21,10 @@ SELECT line FROM (
     SELECT 4, row_number() OVER (ORDER BY relay, topic), format('route %s "%s" paused %s error "%s"', relay, topic, CASE WHEN paused THEN 'true' ELSE 'false' END, error)
       FROM {schema}.outbox_routes
     UNION ALL
-    SELECT 5, row_number() OVER (ORDER BY action_id, event_id), format('action %s %s of %s letter %s actor "%s" reason "%s"', action_id, verb, event_id, coalesce(dlq_id, 0), actor, reason)
+    SELECT 5, row_number() OVER (ORDER BY action_id, event_id), format('action %s %s of %s letter %s actor "%s" reason "%s" target "%s"', action_id, verb,
+                  CASE WHEN target IS NULL THEN event_id ELSE '00000000-0000-0000-0000-000000000000' END, coalesce(dlq_id, 0), actor, reason, target)
       FROM {schema}.outbox_actions
+    UNION ALL
+    SELECT 6, row_number() OVER (ORDER BY scope, name), format('pause %s "%s" actor "%s" reason "%s"', scope, name, actor, reason)
+      FROM {schema}.outbox_pauses
 ) lines ORDER BY part, place

@@ -83,6 +83,16 @@ func (m *model) operate(_ context.Context, verb check.Verb, order order) ([]stri
 	return lines, err
 }
 
+func (m *model) pause(_ context.Context, scope core.Scope, name string, order order) (string, error) {
+	outcome, err := m.mem.Pause(memstore.Order{Action: order.Action, Actor: order.Actor, Reason: order.Reason}, scope, name)
+	return string(outcome), err
+}
+
+func (m *model) resume(_ context.Context, scope core.Scope, name string, order order) (string, error) {
+	outcome, err := m.mem.Resume(memstore.Order{Action: order.Action, Actor: order.Actor, Reason: order.Reason}, scope, name)
+	return string(outcome), err
+}
+
 func (m *model) expireLane(_ context.Context, lane int16) error {
 	m.mem.ExpireLane(lane)
 	return nil
@@ -120,7 +130,10 @@ func (m *model) dump(context.Context) ([]string, error) {
 		return cmp.Or(slices.Compare(a.Action[:], b.Action[:]), slices.Compare(a.Event[:], b.Event[:]))
 	})
 	for _, a := range actions {
-		addf("action %s %s of %s letter %d actor %q reason %q", a.Action, a.Verb, a.Event, a.Letter, a.Actor, a.Reason)
+		addf("action %s %s of %s letter %d actor %q reason %q target %q", a.Action, a.Verb, a.Event, a.Letter, a.Actor, a.Reason, a.Target)
+	}
+	for _, p := range m.mem.Pauses() {
+		addf("pause %s %q actor %q reason %q", p.Scope, p.Name, p.Actor, p.Reason)
 	}
 	return m.dumped(lines), nil
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/posthaste-dev/posthaste/internal/check"
 	"github.com/posthaste-dev/posthaste/outbox"
 	"github.com/posthaste-dev/posthaste/relay"
+	"github.com/posthaste-dev/posthaste/relay/internal/core"
 )
 
 // operate does a verb with the functions that people have.
@@ -25,12 +26,26 @@ func (p *postgres) operate(ctx context.Context, verb check.Verb, order order) ([
 	case check.Redeliver, check.Reissue:
 		return nil, fmt.Errorf("modeltest: there is no %s", verb)
 	}
-	results, err := act(ctx, relay.Action{ID: order.Action, Actor: order.Actor, Reason: order.Reason}, order.Events...)
+	results, err := act(ctx, order.action(), order.Events...)
 	var lines []string
 	for _, result := range results {
 		lines = append(lines, resultLine(result.Event, string(result.Outcome), result.Was))
 	}
 	return lines, err
+}
+
+func (p *postgres) pause(ctx context.Context, scope core.Scope, name string, order order) (string, error) {
+	outcome, err := relay.NewOperator(p.db.pool, p.db.schema).Pause(ctx, order.action(), relay.Scope{Kind: string(scope), Name: name})
+	return string(outcome), err
+}
+
+func (p *postgres) resume(ctx context.Context, scope core.Scope, name string, order order) (string, error) {
+	outcome, err := relay.NewOperator(p.db.pool, p.db.schema).Resume(ctx, order.action(), relay.Scope{Kind: string(scope), Name: name})
+	return string(outcome), err
+}
+
+func (o *order) action() relay.Action {
+	return relay.Action{ID: o.Action, Actor: o.Actor, Reason: o.Reason}
 }
 
 func resultLine(event outbox.ID, outcome, was string) string {

@@ -74,6 +74,19 @@ func (p *planted) SaveRoutes(ctx context.Context, relay outbox.ID, r []core.Rout
 
 // faults are mistakes that a store could make. Each must be found.
 var faults = map[string]func(m *model){
+	"a heartbeat that does not tell of pauses": func(m *model) {
+		p := plant(m)
+		p.beat = func(ctx context.Context, b core.Heartbeat) (core.HeartbeatAnswer, error) {
+			answer, err := p.Store.Heartbeat(ctx, b)
+			answer.Pauses = nil
+			return answer, err
+		}
+	},
+	"a pause that is not written to the log": func(m *model) {
+		m.dumped = func(lines []string) []string {
+			return slices.DeleteFunc(lines, func(line string) bool { return strings.HasSuffix(line, `target "all"`) })
+		}
+	},
 	"a settle that does not look at tokens": func(m *model) {
 		p := plant(m)
 		p.settle = func(ctx context.Context, s *core.Settle) (core.SettleAnswer, error) {

@@ -100,6 +100,8 @@ var choices = []struct {
 	{"skip", 4, (*script).skip},
 	{"free", 2, (*script).free},
 	{"discard", 3, (*script).discard},
+	{"pause", 2, (*script).pause},
+	{"resume", 2, (*script).resume},
 }
 
 // Kinds are the actions that a script is made of.

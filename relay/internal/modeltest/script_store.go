@@ -57,7 +57,7 @@ func (s *script) heartbeat() *step {
 	relay, lanes := s.renewals()
 	s.beaten[relay] = true
 	beat := core.Heartbeat{Relay: relay, Name: "relay", Version: "1", KnownTypes: some(s, eventTypes, 0), Lease: time.Hour, Lanes: lanes, Incarnation: s.server()}
-	return asking(beat, func(ctx context.Context, _ side, store core.Store) ([]string, error) {
+	step := asking(beat, func(ctx context.Context, _ side, store core.Store) ([]string, error) {
 		answer, err := store.Heartbeat(ctx, beat)
 		slices.Sort(answer.Renewed)
 		lines := []string{fmt.Sprintf("renewed %v of %d lanes", answer.Renewed, len(answer.Lanes))}
@@ -69,8 +69,17 @@ func (s *script) heartbeat() *step {
 				lines = append(lines, fmt.Sprintf("lane %d owner %s free %v needs %v", view.Lane, view.Owner, view.Free, slices.Sorted(slices.Values(view.Needs))))
 			}
 		}
+		for _, p := range answer.Pauses {
+			lines = append(lines, fmt.Sprintf("pause %s %q actor %q reason %q", p.Scope, p.Name, p.Actor, p.Reason))
+		}
 		return lines, err
 	})
+	step.learn = func(answer []string) {
+		if slices.ContainsFunc(answer, func(line string) bool { return strings.HasPrefix(line, "pause ") }) {
+			s.saw["heartbeats_of_a_pause"]++
+		}
+	}
+	return step
 }
 
 func (s *script) acquire() *step {

@@ -33,6 +33,10 @@ func (s *Store) Heartbeat(ctx context.Context, beat core.Heartbeat) (core.Heartb
 		answer.Lanes, err = pgx.CollectRows(rows, laneView)
 		return err //nolint:wrapcheck // as above
 	})
+	batch.Queue(s.sql.pauses).Query(func(rows pgx.Rows) (err error) {
+		answer.Pauses, err = pgx.CollectRows(rows, pgx.RowToStructByPos[core.Pause])
+		return err //nolint:wrapcheck // as above
+	})
 	if len(beat.Lanes) > 0 {
 		crash.Point("renew.before")
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"slices"
+	"time"
 
 	"github.com/jackc/pgx/v5/pgtype"
 
@@ -17,10 +18,12 @@ import (
 func (s *Store) Settle(ctx context.Context, settle *core.Settle) (core.SettleAnswer, error) {
 	statement, args := s.settleStatement(settle)
 	var answer core.SettleAnswer
+	var at int64
 	beforeSettle(settle)
-	if err := s.pool.QueryRow(ctx, statement, args...).Scan(&answer.Applied, &answer.Held); err != nil {
+	if err := s.pool.QueryRow(ctx, statement, args...).Scan(&answer.Applied, &answer.Held, &at); err != nil {
 		return core.SettleAnswer{}, failed("settle", err)
 	}
+	answer.At = time.UnixMicro(at)
 	afterSettle(settle)
 	if planted.Is(planted.DeadLetterApart) && answer.Applied {
 		return answer, lettersApart(ctx, s, settle.Dead)

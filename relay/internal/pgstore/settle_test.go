@@ -158,7 +158,7 @@ func TestAStaleSettleChangesNothing(t *testing.T) {
 func (w *world) settleIn(t testing.TB, tx pgx.Tx, settle *core.Settle) (answer core.SettleAnswer) {
 	t.Helper()
 	statement, args := w.store.SettleStatement(settle)
-	if err := tx.QueryRow(t.Context(), statement, args...).Scan(&answer.Applied, &answer.Held); err != nil {
+	if err := tx.QueryRow(t.Context(), statement, args...).Scan(&answer.Applied, &answer.Held, nil); err != nil {
 		t.Fatal(err)
 	}
 	return answer
@@ -204,7 +204,7 @@ func TestASettleWaitsForATakeOver(t *testing.T) {
 			before := w.rows(t, "SELECT * FROM {schema}.outbox_events ORDER BY seq")
 			taking := w.beginAs(t)
 			next := outbox.NewID().String()
-			if _, err := taking.Exec(t.Context(), statement("acquire", w), []int16{tenure.Lane}, int32(1), next, next, lease.Microseconds()); err != nil {
+			if _, err := taking.Exec(t.Context(), statement("acquire", w), []int16{tenure.Lane}, int32(1), next, next, lease.Microseconds(), false); err != nil {
 				t.Fatal(err)
 			}
 			late := make(chan core.SettleAnswer, 1)

@@ -38,7 +38,7 @@ type Store struct {
 
 // statements are the texts with the schema's name in them.
 type statements struct {
-	register, renew, peers, lanes               string
+	register, renew, peers, lanes, pauses       string
 	acquire, release, releaseTokens, note       string
 	fenceSequence, fenceWriters, fenceBarrier   string
 	barrier                                     string
@@ -55,7 +55,7 @@ func New(pool *pgxpool.Pool, schema string) *Store {
 	return &Store{
 		pool: pool, mode: decodable(pool.Config().ConnConfig.DefaultQueryExecMode), sequence: name + ".outbox_events_seq_seq",
 		sql: statements{
-			register: text("register"), renew: text("renew"), peers: text("peers"), lanes: text("lanes"),
+			register: text("register"), renew: text("renew"), peers: text("peers"), lanes: text("lanes"), pauses: text("pauses"),
 			acquire: text("acquire"), release: text("release"), releaseTokens: text("release_tokens"), note: text("note"),
 			fenceSequence: text("fence_sequence"), fenceWriters: text("fence_writers"), fenceBarrier: text("fence_barrier"),
 			barrier:         text("barrier"),

@@ -29,13 +29,14 @@ const (
 	Poison         // publishing it kills the relay
 	ContractBroken // by one event
 	BadDeploy      // by all events of a type
+	OperatorPaused // everything, a topic or a type
 	Faults         // how many there are
 )
 
 var faultNames = [Faults]string{
 	"store_refused", "store_answer_lost", "store_slow", "database_restart", "standby", "lease_lost", "clock_forward", "clock_back",
 	"relay_killed", "relay_paused", "relay_stopped", "broker_rejected", "broker_terminal", "ack_lost", "over_deadline", "late_accept",
-	"dropped", "part_of_batch", "topic_down", "all_down", "quota", "poison", "contract_broken", "bad_deploy",
+	"dropped", "part_of_batch", "topic_down", "all_down", "quota", "poison", "contract_broken", "bad_deploy", "operator_paused",
 }
 
 // String returns the fault's name.

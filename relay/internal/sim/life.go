@@ -27,6 +27,7 @@ type life struct {
 	inbox    []func()
 	wake     uint64 // the number of the last wake-up that counts
 	calls    map[core.Op]int
+	pauses   []core.Pause // that stood when its last heartbeat was answered
 }
 
 // join starts a relay.
@@ -126,9 +127,18 @@ func (l *life) call(call core.Call) {
 		ran := w.now
 		w.logf("%s %s", l.name, call.Op)
 		var tell func(time.Duration)
-		w.onStandby(l, func() { tell = call.Run(context.Background(), store) })
+		heard := &hearing{Store: store}
+		pauses := w.store.Pauses()
+		w.onStandby(l, func() { tell = call.Run(context.Background(), heard) })
 		if !givenUp {
-			w.after(behind, func() { l.tell(ran, tell) })
+			w.after(behind, func() {
+				l.tell(ran, func(now time.Duration) {
+					if heard.beat {
+						l.pauses = pauses
+					}
+					tell(now)
+				})
+			})
 		}
 	}
 	w.after(before, func() {

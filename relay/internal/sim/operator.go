@@ -73,6 +73,44 @@ func (w *World) those(which func(memstore.EventRow) bool) []outbox.ID {
 	return ids
 }
 
+// pauseSome pauses everything, a topic or a type, and resumes it some time later.
+func (w *World) pauseSome() bool {
+	scope, name := core.ScopeAll, ""
+	switch w.rand.IntN(5) {
+	case 0, 1:
+		scope, name = core.ScopeTopic, w.plan.topics[w.rand.IntN(len(w.plan.topics))]
+	case 2, 3:
+		scope, name = core.ScopeType, w.plan.kinds[w.rand.IntN(len(w.plan.kinds))].name
+	}
+	if !w.pauseScope(scope, name) {
+		return false
+	}
+	w.after(w.soon(w.plan.config.Lease), func() {
+		if !w.healed {
+			w.resumeScope(scope, name)
+		}
+	})
+	return true
+}
+
+func (w *World) pauseScope(scope core.Scope, name string) bool {
+	outcome, err := w.store.Pause(memstore.Order{Action: w.newID(), Actor: "ada", Reason: "for a while"}, scope, name)
+	w.logf("%s %s is paused: %s %v", scope, name, outcome, err)
+	return outcome == memstore.Done
+}
+
+func (w *World) resumeScope(scope core.Scope, name string) {
+	if outcome, err := w.store.Resume(memstore.Order{Action: w.newID(), Actor: "ada", Reason: "long enough"}, scope, name); outcome != memstore.Done {
+		w.problemf("%s %s cannot be resumed: %s %v", scope, name, outcome, err)
+	}
+	w.logf("%s %s is resumed", scope, name)
+}
+
+// covers tells whether a pause is about events of the topic and type.
+func covers(pause core.Pause, topic, eventType string) bool {
+	return pause.Scope == core.ScopeAll || pause.Scope == core.ScopeTopic && pause.Name == topic || pause.Scope == core.ScopeType && pause.Name == eventType
+}
+
 // tidy does what the plan says with what blocks others, when the faults are over.
 func (w *World) tidy() {
 	blocking := w.those(func(row memstore.EventRow) bool { return row.State == core.DeadBlocking })

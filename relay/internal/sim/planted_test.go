@@ -25,7 +25,7 @@ type without struct {
 	core.Store
 	world *World
 
-	noToken, dropsSettles, doubleCharges, noBarrier, noStandby, noCut, noGone, noHeld, anyLane, oneIncarnation, noParking bool
+	noToken, dropsSettles, doubleCharges, noBarrier, noStandby, noCut, noGone, noHeld, anyLane, oneIncarnation, noParking, noPauses bool
 }
 
 func (s *without) Settle(ctx context.Context, settle *core.Settle) (core.SettleAnswer, error) {
@@ -95,6 +95,9 @@ func (s *without) HeldKeys(ctx context.Context, lanes []int16) ([]core.HeldKey, 
 
 func (s *without) Heartbeat(ctx context.Context, beat core.Heartbeat) (core.HeartbeatAnswer, error) {
 	answer, err := s.Store.Heartbeat(ctx, beat)
+	if s.noPauses {
+		answer.Pauses = nil
+	}
 	for i := range answer.Lanes {
 		answer.Lanes[i].Free = answer.Lanes[i].Free || s.anyLane
 	}
@@ -131,6 +134,7 @@ func TestPlantedBugsAreFound(t *testing.T) {
 		{"writers that have ended not noticed", lacking(func(s *without) { s.noGone = true }), []check.Counter{check.Stuck, check.OrderViolations}},
 		{"held rows not read at take-over", lacking(func(s *without) { s.noHeld = true }), []check.Counter{check.OrderViolations}},
 		{"lease ignored", lacking(func(s *without) { s.anyLane = true }), []check.Counter{check.OwnersOverlapping}},
+		{"pauses not told", lacking(func(s *without) { s.noPauses = true }), nil},
 		{"unknown types die", lacking(func(s *without) { s.noParking = true }), nil},
 		{"writers listed before the sequence is read", Plant{WritersFirst: true}, []check.Counter{check.Stuck, check.OrderViolations}},
 		{"acknowledged before it is kept", Plant{AckFirst: true}, []check.Counter{check.Lost}},

@@ -101,6 +101,11 @@ func (r *recorder) observe(l *life, s core.Step) {
 		if end := w.now + w.plan.config.Deadline; end > r.believed[key] {
 			w.problemf("%s publishes %s, which may take until %v after its lease ends", l.name, short(s.Event), end-r.believed[key])
 		}
+		for _, pause := range l.pauses {
+			if covers(pause, s.Topic, s.Type) {
+				w.problemf("%s publishes %s and has heard that %s %s is paused", l.name, short(s.Event), pause.Scope, pause.Name)
+			}
+		}
 	case core.DidAck:
 		step.Do = check.Ack
 	case core.DidRefuse:

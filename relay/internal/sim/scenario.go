@@ -30,6 +30,7 @@ func Scenarios() []Scenario {
 		{"registry", oldRegistry},
 		{"deploy", badDeploy},
 		{"topic", oneTopicDown},
+		{"paused", pausedFleet},
 		{"herd", herdAfterOutage},
 		{"bells", bellStorm},
 		{"asleep", bellAtNight},

@@ -54,6 +54,19 @@ func (w *World) onStandby(l *life, do func()) {
 	w.store.SetStandby(false)
 }
 
+// hearing notes whether a heartbeat was answered.
+type hearing struct {
+	core.Store
+	beat bool
+}
+
+// Heartbeat of the store.
+func (h *hearing) Heartbeat(ctx context.Context, beat core.Heartbeat) (core.HeartbeatAnswer, error) {
+	answer, err := h.Store.Heartbeat(ctx, beat)
+	h.beat = err == nil
+	return answer, err
+}
+
 // beginFence reads the sequence.
 func (c *connection) beginFence() {
 	c.half = c.FenceBegin()

@@ -24,6 +24,7 @@ var strikes = [...]struct {
 	{AllDown, func(w *World) bool { return w.breakTopics("", false) }},
 	{QuotaSpent, func(w *World) bool { return w.breakTopics(w.plan.topics[w.rand.IntN(len(w.plan.topics))], true) }},
 	{BadDeploy, (*World).deployBadly},
+	{OperatorPaused, (*World).pauseSome},
 }
 
 // strike plans all of them, again and again.

@@ -21,7 +21,7 @@ func main() { os.Exit(command.Main("proof-retention", prove)) }
 func prove(ctx context.Context, args []string) (ok bool, err error) {
 	flags := flag.NewFlagSet("proof-retention", flag.ContinueOnError)
 	url := flags.String("url", pgtest.Servers()[0].URL, "server to prove it on, as a role that may create databases")
-	short := flags.Bool("short", false, "200,000 rows and pairs of 6 s instead of 1,000,000 and minutes")
+	short := flags.Bool("short", false, "120,000 rows and three pairs of 5 s instead of 1,000,000 and five of minutes")
 	if err := flags.Parse(args); err != nil {
 		return false, err
 	}

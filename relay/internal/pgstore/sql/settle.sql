@@ -45,4 +45,4 @@ WITH own AS MATERIALIZED (
 ), cleared AS (
     UPDATE {schema}.outbox_lanes l SET noted_event = NULL, noted_count = 0, crash_count = 0 FROM noted WHERE l.layout = 1 AND l.lane = noted.lane
 )
-SELECT (SELECT ok FROM held), ARRAY(SELECT lane FROM own)
+SELECT (SELECT ok FROM held), ARRAY(SELECT lane FROM own), (extract(epoch FROM clock_timestamp()) * 1000000)::bigint

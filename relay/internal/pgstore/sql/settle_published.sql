@@ -8,4 +8,4 @@ WITH own AS MATERIALIZED (
     UPDATE {schema}.outbox_events SET state = 6, published_at = clock_timestamp()
      WHERE id = ANY($3::uuid[]) AND state IN (0, 1, 3) AND (SELECT ok FROM held)
 )
-SELECT (SELECT ok FROM held), ARRAY(SELECT lane FROM own)
+SELECT (SELECT ok FROM held), ARRAY(SELECT lane FROM own), (extract(epoch FROM clock_timestamp()) * 1000000)::bigint

@@ -1,0 +1,233 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/spf13/cobra"
+
+	"github.com/posthaste-dev/posthaste/outbox"
+	"github.com/posthaste-dev/posthaste/relay"
+)
+
+// newPause has the relays publish nothing of a scope.
+func newPause(root *rootCommand) *cobra.Command {
+	c := &orderCommand{root: root}
+	cmd := &cobra.Command{
+		Use:   "pause --all | --topic NAME | --type NAME",
+		Short: "Have the relays stop publishing: everything, a topic, or an event type",
+		Long: `Have all relays stop publishing everything, a topic, or an event type, until 'outboxctl resume'.
+
+Relays that run stop within about a second; those that start later know it before they publish anything.
+What is in flight finishes. Nothing is lost, charged or killed, and the order is kept: behind an event of
+a paused type, later events of its aggregate on the same topic wait as well.
+
+The role needs what 'outboxctl grant operator' gives. Who and why are kept in outbox_actions.`,
+		Example: `  outboxctl pause --all --reason "the broker is being moved"
+  outboxctl pause --topic orders --reason "consumers are broken" --actor ada
+  outboxctl pause --type order_created --reason "wrong amounts since 02:40"`,
+		Args: cobra.NoArgs,
+		RunE: run(c.pause),
+	}
+	c.addFlags(cmd, "why; whoever resumes will want to know")
+	return cmd
+}
+
+// newResume lets the relays go on.
+func newResume(root *rootCommand) *cobra.Command {
+	c := &orderCommand{root: root}
+	cmd := &cobra.Command{
+		Use:   "resume --all | --topic NAME | --type NAME | --restored",
+		Short: "Let the relays go on with what was paused",
+		Long: `Let all relays go on with what was paused, from where it was, within about a second.
+
+Each pause is resumed by itself: --all leaves a topic paused that was paused by its name. 'outboxctl pauses'
+lists what stands.
+
+--restored is for a database that was restored or copied, where relays pause by themselves: look first at
+what they would send again (their log says it once a minute), and discard what must not go.`,
+		Example: `  outboxctl resume --all --reason "the broker has moved"
+  outboxctl resume --topic orders
+  outboxctl resume --restored --reason "restored on purpose, consumers know the ids"`,
+		Args: cobra.NoArgs,
+		RunE: run(c.resume),
+	}
+	c.addFlags(cmd, "why")
+	cmd.Flags().BoolVar(&c.restored, "restored", false, "a database that was restored or copied")
+	return cmd
+}
+
+// orderCommand is what pause and resume share.
+type orderCommand struct {
+	root             *rootCommand
+	all, restored    bool
+	topic, eventType string
+	actor, reason    string
+	action           string
+}
+
+func (c *orderCommand) addFlags(cmd *cobra.Command, reason string) {
+	cmd.Flags().BoolVar(&c.all, "all", false, "everything")
+	cmd.Flags().StringVar(&c.topic, "topic", "", "what goes to this topic")
+	cmd.Flags().StringVar(&c.eventType, "type", "", "events of this type")
+	cmd.Flags().StringVar(&c.reason, "reason", "", reason)
+	cmd.Flags().StringVar(&c.actor, "actor", "", "who decides (default: the USER of the environment)")
+	cmd.Flags().StringVar(&c.action, "action", "", "the id of an action that is sent again, because its answer was lost")
+}
+
+// scope is what the flags name.
+func (c *orderCommand) scope() (scope relay.Scope, err error) {
+	named := 0
+	for _, flag := range []struct {
+		given bool
+		scope relay.Scope
+	}{
+		{c.all, relay.Everything},
+		{c.topic != "", relay.Topic(c.topic)},
+		{c.eventType != "", relay.EventType(c.eventType)},
+		{c.restored, relay.Restored},
+	} {
+		if flag.given {
+			scope = flag.scope
+			named++
+		}
+	}
+	if named != 1 {
+		return scope, usageError{"name one thing: --all, --topic NAME or --type NAME"}
+	}
+	return scope, nil
+}
+
+func (c *orderCommand) pause(ctx context.Context, out io.Writer) error {
+	if strings.TrimSpace(c.reason) == "" {
+		return usageError{"--reason is missing: whoever resumes will want to know"}
+	}
+	return c.do(ctx, func(operator *relay.Operator, action relay.Action, scope relay.Scope) error {
+		outcome, err := operator.Pause(ctx, action, scope)
+		switch {
+		case err != nil:
+			return err
+		case outcome == relay.ActionRefused:
+			return c.standing(ctx, operator, scope.String()+" is paused already")
+		}
+		return say(out, "%s is paused: no relay publishes it from about a second on\n", scope)
+	})
+}
+
+func (c *orderCommand) resume(ctx context.Context, out io.Writer) error {
+	return c.do(ctx, func(operator *relay.Operator, action relay.Action, scope relay.Scope) error {
+		outcome, err := operator.Resume(ctx, action, scope)
+		switch {
+		case err != nil:
+			return err
+		case outcome == relay.ActionRefused && scope == relay.Restored:
+			return errors.New("the outbox is where the relays left it: nothing is paused because of a restore")
+		case outcome == relay.ActionRefused:
+			return c.standing(ctx, operator, scope.String()+" is not paused")
+		}
+		return say(out, "%s is resumed: the relays go on within about a second\n", scope)
+	})
+}
+
+// do connects, and decides.
+func (c *orderCommand) do(ctx context.Context, decide func(*relay.Operator, relay.Action, relay.Scope) error) error {
+	scope, err := c.scope()
+	if err != nil {
+		return err
+	}
+	action := relay.Action{ID: outbox.NewID(), Actor: cmp.Or(c.actor, c.root.getenv("USER")), Reason: c.reason}
+	if action.Actor == "" {
+		return usageError{"--actor is missing: who decides?"}
+	}
+	if c.action != "" {
+		if action.ID, err = outbox.ParseID(c.action); err != nil {
+			return usageError{fmt.Sprintf("--action: %.80q is no id", c.action)}
+		}
+	}
+	return c.root.operate(ctx, func(operator *relay.Operator) error {
+		err := decide(operator, action, scope)
+		if state := sqlState(nil); errors.As(err, &state) {
+			return fmt.Errorf("%w (action %s)", err, action.ID)
+		}
+		return err
+	})
+}
+
+// operate connects to the database and does an operator's work.
+func (c *rootCommand) operate(ctx context.Context, work func(*relay.Operator) error) error {
+	config, err := c.config()
+	if err != nil {
+		return err
+	}
+	conn, err := pgx.ConnectConfig(ctx, config)
+	if err != nil {
+		return fmt.Errorf("connect: %w", err)
+	}
+	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
+	if err := work(relay.NewOperator(conn, c.schema)); err != nil {
+		return fmt.Errorf("%w%s", err, c.hint(err))
+	}
+	return nil
+}
+
+// sqlState is an error of the database.
+type sqlState interface{ SQLState() string }
+
+// hint says what to do about the errors that a person meets.
+func (c *rootCommand) hint(err error) string {
+	var state sqlState
+	if !errors.As(err, &state) {
+		return ""
+	}
+	switch state.SQLState() {
+	case "3F000", "42883", "42P01":
+		return "; there is no outbox in schema " + c.schema + ", or an old one: run 'outboxctl migrate up'"
+	case "42501":
+		return "; the role needs what 'outboxctl grant operator ROLE' gives"
+	}
+	return ""
+}
+
+// standing is an error that says what is paused.
+func (c *orderCommand) standing(ctx context.Context, operator *relay.Operator, problem string) error {
+	pauses, err := operator.Pauses(ctx)
+	if err != nil {
+		return err
+	}
+	return fmt.Errorf("%s\n%s", problem, strings.TrimSuffix(list(pauses), "\n"))
+}
+
+// newPauses lists what is paused.
+func newPauses(root *rootCommand) *cobra.Command {
+	return &cobra.Command{
+		Use:     "pauses",
+		Short:   "List what operators have paused: what, who, since when, and why",
+		Example: "  outboxctl pauses\n  outboxctl pauses --schema billing",
+		Args:    cobra.NoArgs,
+		RunE: run(func(ctx context.Context, out io.Writer) error {
+			return root.operate(ctx, func(operator *relay.Operator) error {
+				pauses, err := operator.Pauses(ctx)
+				if err != nil {
+					return err
+				}
+				return say(out, "%s", list(pauses))
+			})
+		}),
+	}
+}
+
+func list(pauses []relay.StandingPause) string {
+	if len(pauses) == 0 {
+		return "operators have paused nothing\n"
+	}
+	var lines strings.Builder
+	for _, pause := range pauses {
+		fmt.Fprintln(&lines, pause)
+	}
+	return lines.String()
+}

@@ -1,0 +1,211 @@
+package relay
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/posthaste-dev/posthaste/outbox"
+	"github.com/posthaste-dev/posthaste/relay/internal/core"
+)
+
+// formatted is what becomes of an event with this configuration.
+func formatted(t *testing.T, publish *core.Publish, change func(*Config)) *Message {
+	t.Helper()
+	config := complete(t)
+	change(&config)
+	r, err := New(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	message, refused := newSender(t.Context(), &r.config, newClock(), &sync.WaitGroup{}, make(chan result, 1)).message(publish)
+	if refused != nil {
+		t.Fatalf("refused: %+v", refused)
+	}
+	return message
+}
+
+func asCloudEvents(config *Config) { config.Format = CloudEvents }
+
+// The attributes of an envelope are there, those of CloudEvents come in addition, and the body is the same.
+func TestACloudEvent(t *testing.T) {
+	t.Parallel()
+	common := map[string]string{"ce-specversion": "1.0", "ce-type": "order_placed", "ce-datacontenttype": "application/json", "ce-time": "2026-03-01T12:30:15Z"}
+	occurred := func(at string) func(*core.Event) {
+		return func(e *core.Event) {
+			e.Payload = []byte(strings.Replace(string(e.Payload), "2026-03-01T12:30:15Z", at, 1))
+		}
+	}
+	for name, is := range map[string]struct {
+		change func(*core.Event)
+		config func(*Config)
+		want   map[string]string // "" is none
+	}{
+		"plain":     {want: map[string]string{"ce-source": "/default", "ce-subject": "order/7"}},
+		"namespace": {change: func(e *core.Event) { e.Aggregate.Namespace = "billing" }, want: map[string]string{"ce-source": "/billing", "ce-subject": "order/7"}},
+		"source": {
+			config: func(c *Config) { c.Source = "https://shop.example.com/%7Eorders" },
+			want:   map[string]string{"ce-source": "https://shop.example.com/%7Eorders", "ce-subject": "order/7"},
+		},
+		"odd id": {
+			change: func(e *core.Event) { e.Aggregate.ID = `a/b "ü" 100%` },
+			want:   map[string]string{"ce-source": "/default", "ce-subject": `order/a/b "ü" 100%`},
+		},
+		"another zone": {
+			change: occurred("2026-03-01T01:00:00.5+02:00"),
+			want:   map[string]string{"ce-source": "/default", "ce-subject": "order/7", "ce-time": "2026-02-28T23:00:00.5Z"},
+		},
+		"a time that is none in UTC": {
+			change: occurred("9999-12-31T23:00:00-05:00"),
+			want:   map[string]string{"ce-source": "/default", "ce-subject": "order/7", "ce-time": ""},
+		},
+		"a trace": {
+			change: func(e *core.Event) { e.Headers = []byte(`{"traceparent":"00-1-2-01","tracestate":"a=b"}`) },
+			want: map[string]string{
+				"ce-source": "/default", "ce-subject": "order/7", "ce-traceparent": "00-1-2-01", "ce-tracestate": "a=b",
+			},
+		},
+	} {
+		if is.change == nil {
+			is.change = func(*core.Event) {}
+		}
+		publish := stored(is.change)
+		plain := formatted(t, publish, func(*Config) {})
+		message := formatted(t, publish, func(c *Config) {
+			asCloudEvents(c)
+			if is.config != nil {
+				is.config(c)
+			}
+		})
+		want := maps.Clone(plain.Attributes)
+		maps.Copy(want, common)
+		maps.Copy(want, is.want)
+		want["ce-id"] = publish.Event.ID.String()
+		maps.DeleteFunc(want, func(_, value string) bool { return value == "" })
+		if !maps.Equal(message.Attributes, want) {
+			t.Errorf("%s: the attributes are %v, want %v", name, message.Attributes, want)
+		}
+		if string(message.Body) != string(publish.Event.Payload) || message.Key != plain.Key || want["event_id"] == "" {
+			t.Errorf("%s: the message is %+v", name, message)
+		}
+	}
+}
+
+// A header cannot speak for the event, and what cannot be an attribute does not travel as one.
+func TestHeadersDoNotStandForACloudEvent(t *testing.T) {
+	t.Parallel()
+	headers := `{"ce-id":"x","ce-source":"x","ce-type":"x","ce-subject":"x","ce-time":"x","ce-specversion":"x","ce-datacontenttype":"x",
+		"ce-dataschema":"x","ce-data":"x","ce-traceparent":"x","ce-":"x","ce-a_b":"x","ce-A":"x","Ce-Id":"x","CE-ID":"x","Content-Type":"x","content-type":"x",
+		"ce-partitionkey":"mine","other":"mine","cer":"mine","ce":"mine","a-ce-id":"mine"}`
+	publish := stored(func(e *core.Event) { e.Headers = []byte(headers) })
+	mine := 0
+	for name, value := range formatted(t, publish, asCloudEvents).Attributes {
+		if value == "x" {
+			t.Errorf("%s is what the header says", name)
+		}
+		if value == "mine" {
+			mine++
+		}
+	}
+	if mine != 5 {
+		t.Errorf("%d of 5 harmless headers are there", mine)
+	}
+	plain := formatted(t, publish, func(*Config) {}).Attributes
+	if plain["ce-id"] != "x" || plain["Content-Type"] != "x" {
+		t.Error("an envelope's headers are the producer's own business")
+	}
+}
+
+func TestEveryTopicHasItsFormat(t *testing.T) {
+	t.Parallel()
+	for name, is := range map[string]struct {
+		format  Format
+		formats map[string]Format
+		want    bool
+	}{
+		"default":                 {want: false},
+		"all":                     {format: CloudEvents, want: true},
+		"this one":                {formats: map[string]Format{"orders": CloudEvents}, want: true},
+		"all but this one":        {format: CloudEvents, formats: map[string]Format{"orders": Envelope}, want: false},
+		"said twice, and agreed":  {format: CloudEvents, formats: map[string]Format{"orders": CloudEvents}, want: true},
+		"the default, in writing": {format: Envelope, want: false},
+	} {
+		message := formatted(t, stored(), func(c *Config) { c.Format, c.Formats = is.format, is.formats })
+		if _, got := message.Attributes["ce-id"]; got != is.want {
+			t.Errorf("%s: a CloudEvent: %v", name, got)
+		}
+	}
+}
+
+func TestFormatsAreRefusedAllAtOnce(t *testing.T) {
+	t.Parallel()
+	config := complete(t)
+	config.Format, config.Source = "avro", "/my shop"
+	config.Formats = map[string]Format{"orders": "CloudEvents", "order": CloudEvents}
+	_, err := New(config)
+	for _, want := range []string{
+		`Format: "avro", must be one of envelope, cloudevents`, `Formats: topic "orders": "CloudEvents", must be one of`,
+		`Formats: topic "order": no contract has it; those that are: orders`, "Source: must be a URI",
+	} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("the error does not say %s: %v", want, err)
+		}
+	}
+	for source, good := range map[string]bool{
+		"/shop": true, "https://shop.example.com/a?b#c": true, "urn:shop": true, "mailto:a@example.com": true, "/caf%C3%A9": true, "shop": true,
+		"/café": false, "a b": false, "%zz": false, "http://[": false, `/"x"`: false, "/a\n": false, "/" + strings.Repeat("a", 1024): false,
+	} {
+		if err := checkSource(source); (err == nil) != good {
+			t.Errorf("source %.40q: %v", source, err)
+		}
+	}
+}
+
+// Without the check of contracts, a payload that is no envelope has no ce-time, and is dead rather than half a CloudEvent.
+func TestWhatIsNoEnvelopeIsNoCloudEvent(t *testing.T) {
+	t.Parallel()
+	config := complete(t)
+	config.NoContractCheck, config.Format = true, CloudEvents
+	r, err := New(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	publish := stored(func(e *core.Event) { e.Payload = []byte(`{"secret":"4111"}`) })
+	_, refused := newSender(t.Context(), &r.config, newClock(), &sync.WaitGroup{}, make(chan result, 1)).message(publish)
+	if refused == nil || refused.Class != core.Terminal || refused.Reason != string(outbox.InvalidPayload) || strings.Contains(refused.Detail, "4111") {
+		t.Errorf("got %+v", refused)
+	}
+}
+
+func TestClassesHaveNames(t *testing.T) {
+	t.Parallel()
+	cause := errors.New("x")
+	for want, err := range map[string]error{
+		"published": nil, "rejected": &RejectedError{Err: cause}, "terminal": &TerminalError{Reason: ReasonTooLarge, Err: cause},
+		"route_fault": fmt.Errorf("y: %w", &RouteError{Err: cause}), "not_sent": ErrNotSent, "unknown": context.DeadlineExceeded,
+	} {
+		if got := Class(err); got != want {
+			t.Errorf("%v is %q, want %q", err, got, want)
+		}
+	}
+}
+
+func BenchmarkMessage(b *testing.B) {
+	for _, format := range Formats() {
+		b.Run(string(format), func(b *testing.B) {
+			s := newTestSender(b, quiet)
+			s.config.Format = format
+			publish := stored()
+			for b.Loop() {
+				publish.DecidedAt = s.clock.now()
+				if _, refused := s.message(publish); refused != nil {
+					b.Fatal(refused)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,85 @@
+// Command proof-publisher proves outbox-publisher as people deploy it. `make run-outbox-publisher` delivers an event that
+// psql inserted. Then the built binary, with NATS JetStream and with Google Pub/Sub, lives through restarts and crashes
+// of its database and its broker under load, and through an outage of its broker during which events pile up: nothing is
+// lost, dead or charged, the process is never restarted, and its probes say what is true. It ends with one line of name=value figures.
+//
+// It fails when something was broken and when too little was tested. Then histories and logs are kept, and the command
+// says where.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/posthaste-dev/posthaste/test/chaos"
+	"github.com/posthaste-dev/posthaste/test/command"
+	"github.com/posthaste-dev/posthaste/test/pgtest"
+	"github.com/posthaste-dev/posthaste/test/publisher"
+)
+
+func main() { os.Exit(command.Main("proof-publisher", prove)) }
+
+func prove(ctx context.Context, args []string) (ok bool, err error) {
+	// The proof starts itself as the emulator.
+	if len(args) == 4 && args[0] == chaos.Emulator {
+		return true, chaos.RunEmulator(ctx, args[1], args[2], args[3])
+	}
+	flags := flag.NewFlagSet("proof-publisher", flag.ContinueOnError)
+	short := flags.Bool("short", false, "an outage of 8 s and 1,000 events instead of 60 s and 20,000")
+	binary := flags.String("binary", "bin/outbox-publisher", "the program")
+	only := flags.String("only", "", "one half alone: nats or pubsub")
+	keep := flags.Bool("keep", false, "keep histories and logs also when all is well")
+	if err := flags.Parse(args); err != nil {
+		return false, err
+	}
+	plan := publisher.Long()
+	if *short {
+		plan = publisher.Short()
+	}
+	plan.Binary = *binary
+	if plan.Executable, err = os.Executable(); err != nil {
+		return false, fmt.Errorf("which program this is: %w", err)
+	}
+	if plan.Folder, err = os.MkdirTemp("", "proof-publisher-"); err != nil {
+		return false, fmt.Errorf("a folder for the histories: %w", err)
+	}
+	fmt.Fprintf(os.Stderr, "proof-publisher: histories and logs in %s\n", plan.Folder)
+	brokers := []string{chaos.NATS, chaos.PubSub}
+	if *only != "" {
+		brokers = []string{*only}
+	}
+	ok, err = run(ctx, plan, brokers)
+	if ok && err == nil && !*keep {
+		return true, os.RemoveAll(plan.Folder)
+	}
+	fmt.Fprintf(os.Stderr, "proof-publisher: histories and logs are in %s\n", plan.Folder)
+	return ok, err
+}
+
+func run(ctx context.Context, plan publisher.Plan, brokers []string) (bool, error) {
+	nats := "nats://127.0.0.1:14222"
+	if at := os.Getenv("POSTHASTE_NATS_URL"); at != "" {
+		nats = at
+	}
+	made, err := publisher.Make(ctx, publisher.Run{Root: ".", Postgres: pgtest.Servers()[0].URL, NATS: nats, Folder: plan.Folder}, os.Stderr)
+	if err != nil {
+		return false, err
+	}
+	// Most of their time the halves wait.
+	halves := make([]*publisher.Half, len(brokers))
+	group, ctx := errgroup.WithContext(ctx)
+	for i, broker := range brokers {
+		group.Go(func() (err error) {
+			halves[i], err = publisher.Survive(ctx, plan, broker, os.Stderr)
+			return err
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return false, err
+	}
+	return publisher.Print(os.Stdout, made, halves...)
+}

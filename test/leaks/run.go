@@ -1,0 +1,435 @@
+package leaks
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/posthaste-dev/posthaste/outbox"
+	"github.com/posthaste-dev/posthaste/relay"
+	"github.com/posthaste-dev/posthaste/test/cluster"
+	"github.com/posthaste-dev/posthaste/test/publisher"
+)
+
+// Plan is how much proof-leaks does.
+type Plan struct {
+	// Binary and Outboxctl are the programs as they were built.
+	Binary, Outboxctl string
+	// Folder takes the logs.
+	Folder string
+	// Rounds is how often every blow of the chaos falls.
+	Rounds int
+	// Environment is added to that of the publishers.
+	Environment []string
+}
+
+// Long is the whole proof.
+func Long() Plan { return Plan{Rounds: 4} }
+
+// Short is the form for every change.
+func Short() Plan { return Plan{Rounds: 1} }
+
+// run is one under way.
+type run struct {
+	*house
+	plan     Plan
+	ledger   *Ledger
+	sink     *sink
+	report   *Report
+	has      features
+	programs []*publisher.Program
+	sayf     func(format string, args ...any)
+}
+
+// features are what a program has.
+type features struct{ metrics, tracing bool }
+
+// Run plants the canaries, lets chaos loose and searches everything.
+func Run(ctx context.Context, plan Plan, say io.Writer) (_ *Report, err error) {
+	began := time.Now()
+	b := newBirds()
+	r := &run{plan: plan, ledger: NewLedger(NewSearcher(b.all()))}
+	r.report = &Report{plan: plan, Ledger: r.ledger, Canaries: len(b.all())}
+	r.sayf = func(format string, args ...any) {
+		_, _ = fmt.Fprintf(say, "proof-leaks: %5.1f s: %s\n", time.Since(began).Seconds(), fmt.Sprintf(format, args...)) // of no consequence
+	}
+	if r.house, err = newHouse(ctx, plan.Folder, b); err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, r.house.close()) }()
+	if r.sink, err = newSink(r.ledger); err != nil {
+		return nil, err
+	}
+	defer r.sink.close()
+	defer func() {
+		for _, p := range r.programs {
+			p.Kill()
+		}
+	}()
+	for _, part := range []func(context.Context) error{r.install, r.commands, r.lives, r.chaos, r.end} {
+		if err := part(ctx); err != nil {
+			return nil, err
+		}
+	}
+	r.report.Seconds = time.Since(began).Seconds()
+	return r.report, nil
+}
+
+// install makes the outbox with outboxctl, and asks what the publisher can do.
+func (r *run) install(ctx context.Context) error {
+	root := "POSTHASTE_DATABASE_URL=" + r.database.URL()
+	for _, args := range [][]string{{"migrate", "up"}, {"grant", "relay", relayRole}, {"grant", "janitor", relayRole}} {
+		if code := r.command(ctx, r.plan.Outboxctl, []string{root}, args...); code != 0 {
+			return fmt.Errorf("leaks: outboxctl %s ended with %d", strings.Join(args, " "), code)
+		}
+	}
+	for name, text := range map[string]string{"registry.yaml": registry, "order.json": orderSchema} {
+		if _, err := r.file(name, text); err != nil {
+			return err
+		}
+	}
+	text, _ := r.output(ctx, r.plan.Binary, nil, "config", "docs")
+	r.has = features{metrics: strings.Contains(text, "metrics.survey"), tracing: strings.Contains(text, "tracing.endpoint")}
+	r.report.has = r.has
+	return nil
+}
+
+// settings are those of a publisher.
+func (r *run) settings(format string) []string {
+	b := r.birds
+	list := []string{
+		"POSTHASTE_DATABASE_URL=" + r.databaseURL(relayRole, b.databasePassword.Text), "POSTHASTE_DATABASE_LISTEN_URL=" + r.databaseURL(listenRole, b.listenPassword.Text),
+		"POSTHASTE_BROKER=nats", "POSTHASTE_NATS_URL=" + r.natsURL(b.natsPassword.Text), "POSTHASTE_REGISTRY_FILE=" + filepath.Join(r.folder, "registry.yaml"),
+		"POSTHASTE_HTTP_LISTEN=127.0.0.1:0", "POSTHASTE_LOG_LEVEL=debug", "POSTHASTE_LOG_FORMAT=" + format, "POSTHASTE_RELAY_LEASE=5s", "POSTHASTE_RELAY_BASE_DELAY=200ms",
+		"HOME=" + r.folder,
+	}
+	if r.has.tracing {
+		list = append(list, "POSTHASTE_TRACING_ENDPOINT="+r.sink.address, "POSTHASTE_TRACING_HEADERS=authorization=Bearer "+b.traceKey.Text, "POSTHASTE_TRACING_SAMPLE=1")
+	}
+	return append(list, r.plan.Environment...)
+}
+
+// chaos runs two publishers, one that logs JSON and one that logs text, while everything around them fails.
+func (r *run) chaos(ctx context.Context) error {
+	for _, format := range []string{"json", "text"} {
+		log := filepath.Join(r.folder, "publisher-"+format+".log")
+		p, err := publisher.StartProgram(ctx, r.plan.Binary, log, r.settings(format))
+		if err != nil {
+			return err
+		}
+		r.programs = append(r.programs, p)
+		if err := r.control(p.PID()); err != nil {
+			return err
+		}
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	asking, enough := context.WithCancel(ctx)
+	var group sync.WaitGroup
+	for i, p := range r.programs {
+		group.Go(func() { r.ask(asking, fmt.Sprint(i), p) })
+	}
+	defer func() {
+		enough()
+		group.Wait()
+	}()
+	for round := range r.plan.Rounds {
+		if err := r.blows(ctx, round); err != nil {
+			return err
+		}
+	}
+	return r.flows(ctx)
+}
+
+// blows lets every blow fall once.
+func (r *run) blows(ctx context.Context, round int) error {
+	b := r.birds
+	restartNATS := func(ctx context.Context) error {
+		return errors.Join(r.nats.End(os.Kill), r.startNATS(ctx, b.natsPassword.Text))
+	}
+	for _, blow := range []struct {
+		name   string
+		strike func(context.Context) error
+	}{
+		{"the database is restarted", func(ctx context.Context) error { return r.database.Restart(ctx, cluster.Fast) }},
+		{"the database crashes", func(ctx context.Context) error { return r.database.Restart(ctx, cluster.Immediate) }},
+		{"NATS is restarted", restartNATS},
+		{"NATS wants another password", func(ctx context.Context) error {
+			if err := errors.Join(r.nats.End(os.Kill), r.startNATS(ctx, "another")); err != nil {
+				return err
+			}
+			return errors.Join(r.stand(ctx), restartNATS(ctx))
+		}},
+		{"the database wants another password", func(ctx context.Context) error {
+			if err := r.setPassword(ctx, "another"); err != nil {
+				return err
+			}
+			return errors.Join(r.stand(ctx), r.setPassword(ctx, b.databasePassword.Text))
+		}},
+		{"NATS is away", func(ctx context.Context) error {
+			if err := r.nats.End(os.Kill); err != nil {
+				return err
+			}
+			return errors.Join(r.stand(ctx), r.startNATS(ctx, b.natsPassword.Text))
+		}},
+	} {
+		if err := r.flows(ctx); err != nil {
+			return fmt.Errorf("before %s: %w", blow.name, err)
+		}
+		r.sayf("round %d: %s", round+1, blow.name)
+		if err := r.write(ctx, r.batch()...); err != nil {
+			return err
+		}
+		if err := blow.strike(ctx); err != nil {
+			return err
+		}
+		r.pool.Reset() // its connections may be gone
+		r.report.Blows++
+	}
+	return nil
+}
+
+// batch is good events with a few bad and odd ones between them: not so many that their type is paused.
+func (r *run) batch() []event {
+	var list []event
+	for i, bad := range r.birds.bad() {
+		for n := range 4 {
+			list = append(list, r.birds.good(4*i+n))
+		}
+		list = append(list, bad)
+	}
+	return append(list, r.birds.odd()...)
+}
+
+// stand lets a fault last for a while, and looks at what is stored meanwhile.
+func (r *run) stand(ctx context.Context) error {
+	timer := time.NewTimer(2 * time.Second)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+		return fmt.Errorf("leaks: %w", context.Cause(ctx))
+	}
+	return r.columns(ctx)
+}
+
+// flows waits until a good event comes through.
+func (r *run) flows(ctx context.Context) error {
+	before, err := r.arrived(ctx)
+	if err != nil {
+		return err
+	}
+	if err := r.write(ctx, r.birds.good(0)); err != nil {
+		return err
+	}
+	return cluster.Until(ctx, "events flow", func() (bool, error) {
+		now, err := r.arrived(ctx)
+		return now > before, err
+	})
+}
+
+// paths are what is asked of a publisher, well or badly.
+var paths = []struct{ method, path string }{
+	{http.MethodGet, "/livez"},
+	{http.MethodGet, "/readyz"},
+	{http.MethodGet, "/readyz?verbose"},
+	{http.MethodGet, "/metrics"},
+	{http.MethodPost, "/readyz?verbose"},
+	{http.MethodGet, "/"},
+	{http.MethodGet, "/debug/pprof/"},
+	{http.MethodGet, "/debug/vars"},
+	{http.MethodGet, "/config"},
+	{http.MethodDelete, "/metrics"},
+}
+
+// ask asks a publisher everything, again and again.
+func (r *run) ask(ctx context.Context, name string, p *publisher.Program) {
+	tick := time.NewTicker(500 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		for _, what := range paths {
+			status, body := p.Ask(ctx, what.method, what.path)
+			if status == 0 {
+				continue // it was not the publisher who spoke
+			}
+			kind := HTTP
+			if what.path == "/metrics" && status == http.StatusOK {
+				kind = Metrics
+			}
+			r.ledger.Look(kind, fmt.Sprintf("%s %s of publisher %s: %d", what.method, what.path, name, status), []byte(body))
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// control looks at the environment of the process: there the secrets must be, or they are nowhere else for another reason.
+func (r *run) control(pid int) error {
+	environment, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
+	if err != nil {
+		return fmt.Errorf("leaks: %w", err)
+	}
+	arguments, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+	if err != nil {
+		return fmt.Errorf("leaks: %w", err)
+	}
+	r.ledger.Look(Command, "a publisher's command line", arguments)
+	secrets := []Canary{r.birds.databasePassword, r.birds.listenPassword, r.birds.natsPassword}
+	if r.has.tracing {
+		secrets = append(secrets, r.birds.traceKey)
+	}
+	for _, secret := range secrets {
+		if len(NewSearcher([]Canary{secret}).Search("", environment)) == 0 {
+			r.report.Missing = append(r.report.Missing, secret.Name)
+		}
+	}
+	return nil
+}
+
+// end lets operators decide about what is left, stops the publishers and looks at everything that stayed.
+func (r *run) end(ctx context.Context) error {
+	err := cluster.Until(ctx, "good events are published and bad ones dead", func() (bool, error) {
+		var published, dead int
+		const query = "SELECT count(*) FILTER (WHERE state = 6), (SELECT count(*) FROM outbox_dlq) FROM outbox_events"
+		err := r.pool.QueryRow(ctx, query).Scan(&published, &dead)
+		return published >= 200*r.plan.Rounds && dead >= r.report.letters(), err
+	})
+	if err != nil {
+		return err
+	}
+	if err := r.operate(ctx); err != nil {
+		return err
+	}
+	if err := r.columns(ctx); err != nil {
+		return err
+	}
+	for _, p := range r.programs {
+		if _, err := p.Stop(time.Minute); err != nil {
+			return err
+		}
+		if code := p.ExitCode(); code != 0 {
+			r.report.Broken = append(r.report.Broken, fmt.Sprintf("a publisher ended with exit code %d", code))
+		}
+		if err := r.logOf(p.Log); err != nil {
+			return err
+		}
+	}
+	return r.counts(ctx)
+}
+
+func (r *run) logOf(file string) error {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return fmt.Errorf("leaks: %w", err)
+	}
+	r.ledger.Look(Log, filepath.Base(file), text)
+	return nil
+}
+
+// operate redrives and discards dead events, so that there are audit rows, and errors of a second life.
+func (r *run) operate(ctx context.Context) error {
+	operator := relay.NewOperator(r.pool, outbox.DefaultSchema)
+	rows, err := r.pool.Query(ctx, "SELECT id FROM outbox_events WHERE state IN (4, 5) ORDER BY seq LIMIT 60")
+	if err != nil {
+		return fmt.Errorf("leaks: %w", err)
+	}
+	var dead []outbox.ID
+	for rows.Next() {
+		var id outbox.ID
+		if err := rows.Scan(&id); err != nil {
+			return fmt.Errorf("leaks: %w", err)
+		}
+		dead = append(dead, id)
+	}
+	if err := rows.Err(); err != nil {
+		return fmt.Errorf("leaks: %w", err)
+	}
+	if len(dead) < 10 {
+		r.report.Broken = append(r.report.Broken, fmt.Sprintf("too little was tested: %d events are dead", len(dead)))
+		return nil
+	}
+	action := func(reason string) relay.Action {
+		return relay.Action{ID: outbox.NewID(), Actor: "proof", Reason: reason}
+	}
+	if _, err := operator.Redrive(ctx, action("mended"), dead[:len(dead)/2]...); err != nil {
+		return fmt.Errorf("leaks: %w", err)
+	}
+	if _, err := operator.Discard(ctx, action("not wanted"), dead[len(dead)/2:]...); err != nil {
+		return fmt.Errorf("leaks: %w", err)
+	}
+	return nil
+}
+
+// emitted are the columns that hold the event itself, and only that.
+var emitted = []string{"payload_json", "headers", "tenant_id", "dedupe_key"}
+
+// columns looks at all tables of the outbox.
+func (r *run) columns(ctx context.Context) error {
+	r.pool.Reset()
+	rows, err := r.pool.Query(ctx, `SELECT table_name::text, column_name::text FROM information_schema.columns
+		WHERE table_schema = 'public' AND table_name LIKE 'outbox%' ORDER BY 1, 2`)
+	if err != nil {
+		return fmt.Errorf("leaks: %w", err)
+	}
+	type column struct{ table, name string }
+	var list []column
+	for rows.Next() {
+		var c column
+		if err := rows.Scan(&c.table, &c.name); err != nil {
+			return fmt.Errorf("leaks: %w", err)
+		}
+		list = append(list, c)
+	}
+	if err := rows.Err(); err != nil {
+		return fmt.Errorf("leaks: %w", err)
+	}
+	for _, c := range list {
+		var text *string
+		query := fmt.Sprintf("SELECT string_agg(%[1]s::text, E'\\n') FROM (SELECT DISTINCT %[1]s::text FROM %[2]s WHERE %[1]s IS NOT NULL) d (%[1]s)", c.name, c.table)
+		if err := r.pool.QueryRow(ctx, query).Scan(&text); err != nil {
+			return fmt.Errorf("leaks: %s.%s: %w", c.table, c.name, err)
+		}
+		switch {
+		case text == nil:
+		case slices.Contains(emitted, c.name):
+			r.report.Stored += *text + "\n"
+		default:
+			r.ledger.Look(Column, c.table+"."+c.name, []byte(*text))
+			if c.name == "error" && c.table == "outbox_routes" && strings.TrimSpace(*text) != "" {
+				r.report.RouteErrors++
+			}
+		}
+	}
+	return nil
+}
+
+// counts tells what there must have been to search in, and that the personal data were really there.
+func (r *run) counts(ctx context.Context) error {
+	for query, to := range map[string]*int{
+		"SELECT count(*) FROM outbox_events WHERE last_error <> ''": &r.report.LastErrors,
+		"SELECT count(*) FROM outbox_dlq WHERE error_detail <> ''":  &r.report.Letters,
+		"SELECT count(*) FROM outbox_actions":                       &r.report.Actions,
+		"SELECT count(*) FROM outbox_events":                        &r.report.Events,
+	} {
+		if err := r.pool.QueryRow(ctx, query).Scan(to); err != nil {
+			return fmt.Errorf("leaks: %w", err)
+		}
+	}
+	for _, c := range r.birds.personal() {
+		if len(NewSearcher([]Canary{c}).Search("", []byte(r.report.Stored))) == 0 {
+			r.report.Missing = append(r.report.Missing, c.Name)
+		}
+	}
+	return nil
+}

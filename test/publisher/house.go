@@ -1,0 +1,193 @@
+package publisher
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/posthaste-dev/posthaste/daemon/registryfile"
+	"github.com/posthaste-dev/posthaste/internal/check"
+	"github.com/posthaste-dev/posthaste/test/chaos"
+	"github.com/posthaste-dev/posthaste/test/cluster"
+	"github.com/posthaste-dev/posthaste/torture"
+)
+
+// project is the Google Cloud project of the emulators.
+const project = "proof"
+
+// stage is an outbox with its producers and its judge: all that a run needs besides servers and publishers.
+type stage struct {
+	folder    string
+	postgres  string
+	world     *torture.World
+	producers *torture.Producers
+	faults    *check.Writer
+	files     []*os.File
+	// registry is the file of contracts for the publishers.
+	registry string
+}
+
+// newStage makes a world on these servers, and producers that stand broken connections.
+func newStage(ctx context.Context, folder, postgres, broker string, aggregates int) (_ *stage, err error) {
+	s := &stage{folder: folder, postgres: postgres, registry: filepath.Join(folder, "registry.yaml")}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, s.close())
+		}
+	}()
+	var histories [2]*check.Writer
+	for i, name := range []string{torture.ProducersFile, torture.FaultsFile} {
+		file, err := os.Create(filepath.Join(folder, name))
+		if err != nil {
+			return nil, fmt.Errorf("publisher: %w", err)
+		}
+		s.files, histories[i] = append(s.files, file), check.NewWriter(file)
+	}
+	s.faults = histories[1]
+	if s.world, err = torture.NewWorld(ctx, postgres, broker); err != nil {
+		return nil, err
+	}
+	contracts, err := s.world.Registry()
+	if err != nil {
+		return nil, err
+	}
+	text, err := registryfile.Export(contracts)
+	if err != nil {
+		return nil, fmt.Errorf("publisher: %w", err)
+	}
+	if err := os.WriteFile(s.registry, text, 0o600); err != nil {
+		return nil, fmt.Errorf("publisher: %w", err)
+	}
+	plan := torture.Plan{Postgres: postgres, Producers: 8, Aggregates: aggregates, Seed: uint64(time.Now().UnixNano()), Unsteady: true}
+	s.producers, err = s.world.NewProducers(ctx, plan, histories[0])
+	return s, err
+}
+
+// judge ends the histories and has them judged.
+func (s *stage) judge(ctx context.Context, drained bool, floor check.Floor) (*check.Verdict, error) {
+	if err := s.faults.Add(check.Record{End: &check.End{Drained: drained, Dumped: true, Pipelined: s.world.Pipelined()}}); err != nil {
+		return nil, err
+	}
+	s.world.Pool.Reset() // its connections may be from before a restart
+	if _, err := s.world.Collect(ctx, s.folder); err != nil {
+		return nil, err
+	}
+	return torture.Judge(s.folder, floor, func(key string) (bool, error) { return s.world.Committed(ctx, key) })
+}
+
+// count counts rows, also while the database's connections break.
+func (s *stage) count(ctx context.Context, query string, args ...any) (n int, err error) {
+	err = cluster.Until(ctx, "the database answers", func() (bool, error) {
+		err := s.world.Pool.QueryRow(ctx, s.world.SQL(query), args...).Scan(&n)
+		return err == nil, err
+	})
+	return n, err
+}
+
+// open are the events that wait to be published.
+func (s *stage) open(ctx context.Context) (int, error) {
+	return s.count(ctx, "SELECT count(*) FROM {schema}.outbox_events WHERE state IN (0, 1, 2, 3, 4)")
+}
+
+// drain waits until nothing is open, and tells whether that happened in time.
+func (s *stage) drain(ctx context.Context, most time.Duration) (bool, error) {
+	for deadline := time.Now().Add(most); ; {
+		open, err := s.open(ctx)
+		if err != nil || open == 0 || time.Now().After(deadline) {
+			return open == 0, err
+		}
+		if err := pause(ctx, 100*time.Millisecond); err != nil {
+			return false, err
+		}
+	}
+}
+
+func (s *stage) close() error {
+	if s.producers != nil {
+		s.producers.Close()
+	}
+	for _, file := range s.files {
+		_ = file.Close() // all lines are written at once
+	}
+	if s.world != nil {
+		return s.world.Close()
+	}
+	return nil
+}
+
+// house is servers of the proof's own with a stage on them.
+type house struct {
+	*stage
+	database *cluster.Cluster
+	broker   *Server
+	settings []string // of the publisher, as environment variables
+}
+
+// newHouse starts the servers of the half of a broker.
+func newHouse(ctx context.Context, folder, broker, executable string) (_ *house, err error) {
+	h := &house{}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, h.close())
+		}
+	}()
+	if h.database, err = cluster.New(ctx, cluster.Config{Major: 18}); err != nil {
+		return nil, err
+	}
+	var address string
+	if broker == chaos.PubSub {
+		if h.broker, err = NewEmulator(folder, executable); err != nil {
+			return nil, err
+		}
+		address = "pubsub://" + project + "?emulator=" + h.broker.Address
+		h.settings = []string{"POSTHASTE_BROKER=pubsub", "POSTHASTE_PUBSUB_PROJECT=" + project, "POSTHASTE_PUBSUB_ENDPOINT=" + h.broker.Address}
+	} else {
+		if h.broker, err = NewNATS(folder); err != nil {
+			return nil, err
+		}
+		address = "nats://" + h.broker.Address
+		h.settings = []string{"POSTHASTE_BROKER=nats", "POSTHASTE_NATS_URL=" + address}
+	}
+	if err := h.broker.Start(ctx); err != nil {
+		return nil, err
+	}
+	if h.stage, err = newStage(ctx, folder, h.database.URL(), address, 500); err != nil {
+		return nil, err
+	}
+	h.settings = append(h.settings, settings(h.stage)...)
+	return h, nil
+}
+
+// settings are those of a publisher of the stage, but for its broker.
+func settings(s *stage) []string {
+	return []string{
+		"POSTHASTE_DATABASE_URL=" + s.postgres, "POSTHASTE_DATABASE_SCHEMA=" + s.world.Run, "POSTHASTE_REGISTRY_FILE=" + s.registry,
+		"POSTHASTE_HTTP_LISTEN=127.0.0.1:0", "POSTHASTE_LOG_SAMPLE_SUCCESSES=1000", "HOME=" + s.folder,
+	}
+}
+
+func (h *house) close() error {
+	var problems []error
+	if h.stage != nil {
+		problems = append(problems, h.stage.close())
+	}
+	h.broker.Close()
+	if h.database != nil {
+		problems = append(problems, h.database.Close())
+	}
+	return errors.Join(problems...)
+}
+
+func pause(ctx context.Context, length time.Duration) error {
+	timer := time.NewTimer(length)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("publisher: %w", context.Cause(ctx))
+	}
+}

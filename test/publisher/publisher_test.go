@@ -1,0 +1,211 @@
+package publisher_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/posthaste-dev/posthaste/internal/check"
+	"github.com/posthaste-dev/posthaste/test/chaos"
+	"github.com/posthaste-dev/posthaste/test/cluster"
+	"github.com/posthaste-dev/posthaste/test/pgtest"
+	"github.com/posthaste-dev/posthaste/test/publisher"
+)
+
+// TestMain lets the test's program be the emulator, as the proof's is, or a publisher with a mistake.
+func TestMain(m *testing.M) {
+	if plant := os.Getenv(plantVariable); plant != "" {
+		standIn(plant)
+	}
+	if len(os.Args) == 5 && os.Args[1] == chaos.Emulator {
+		ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+		err := chaos.RunEmulator(ctx, os.Args[2], os.Args[3], os.Args[4])
+		stop()
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	goleak.VerifyTestMain(m, goleak.IgnoreTopFunction("go.opencensus.io/stats/view.(*worker).start")) // a client library's, never ended
+}
+
+type logWriter struct{ t *testing.T }
+
+func (w logWriter) Write(text []byte) (int, error) {
+	w.t.Log(strings.TrimSpace(string(text)))
+	return len(text), nil
+}
+
+func executable(t *testing.T) string {
+	t.Helper()
+	path, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func natsURL() string {
+	if at := os.Getenv("POSTHASTE_NATS_URL"); at != "" {
+		return at
+	}
+	return "nats://127.0.0.1:14222"
+}
+
+// wanted fails if the problems are not what was planted.
+func wanted(t *testing.T, problems []string, want string) {
+	t.Helper()
+	all := strings.Join(problems, "\n")
+	if want == "" && all != "" || !strings.Contains(all, want) {
+		t.Errorf("want %q, the problems are:\n%s", want, all)
+	}
+}
+
+// Every mistake of a publisher must be found, and be called what it is; one without passes.
+func TestSurvive(t *testing.T) {
+	t.Parallel()
+	for plant, want := range map[string]string{
+		plantNothing: "", plantDrops: "lost: ", plantTwice: "that nothing happened to", plantCharges: "were charged for what was not their fault",
+		plantDies: "the process did not survive", plantSulks: "it did not drain",
+	} {
+		t.Run(plant, func(t *testing.T) {
+			t.Parallel()
+			plan := publisher.Short()
+			plan.Binary, plan.Executable, plan.Folder, plan.Environment = executable(t), executable(t), t.TempDir(), []string{plantVariable + "=" + plant}
+			plan.Outage, plan.Waiting = 4*time.Second, 300
+			if want != "" {
+				plan.Drain = 20 * time.Second
+			}
+			half, err := publisher.Survive(t.Context(), plan, chaos.NATS, logWriter{t})
+			if err != nil {
+				t.Fatal(err)
+			}
+			wanted(t, half.Problems(), want)
+		})
+	}
+}
+
+// The same for stops.
+func TestStopAll(t *testing.T) {
+	t.Parallel()
+	for plant, want := range map[string]string{
+		plantNothing: "", plantDrops: "lost: ", plantTwice: "messages were sent twice", plantQuits: "lanes when it was gone",
+		plantLingers: "at most 3s is allowed", plantComplains: "ended with exit code 1",
+	} {
+		t.Run(plant, func(t *testing.T) {
+			t.Parallel()
+			plan := publisher.ShortStops()
+			plan.Binary, plan.Folder, plan.Environment = executable(t), t.TempDir(), []string{plantVariable + "=" + plant, "POSTHASTE_RELAY_LEASE=5s"}
+			plan.Postgres, plan.NATS, plan.Rounds = pgtest.Servers()[0].URL, natsURL(), 4
+			if plant == plantLingers {
+				plan.Limit = 3 * time.Second
+			}
+			report, err := publisher.StopAll(t.Context(), plan, logWriter{t})
+			if err != nil {
+				t.Fatal(err)
+			}
+			wanted(t, report.Problems(), want)
+		})
+	}
+}
+
+// A probe that fails is noticed, and one that does not answer as well.
+func TestWatch(t *testing.T) {
+	t.Parallel()
+	asked := 0
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/livez" {
+			asked++
+		}
+		switch {
+		case r.URL.Path == "/livez" && asked == 3:
+			http.Error(w, "the loop has not turned", http.StatusServiceUnavailable)
+		case r.URL.Path == "/livez" && asked == 5:
+			panic(http.ErrAbortHandler)
+		case r.URL.Path == "/readyz" && asked > 2:
+			http.Error(w, "away", http.StatusServiceUnavailable)
+		}
+	}))
+	defer server.Close()
+	began := time.Now()
+	watch := publisher.StartWatch(t.Context(), &publisher.Program{Address: strings.TrimPrefix(server.URL, "http://")})
+	err := cluster.Until(t.Context(), "the probes were asked seven times", func() (bool, error) {
+		n, _ := watch.Live()
+		return n >= 7, nil
+	})
+	watch.Stop()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, failed := watch.Live(); len(failed) != 2 || !strings.Contains(failed[0], "the loop has not turned") {
+		t.Errorf("livez failed: %q", failed)
+	}
+	if ready, not := watch.Ready(began, time.Now()); ready != 2 || not < 5 {
+		t.Errorf("readyz: %d ready, %d not", ready, not)
+	}
+	if ready, not := watch.Ready(began.Add(-time.Hour), began); ready+not != 0 {
+		t.Errorf("readyz before it was asked: %d ready, %d not", ready, not)
+	}
+}
+
+// A good report has no problem, and each that is not good has its own.
+func TestTheReportJudges(t *testing.T) {
+	t.Parallel()
+	for want, harm := range map[string]func(*publisher.Half){
+		"": func(*publisher.Half) {},
+		"the process did not survive: it ended by itself": func(h *publisher.Half) { h.SurvivedAsOne = false },
+		"2 events are dead":                           func(h *publisher.Half) { h.Dead = 2 },
+		"1 events were charged":                       func(h *publisher.Half) { h.Charged = 1 },
+		"it did not drain":                            func(h *publisher.Half) { h.Drained = false },
+		"/livez failed 1 times, first with \"stuck\"": func(h *publisher.Half) { h.LiveFailed = []string{"stuck"} },
+		"/readyz said ready 3 times in the middle":    func(h *publisher.Half) { h.ReadyInOutage = 3 },
+		"/readyz was never asked":                     func(h *publisher.Half) { h.NotReady = 0 },
+		"it is not ready again":                       func(h *publisher.Half) { h.ReadyAgain = false },
+		"the probes were asked 1 times":               func(h *publisher.Half) { h.Probed = 1 },
+		"events waited for the broker, at least 1000": func(h *publisher.Half) { h.Waiting = 999 },
+		"the outage was 7s":                           func(h *publisher.Half) { h.Outage = 7 * time.Second },
+		"no producer noticed":                         func(h *publisher.Half) { h.Interrupted = 0 },
+		"ended with exit code 1":                      func(h *publisher.Half) { h.ExitCode = 1 },
+		"the stop took 21s":                           func(h *publisher.Half) { h.Stop = 21 * time.Second },
+		"it kept 1 lanes":                             func(h *publisher.Half) { h.KeptLanes = 1 },
+		"500 events that nothing happened to, 501":    func(h *publisher.Half) { h.CalmArrived = 501 },
+		"events did not flow again within a minute":   func(h *publisher.Half) { h.Stood = 1 },
+		"too little was tested: committed is 0":       func(h *publisher.Half) { h.Verdict = check.New().Verdict(check.Floor{}) },
+	} {
+		half := publisher.NewHalf("nats", publisher.Short())
+		half.Verdict, half.Waiting, half.Outage, half.Drained, half.Interrupted = goodVerdict(), 1000, 8*time.Second, true, 1
+		half.Calm, half.CalmArrived, half.Probed, half.NotReady, half.ReadyAgain, half.SurvivedAsOne = 500, 500, 40, 20, true, true
+		harm(half)
+		wanted(t, half.Problems(), want)
+	}
+}
+
+func goodVerdict() *check.Verdict {
+	c := check.New()
+	id := check.ID{15: 1}
+	c.Add(check.Record{Tx: &check.Tx{Key: "a", Events: []check.Event{{ID: id, Topic: "t", Aggregate: "a"}}, Outcome: check.OK}})
+	c.Add(check.Record{Delivery: &check.Delivery{Index: 1, ID: id, Topic: "t"}})
+	c.Add(check.Record{End: &check.End{Drained: true}})
+	return c.Verdict(check.Floor{})
+}
+
+// A target that starts no publisher is no publisher.
+func TestMakeWithoutAPublisher(t *testing.T) {
+	t.Parallel()
+	_, err := publisher.Make(t.Context(), publisher.Run{
+		Root: "../..", Postgres: pgtest.Servers()[0].URL, NATS: natsURL(), Folder: t.TempDir(), Target: "help",
+	}, logWriter{t})
+	if err == nil || !strings.Contains(err.Error(), "make ended without") {
+		t.Errorf("got %v", err)
+	}
+}

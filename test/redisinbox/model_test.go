@@ -1,0 +1,462 @@
+package redisinbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/posthaste-dev/posthaste/inbox/redisinbox"
+)
+
+// What a handler is told to do.
+type verdict int
+
+const (
+	succeeds verdict = iota
+	fails
+	panics
+)
+
+// A delivery is a call of Do whose handler waits for its verdict.
+type delivery struct {
+	token   string // of its hold, without "held:"
+	entered chan struct{}
+	verdict chan verdict
+	answer  chan error // what Do returned, or what the panic said
+	already bool
+}
+
+var errPanicked = errors.New("the handler panicked")
+
+// start begins a delivery and waits until its handler runs or Do has returned without it.
+func (m *model) start() (d *delivery, running bool, err error) {
+	d = &delivery{entered: make(chan struct{}), verdict: make(chan verdict), answer: make(chan error, 1)}
+	go func() {
+		defer func() {
+			if got := recover(); got != nil {
+				d.answer <- errPanicked
+			}
+		}()
+		var err error
+		d.already, err = m.do(m.t.Context(), func(context.Context) error {
+			close(d.entered)
+			switch <-d.verdict {
+			case fails:
+				return errFailed
+			case panics:
+				panic("as it was told")
+			default:
+				return nil
+			}
+		})
+		d.answer <- err
+	}()
+	select {
+	case <-d.entered:
+		return d, true, nil
+	case err = <-d.answer:
+		return d, false, err
+	}
+}
+
+// The model of a mark: nothing, held by a delivery, done, or marked by a guard's one call.
+type model struct {
+	scene
+	t      *testing.T
+	random *rand.Rand
+	guards []*redisinbox.Guard // of the one-call form
+
+	state    string // "", "held", "done", "marked"
+	holder   *delivery
+	marker   int
+	running  []*delivery
+	finished int // handlers that have returned nil
+	lapses   int
+	story    []string
+	seen     map[string]int
+}
+
+func (m *model) tellf(format string, args ...any) {
+	m.story = append(m.story, fmt.Sprintf(format, args...))
+}
+
+// kind counts a case, so that a run knows that it has met all.
+func (m *model) kind(name string) { m.seen[name]++ }
+
+// step takes one step at random, and returns what is wrong with its answer.
+func (m *model) step() error {
+	switch n := m.random.IntN(100); {
+	case n < 30:
+		return m.deliver()
+	case n < 65:
+		return m.settle(verdict(m.random.IntN(3)))
+	case n < 80:
+		return m.forget(m.random.IntN(5) == 0)
+	case n < 90:
+		return m.mark(m.random.IntN(len(m.guards)))
+	default:
+		return m.unmark(m.random.IntN(len(m.guards)))
+	}
+}
+
+// deliver begins a delivery.
+func (m *model) deliver() error {
+	if len(m.running) == 5 {
+		return nil
+	}
+	d, running, err := m.start()
+	m.tellf("a delivery meets %q: running %v, already %v, %v", m.state, running, d.already, err)
+	m.kind("delivered to " + m.state)
+	switch m.state {
+	case "":
+		if !running {
+			return fmt.Errorf("nobody holds the event and the handler was not run: %w", err)
+		}
+		d.token = strings.TrimPrefix(m.scene.mark(m.t), "held:")
+		m.state, m.holder, m.running = "held", d, append(m.running, d)
+	case "held":
+		if _, held := errors.AsType[*redisinbox.HeldError](err); !held {
+			return fmt.Errorf("another holds the event, and running=%v, already=%v, err=%w", running, d.already, err)
+		}
+	default:
+		if running || !d.already || err != nil {
+			return fmt.Errorf("the event is handled, and running=%v, already=%v, err=%w", running, d.already, err)
+		}
+	}
+	return nil
+}
+
+// settle has one of the handlers that run return.
+func (m *model) settle(v verdict) error {
+	if len(m.running) == 0 {
+		return nil
+	}
+	n := m.random.IntN(len(m.running))
+	d := m.running[n]
+	m.running = append(m.running[:n], m.running[n+1:]...)
+	d.verdict <- v
+	err := <-d.answer
+	own := m.state == "held" && m.holder == d
+	m.tellf("a handler returns %v; the event is its own: %v, the mark is %q; %v", v, own, m.state, err)
+	m.kind(fmt.Sprintf("returned %v, own %v, to %s", v, own, m.state))
+	var lost *redisinbox.LostError
+	switch {
+	case v == succeeds && (own || m.state == ""):
+		m.state, m.finished = "done", m.finished+1
+		return err
+	case v == succeeds:
+		m.finished++
+		if !errors.As(err, &lost) || !redisinbox.Handled(err) {
+			return fmt.Errorf("another has the event, and the finish says %w", err)
+		}
+	case v == fails && !errors.Is(err, errFailed), v == panics && !errors.Is(err, errPanicked):
+		return fmt.Errorf("the handler failed, and Do says %w", err)
+	case own:
+		m.state = ""
+	}
+	return nil
+}
+
+// forget has a hold lapse; or a mark of any kind vanish, as Redis may do.
+func (m *model) forget(anything bool) error {
+	if m.state != "held" && !anything {
+		return nil
+	}
+	m.tellf("%q is forgotten", m.state)
+	m.kind("forgot " + m.state)
+	m.state, m.lapses = "", m.lapses+1
+	return m.client.Del(m.t.Context(), m.key).Err()
+}
+
+// mark is the one-call form.
+func (m *model) mark(guard int) error {
+	already, err := m.guards[guard].CheckAndMarkProcessed(m.t.Context(), consumer, m.id, time.Minute)
+	m.tellf("guard %d checks and marks %q: already %v, %v", guard, m.state, already, err)
+	m.kind("marked " + m.state)
+	var held *redisinbox.HeldError
+	switch m.state {
+	case "":
+		if already || err != nil {
+			return fmt.Errorf("nobody has handled the event, and already=%v, err=%w", already, err)
+		}
+		m.state, m.marker = "marked", guard
+	case "held":
+		if already || !errors.As(err, &held) {
+			return fmt.Errorf("another holds the event, and already=%v, err=%w", already, err)
+		}
+	default:
+		if !already || err != nil {
+			return fmt.Errorf("the event is handled, and already=%v, err=%w", already, err)
+		}
+	}
+	return nil
+}
+
+// unmark is its delete.
+func (m *model) unmark(guard int) error {
+	err := m.guards[guard].Delete(m.t.Context(), consumer, m.id)
+	own := m.state == "marked" && m.marker == guard
+	m.tellf("guard %d deletes %q, its own: %v; %v", guard, m.state, own, err)
+	m.kind(fmt.Sprintf("deleted %s, own %v", m.state, own))
+	if own {
+		m.state = ""
+	} else if m.state != "" {
+		if err == nil {
+			return errors.New("a mark that is another's was deleted without a word")
+		}
+		return nil
+	}
+	return err
+}
+
+// compare holds what is in Redis against the model.
+func (m *model) compare() error {
+	found := m.scene.mark(m.t)
+	kind, token, _ := strings.Cut(found, ":")
+	if kind != m.state || kind == "held" && token != m.holder.token {
+		return fmt.Errorf("the mark is %q, and should be %q", found, m.state)
+	}
+	left := m.client.PTTL(m.t.Context(), m.key).Val()
+	if found != "" && left <= 0 {
+		return fmt.Errorf("the mark %q does not expire", found)
+	}
+	return nil
+}
+
+// Deliveries begin, succeed, fail and panic in any order, holds lapse and marks vanish between them, and both forms meet:
+// after every step the mark is what the model says, and so is every answer.
+func TestTheModel(t *testing.T) {
+	t.Parallel()
+	seen := map[string]int{}
+	for run := range 300 {
+		seed := rand.Uint64()
+		m := &model{t: t, random: rand.New(rand.NewPCG(seed, 0)), scene: newScene(t, long), seen: seen}
+		config := long
+		config.Prefix, _, _ = strings.Cut(m.key, ":")
+		m.guards = []*redisinbox.Guard{newGuard(t, m.client, config), newGuard(t, m.client, config)}
+		var err error
+		for step := 0; step < 40 && err == nil; step++ {
+			err = errors.Join(m.step(), m.compare())
+		}
+		for _, d := range m.running {
+			d.verdict <- fails
+			<-d.answer
+		}
+		_ = m.client.Close()
+		if err != nil {
+			t.Fatalf("run %d, seed %d: %v\n%s", run, seed, err, strings.Join(m.story, "\n"))
+		}
+	}
+	for _, kind := range []string{
+		"delivered to ", "delivered to held", "delivered to done", "delivered to marked",
+		"returned 0, own true, to held", "returned 0, own false, to ", "returned 0, own false, to held", "returned 0, own false, to done", "returned 0, own false, to marked",
+		"returned 1, own true, to held", "returned 1, own false, to held", "returned 1, own false, to done", "returned 1, own false, to ",
+		"returned 2, own true, to held", "returned 2, own false, to held", "returned 2, own false, to done",
+		"forgot held", "forgot done", "marked ", "marked held", "marked done", "deleted marked, own true", "deleted marked, own false", "deleted held, own false", "deleted done, own false",
+	} {
+		if seen[kind] == 0 {
+			t.Errorf("%q has not happened: too little was tested", kind)
+		}
+	}
+}
+
+// lapseHeld lets a hold lapse, and leaves what is done.
+var lapseHeld = redis.NewScript(`
+	if string.sub(redis.call('GET', KEYS[1]) or '', 1, 5) ~= 'held:' then return 0 end
+	return redis.call('DEL', KEYS[1])`)
+
+// tally counts what happened to one event.
+type tally struct {
+	sync.Mutex
+	finished, lapses, lost int
+}
+
+// Many contend for the same events at the same time, while holds lapse under them: none is lost, none is taken for handled
+// before it is, and an effect happens once more only for a hold that lapsed.
+func TestContenders(t *testing.T) {
+	t.Parallel()
+	const events, contenders = 40, 8
+	client := connect(t, address())
+	scenes, tallies := make([]scene, events), make([]tally, events)
+	for n := range events {
+		scenes[n] = newScene(t, long)
+		scenes[n].client = client
+	}
+	var group sync.WaitGroup
+	for range contenders {
+		group.Go(func() {
+			for n := range events {
+				contend(t, scenes[n], &tallies[n])
+			}
+		})
+	}
+	group.Wait()
+	lapses, twice, lost := 0, 0, 0
+	for n := range events {
+		got := &tallies[n]
+		if got.finished == 0 || got.finished-1 > got.lapses || got.lost > got.lapses {
+			t.Errorf("event %d: handled %d times, %d holds lapsed, %d were told so", n, got.finished, got.lapses, got.lost)
+		}
+		lapses, twice, lost = lapses+got.lapses, twice+got.finished-1, lost+got.lost
+		already, err := scenes[n].do(t.Context(), unwanted(t))
+		wantAlready(t, already, err)
+	}
+	if lapses == 0 || twice == 0 || lost == 0 {
+		t.Errorf("%d holds lapsed, %d effects happened twice, %d were told: too little was tested", lapses, twice, lost)
+	}
+	t.Logf("%d holds lapsed, %d effects happened once more, %d were told that they had lost their hold", lapses, twice, lost)
+}
+
+// contend delivers an event until it may be acknowledged. Handlers fail, panic and lose their hold.
+func contend(t *testing.T, s scene, got *tally) {
+	for {
+		already, err := attempt(t, s, got)
+		got.Lock()
+		finished := got.finished
+		if _, lost := errors.AsType[*redisinbox.LostError](err); lost {
+			got.lost++
+		}
+		got.Unlock()
+		if already && finished == 0 {
+			t.Error("an event that nobody has handled was taken for handled")
+		}
+		if redisinbox.Handled(err) {
+			return
+		}
+		var held *redisinbox.HeldError
+		if !errors.As(err, &held) && !errors.Is(err, errFailed) && !errors.Is(err, errPanicked) {
+			t.Error(err)
+			return
+		}
+		select {
+		case <-time.After(time.Duration(rand.IntN(3)) * time.Millisecond):
+		case <-t.Context().Done():
+			return
+		}
+	}
+}
+
+func attempt(t *testing.T, s scene, got *tally) (already bool, err error) {
+	defer func() {
+		if recover() != nil {
+			err = errPanicked
+		}
+	}()
+	return s.do(t.Context(), func(ctx context.Context) error {
+		outcome := verdict(rand.IntN(4)) // half of them succeed
+		if rand.IntN(3) == 0 {
+			lapsed, err := lapseHeld.Run(ctx, s.client, []string{s.key}).Int()
+			if err != nil {
+				return err
+			}
+			got.Lock()
+			got.lapses += lapsed
+			got.Unlock()
+			outcome %= 3
+		}
+		select { // others come by
+		case <-time.After(time.Duration(rand.IntN(5)) * time.Millisecond):
+		case <-ctx.Done():
+		}
+		switch outcome {
+		case fails:
+			return errFailed
+		case panics:
+			panic("as it was told")
+		default:
+			got.Lock()
+			defer got.Unlock()
+			got.finished++
+			return nil
+		}
+	})
+}
+
+// The same with holds that end by the clock, because Redis stands still for longer: none is lost, and none is taken for handled
+// before it is.
+func TestContendersWithShortHolds(t *testing.T) {
+	t.Parallel()
+	config := redisinbox.Config{Hold: 100 * time.Millisecond, Keep: 10 * time.Minute}
+	server := startServer(t)
+	client := connect(t, server.address)
+	var scenes [30]scene
+	var tallies [len(scenes)]tally
+	for n := range scenes {
+		scenes[n] = newScene(t, config)
+		scenes[n].client, scenes[n].guard = client, newGuard(t, client, config)
+	}
+	stop := make(chan struct{})
+	var pauses, group sync.WaitGroup
+	pauses.Go(func() { // Redis stands still now and then, for longer than a hold
+		for {
+			select {
+			case <-stop:
+				return
+			case <-time.After(300 * time.Millisecond):
+			}
+			server.pause(t)
+			<-time.After(150 * time.Millisecond)
+			server.resume(t)
+		}
+	})
+	for range 4 {
+		group.Go(func() {
+			for n := range scenes {
+				contendSlowly(t, scenes[n], &tallies[n])
+			}
+		})
+	}
+	group.Wait()
+	close(stop)
+	pauses.Wait()
+	lost := 0
+	for n := range scenes {
+		if tallies[n].finished == 0 {
+			t.Errorf("event %d is lost", n)
+		}
+		lost += tallies[n].lost
+	}
+	if lost == 0 {
+		t.Error("no hold was lost: too little was tested")
+	}
+}
+
+func contendSlowly(t *testing.T, s scene, got *tally) {
+	for {
+		already, err := s.do(t.Context(), func(ctx context.Context) error {
+			select {
+			case <-time.After(time.Duration(rand.IntN(200)) * time.Millisecond):
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+			got.Lock()
+			defer got.Unlock()
+			got.finished++
+			return nil
+		})
+		got.Lock()
+		finished := got.finished
+		if _, lost := errors.AsType[*redisinbox.LostError](err); lost {
+			got.lost++
+		}
+		got.Unlock()
+		if already && finished == 0 {
+			t.Error("an event that nobody has handled was taken for handled")
+		}
+		if redisinbox.Handled(err) {
+			return
+		}
+		select {
+		case <-time.After(20 * time.Millisecond):
+		case <-t.Context().Done():
+			return
+		}
+	}
+}
