@@ -17,6 +17,9 @@ const (
 // failed decides whose fault a failed publish was, and what follows. The row is in no line now.
 func (c *Core) failed(now time.Duration, l *line, r *row) {
 	outcome := r.outcome
+	if outcome.Class != NotSent && !outcome.Contract { // in an outage as well: else only those that break it would count
+		c.kept(r)
+	}
 	switch outcome.Class {
 	case Acknowledged, NotSent:
 		if r.refused++; r.refused > failuresToPause { // whatever keeps it from being sent, it is not the event
@@ -213,6 +216,15 @@ func (c *Core) typeOf(eventType string) *typeHealth {
 		c.types[eventType] = health
 	}
 	return health
+}
+
+// kept takes in that an event kept its contract, whatever became of it then.
+func (c *Core) kept(r *row) {
+	if c.typeOf(r.Type).passed() {
+		for _, l := range c.sorted {
+			l.opened = false // opened again, it releases what is parked
+		}
+	}
 }
 
 // passed takes in that an event kept its contract. One is enough to end a pause.

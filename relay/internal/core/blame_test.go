@@ -1,9 +1,11 @@
 package core_test
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
+	"github.com/posthaste-dev/posthaste/outbox"
 	"github.com/posthaste-dev/posthaste/relay/internal/core"
 )
 
@@ -58,5 +60,38 @@ func TestNoteAndSettleOfOneLane(t *testing.T) {
 	}
 	if noted := p.store.Lanes()[0].NotedEvent; noted != second {
 		t.Errorf("event %s is in flight alone, and noted is %s", second, noted)
+	}
+}
+
+// In an outage nothing is acknowledged, and yet most events keep their contract: the few that break it die, and the type
+// is not paused for their sake.
+func TestAnOutageIsNoBadDeploy(t *testing.T) {
+	t.Parallel()
+	p := newPlace(1)
+	r := p.relay(t, registry{"a": {Topic: "topic"}}, nil)
+	down := true
+	broken := map[outbox.ID]bool{}
+	r.answer = func(publish *core.Publish) (core.Outcome, bool) {
+		switch {
+		case broken[publish.Event.ID]:
+			return core.Outcome{Class: core.Terminal, Reason: "contract", Contract: true}, true
+		case down:
+			return core.Outcome{Class: core.RouteFault}, true
+		}
+		return core.Outcome{}, true
+	}
+	for i := range 300 {
+		id := p.emit(t, "0", fmt.Sprint(i), "a")
+		broken[id] = i%3 == 0
+	}
+	r.pass(2 * time.Hour)
+	down = false
+	r.pass(time.Minute)
+	states := map[core.State]int{}
+	for _, event := range p.store.Events() {
+		states[event.State]++
+	}
+	if len(r.alarms) > 0 || states[core.Dead] != 100 || states[core.Published] != 200 {
+		t.Errorf("the states are %v, alarms %q", states, r.alarms)
 	}
 }

@@ -181,11 +181,7 @@ func (c *Core) rewind(now time.Duration, l *line) {
 
 // acknowledged settles an event that the broker has.
 func (c *Core) acknowledged(_ time.Duration, l *line, r *row) {
-	if c.typeOf(r.Type).passed() {
-		for _, l := range c.sorted {
-			l.opened = false // opened again, it releases what is parked
-		}
-	}
+	c.kept(r)
 	c.decide(fate{row: r, key: l.key, state: Published})
 }
 
