@@ -36,7 +36,8 @@ type broker struct {
 
 // topic knows which subscriptions get what is published to it.
 type topic struct {
-	subs map[string]*subscription
+	subs  map[string]*subscription
+	queue []queued // accepted, and not in pstest yet
 }
 
 // subscription is the broker's side of a subscription.
@@ -44,6 +45,8 @@ type subscription struct {
 	// proto is pstest's own record, so that changes of the configuration need no copying.
 	proto *pb.Subscription
 	topic *topic
+	// inside is how many messages pstest has for it, that are not acknowledged.
+	inside int
 	// deliveries are the messages that were delivered and not acknowledged, by our message id.
 	deliveries map[string]*delivery
 	// waiters are told when there may be something to pull.

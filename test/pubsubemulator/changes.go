@@ -51,6 +51,9 @@ func perform[Res proto.Message](ctx context.Context, b *broker, method string, r
 	var none Res
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	if err := b.flush(ctx); err != nil {
+		return none, err
+	}
 	res, err := operations[method].apply(ctx, b, proto.Clone(req))
 	if err != nil {
 		return none, err
@@ -70,6 +73,9 @@ func (b *broker) reapply(ctx context.Context, c change) error {
 	}
 	req := op.newRequest()
 	if err := (protojson.UnmarshalOptions{DiscardUnknown: true}).Unmarshal(c.Request, req); err != nil {
+		return err
+	}
+	if err := b.flush(ctx); err != nil {
 		return err
 	}
 	_, err := op.apply(ctx, b, req)

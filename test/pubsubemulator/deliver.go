@@ -163,8 +163,9 @@ func (b *broker) settle(ctx context.Context, sub *subscription, ackIDs []string)
 	for _, id := range ids {
 		delete(sub.deliveries, id)
 	}
+	sub.inside -= len(ids)
 	sub.wake() // a stream has room again, an ordering key is free
-	return nil
+	return b.fill(ctx, sub.proto.GetTopic(), mostInside)
 }
 
 // extend moves the deadline of deliveries; zero seconds gives them back, which is a nack.

@@ -22,6 +22,8 @@ type Stats struct {
 	// Topics and Subscriptions count what exists now.
 	Topics        int `json:"topics"`
 	Subscriptions int `json:"subscriptions"`
+	// Queued counts the messages that wait until their subscriptions have read what came before.
+	Queued int `json:"queued"`
 }
 
 // faultPort serves the fault API.

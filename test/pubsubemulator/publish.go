@@ -36,6 +36,7 @@ func (b *broker) accept(ctx context.Context, topicName string, messages []*pb.Pu
 	now := time.Now().UTC()
 	ids := make([]string, len(messages))
 	records := make([]*Message, len(messages))
+	released := make([]queued, len(messages))
 	for i, m := range messages {
 		seq := b.journal.nextSeq()
 		// The sequence outlives restarts, so the ids made of it do not repeat.
@@ -44,37 +45,12 @@ func (b *broker) accept(ctx context.Context, topicName string, messages []*pb.Pu
 			Seq: seq, ID: ids[i], Topic: topicName, PublishTime: now,
 			OrderingKey: m.GetOrderingKey(), Attributes: m.GetAttributes(), Data: m.GetData(),
 		}
+		released[i] = queued{record: records[i]}
 	}
 	end, err := b.journal.appendMessages(records)
 	if err != nil {
 		return nil, 0, status.Errorf(codes.Internal, "the messages were not journalled: %v", err)
 	}
 	b.accepted += int64(len(records))
-	_, err = b.release(ctx, topicName, records)
-	return ids, end, err
-}
-
-// release gives journalled messages to the topic's subscriptions and returns pstest's ids for them.
-// Without a subscription nobody can ever receive them, and pstest would only hold them in memory.
-func (b *broker) release(ctx context.Context, topicName string, records []*Message) ([]string, error) {
-	if len(b.topics[topicName].subs) == 0 {
-		return nil, nil
-	}
-	req := &pb.PublishRequest{Topic: topicName}
-	for _, r := range records {
-		req.Messages = append(req.Messages, &pb.PubsubMessage{
-			Data: r.Data, Attributes: r.Attributes, OrderingKey: r.OrderingKey,
-		})
-	}
-	res, err := b.inner.GServer.Publish(ctx, req)
-	if err != nil {
-		return nil, status.Errorf(codes.Internal, "pstest refused a journalled message: %v", err)
-	}
-	for i, id := range res.GetMessageIds() {
-		b.origins[id] = origin{id: records[i].ID, publishTime: records[i].PublishTime}
-	}
-	for _, sub := range b.topics[topicName].subs {
-		sub.wake()
-	}
-	return res.GetMessageIds(), nil
+	return ids, end, b.release(ctx, topicName, released...)
 }

@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
-
-	pb "cloud.google.com/go/pubsub/v2/apiv1/pubsubpb"
 )
 
 // replay brings the broker to where the journal ends: it applies the state changes and, between them,
@@ -53,16 +51,6 @@ func (b *broker) rerelease(ctx context.Context, m *Message, past *recovered) err
 	if len(done) == len(topic.subs) {
 		return nil
 	}
-	ids, err := b.release(ctx, m.Topic, []*Message{m})
-	if err != nil {
-		return err
-	}
 	b.replayed++
-	for _, name := range done {
-		// A message that was never delivered is acknowledged by its bare id.
-		if _, err := b.inner.GServer.Acknowledge(ctx, &pb.AcknowledgeRequest{Subscription: name, AckIds: ids}); err != nil {
-			return err
-		}
-	}
-	return nil
+	return b.release(ctx, m.Topic, queued{record: m, acked: done})
 }

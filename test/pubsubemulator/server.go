@@ -128,9 +128,13 @@ func (s *Server) Stats() Stats {
 	b := s.broker
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	waiting := 0
+	for _, t := range b.topics {
+		waiting += len(t.queue)
+	}
 	return Stats{
 		Accepted: b.accepted, Replayed: b.replayed, Faulted: faulted,
-		Topics: len(b.topics), Subscriptions: len(b.subs),
+		Topics: len(b.topics), Subscriptions: len(b.subs), Queued: waiting,
 	}
 }
 

@@ -80,7 +80,7 @@ var choices = []struct {
 	{"undo", 3, (*script).undo},
 	{"rollback", 2, (*script).rollback},
 	{"heartbeat", 4, (*script).heartbeat},
-	{"release", 2, (*script).release},
+	{"release", 6, (*script).release},
 	{"expire_lane", 7, (*script).expireLane},
 	{"expire_relay", 1, (*script).expireRelay},
 	{"fence", 6, (*script).fence},

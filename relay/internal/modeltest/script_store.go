@@ -36,7 +36,7 @@ func (s *script) renewal(tenure core.Tenure) core.Renewal {
 func (s *script) renewals() (relay outbox.ID, list []core.Renewal) {
 	relay = s.relay()
 	for range s.rng.IntN(4) {
-		h, ok := s.tenure(20)
+		h, ok := s.tenure(35)
 		if ok && !slices.ContainsFunc(list, func(r core.Renewal) bool { return r.Lane == h.Lane }) {
 			list = append(list, s.renewal(h.Tenure))
 			relay = h.relay
