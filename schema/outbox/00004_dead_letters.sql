@@ -40,9 +40,11 @@ CREATE TABLE outbox_actions (
     actor      text COLLATE "C" NOT NULL CONSTRAINT outbox_actions_actor CHECK (length(actor) BETWEEN 1 AND 256),
     reason     text COLLATE "C" NOT NULL DEFAULT '' CONSTRAINT outbox_actions_reason CHECK (length(reason) <= 2048),
     acted_at   timestamptz NOT NULL DEFAULT clock_timestamp(),
+    target     text COLLATE "C" CONSTRAINT outbox_actions_target CHECK (length(target) <= 600),
     CONSTRAINT outbox_actions_once UNIQUE (action_id, event_id)
 );
 COMMENT ON TABLE outbox_actions IS 'What operators did, append-only: who, what, to which event, and why.';
+COMMENT ON COLUMN outbox_actions.target IS 'What was paused or resumed: all, restored, topic NAME, or type NAME. Null: the action is about the event.';
 CREATE INDEX outbox_actions_dlq_id ON outbox_actions (dlq_id, verb);
 CREATE INDEX outbox_actions_event_id ON outbox_actions (event_id);
 

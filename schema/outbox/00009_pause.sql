@@ -15,8 +15,6 @@ CREATE TABLE outbox_pauses (
 COMMENT ON TABLE outbox_pauses IS 'What operators have paused: everything, a topic, or an event type. Who, why and since when. The relays publish nothing of it.';
 
 -- A pause or a resume is about no event: its event_id is outbox_meta.installation.
-ALTER TABLE outbox_actions ADD COLUMN target text COLLATE "C" CONSTRAINT outbox_actions_target CHECK (length(target) <= 600);
-COMMENT ON COLUMN outbox_actions.target IS 'What was paused or resumed: all, restored, topic NAME, or type NAME. Null: the action is about the event.';
 ALTER TABLE outbox_actions DROP CONSTRAINT outbox_actions_verb;
 ALTER TABLE outbox_actions ADD CONSTRAINT outbox_actions_verb
     CHECK (verb IN ('redrive', 'skip', 'release', 'discard', 'redeliver', 'reissue', 'pause', 'resume'));
@@ -112,6 +110,5 @@ DELETE FROM outbox_actions WHERE verb IN ('pause', 'resume');
 ALTER TABLE outbox_actions DROP CONSTRAINT outbox_actions_verb;
 ALTER TABLE outbox_actions ADD CONSTRAINT outbox_actions_verb
     CHECK (verb IN ('redrive', 'skip', 'release', 'discard', 'redeliver', 'reissue'));
-ALTER TABLE outbox_actions DROP COLUMN target;
 DROP TABLE outbox_pauses;
 UPDATE outbox_meta SET schema_version = 8;

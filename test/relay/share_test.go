@@ -109,8 +109,10 @@ func TestALongBacklogDoesNotHoldUpOtherAggregates(t *testing.T) {
 			events = append(events, placed.New(fmt.Sprint("other-", i), note{}))
 		}
 		p.emit(t, events...)
-		p.broker.answer = func(context.Context, *relay.Message, int) error {
-			<-time.After(2 * time.Millisecond) // a broker's answer takes a while
+		p.broker.answer = func(_ context.Context, message *relay.Message, _ int) error {
+			if message.AggregateID == "busy" { // long enough that also a slow machine reads the others meanwhile
+				<-time.After(10 * time.Millisecond)
+			}
 			return nil
 		}
 		p.start(t, "a", with(func(s *relay.Settings) { s.Batch = 50 }))
