@@ -56,7 +56,7 @@ func (s *storm) run(ctx context.Context) error {
 }
 
 func (s *storm) repeat(ctx context.Context, blow Blow, target *Target) error {
-	every := blow.Every
+	every := blow.Every / 2 // the first comes sooner, or a short storm would not have them all
 	for {
 		// Between a half and one and a half of the time, so that two kinds do not fall into step.
 		rest := every/2 + time.Duration(target.Random.Int64N(int64(every)+1))
