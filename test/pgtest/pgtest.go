@@ -4,6 +4,7 @@ package pgtest
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -12,6 +13,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 	_ "github.com/jackc/pgx/v5/stdlib" // the driver that migrates
 
@@ -71,6 +73,17 @@ func NewName(prefix string) string {
 	return fmt.Sprintf("%s_%d_%d_%d", prefix, os.Getpid(), time.Now().UnixNano()%1e9, schemas.Add(1))
 }
 
+// drop removes a schema. A backend whose client is gone may still be at work in it: of two that wait for each other the
+// server ends one, and then the other one gets on.
+func drop(db *sql.DB, name string) error {
+	for {
+		_, err := db.ExecContext(context.Background(), `DROP SCHEMA IF EXISTS "`+name+`" CASCADE`)
+		if deadlock := (*pgconn.PgError)(nil); !errors.As(err, &deadlock) || deadlock.Code != "40P01" {
+			return err //nolint:wrapcheck // the caller says what it was
+		}
+	}
+}
+
 // New makes a schema with the newest outbox on this server and drops it when the test ends.
 func New(t testing.TB, server Server) *DB {
 	t.Helper()
@@ -78,7 +91,7 @@ func New(t testing.TB, server Server) *DB {
 	db.Pool = db.Open(t, server.URL, "search_path", "")
 	std := OpenSQL(t, "pgx", server.URL)
 	t.Cleanup(func() {
-		if _, err := std.ExecContext(context.Background(), `DROP SCHEMA IF EXISTS "`+db.Schema+`" CASCADE`); err != nil {
+		if err := drop(std, db.Schema); err != nil {
 			t.Errorf("drop the test's schema: %v", err)
 		}
 	})

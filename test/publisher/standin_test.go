@@ -39,7 +39,7 @@ func standIn(plant string) {
 		signal.Notify(signals, syscall.SIGTERM)
 		go func() {
 			<-signals
-			syscall.Exit(0) // that is the mistake; os.Exit waits a second for the race detector, and all else goes on meanwhile
+			syscall.Exit(0) //nolint:revive // that is the mistake; os.Exit waits a second for the race detector, and all else goes on meanwhile
 		}()
 	}
 	broker := natsbroker.New()
