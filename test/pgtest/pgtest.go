@@ -79,7 +79,7 @@ func drop(db *sql.DB, name string) error {
 	for {
 		_, err := db.ExecContext(context.Background(), `DROP SCHEMA IF EXISTS "`+name+`" CASCADE`)
 		if deadlock := (*pgconn.PgError)(nil); !errors.As(err, &deadlock) || deadlock.Code != "40P01" {
-			return err //nolint:wrapcheck // the caller says what it was
+			return err
 		}
 	}
 }
