@@ -47,10 +47,10 @@ func (s *servers) poolerRestarts(every time.Duration, least int) torture.Blow {
 		if on.Random.IntN(2) == 0 {
 			signal = syscall.SIGTERM
 		}
-		if err := s.pooler.end(signal); err != nil {
+		if err := s.pooler.End(signal); err != nil {
 			return check.Fault{}, err
 		}
-		return check.Fault{}, s.pooler.start(ctx)
+		return check.Fault{}, s.pooler.Start(ctx)
 	}}
 }
 
@@ -62,7 +62,7 @@ func (s *servers) brokerRestarts(every time.Duration, least int) torture.Blow {
 			return check.Fault{}, err
 		}
 		fault := check.Fault{Since: micros()}
-		if err := s.broker.end(os.Kill); err != nil {
+		if err := s.broker.End(os.Kill); err != nil {
 			return fault, err
 		}
 		fault.From = micros()
@@ -75,7 +75,7 @@ func (s *servers) brokerRestarts(every time.Duration, least int) torture.Blow {
 		fault.To = micros()
 		ctx, cancel := restoring(ctx)
 		defer cancel()
-		return fault, errors.Join(s.broker.start(ctx), back())
+		return fault, errors.Join(s.broker.Start(ctx), back())
 	}}
 }
 

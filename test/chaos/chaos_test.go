@@ -17,12 +17,13 @@ import (
 	"github.com/posthaste-dev/posthaste/internal/check"
 	"github.com/posthaste-dev/posthaste/test/chaos"
 	"github.com/posthaste-dev/posthaste/test/cluster"
+	"github.com/posthaste-dev/posthaste/test/server"
 	"github.com/posthaste-dev/posthaste/torture"
 )
 
 // TestMain lets the test's program be a relay or the emulator, as the proof's is.
 func TestMain(m *testing.M) {
-	if len(os.Args) > 2 && (os.Args[1] == "relay" || os.Args[1] == chaos.Emulator) {
+	if len(os.Args) > 2 && (os.Args[1] == "relay" || os.Args[1] == server.Emulator) {
 		if err := part(os.Args[1:]); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
@@ -38,8 +39,8 @@ func TestMain(m *testing.M) {
 func part(args []string) error {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
-	if args[0] == chaos.Emulator {
-		return chaos.RunEmulator(ctx, args[1], args[2], args[3])
+	if args[0] == server.Emulator {
+		return server.RunEmulator(ctx, args[1], args[2], args[3])
 	}
 	return torture.Live(ctx, args[1], torture.Relay)
 }

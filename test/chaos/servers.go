@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/posthaste-dev/posthaste/test/cluster"
-	"github.com/posthaste-dev/posthaste/test/pubsubemulator"
+	"github.com/posthaste-dev/posthaste/test/server"
 	"github.com/posthaste-dev/posthaste/torture/proxy"
 )
 
@@ -24,8 +24,8 @@ const application = "chaos"
 type servers struct {
 	folder   string
 	database *cluster.Cluster
-	pooler   *process
-	broker   *process
+	pooler   *server.Server
+	broker   *server.Server
 	// brokerURL leads straight to the broker.
 	brokerURL string
 	// faultPort is the emulator's, for Pub/Sub.
@@ -88,7 +88,7 @@ func (s *servers) openWays() (err error) {
 	for _, way := range []struct {
 		proxy **proxy.Proxy
 		to    string
-	}{{&s.toPooler, s.pooler.address}, {&s.toPoolerToo, s.pooler.address}, {&s.toDatabase, database}, {&s.toBroker, s.broker.address}} {
+	}{{&s.toPooler, s.pooler.Address}, {&s.toPoolerToo, s.pooler.Address}, {&s.toDatabase, database}, {&s.toBroker, s.broker.Address}} {
 		if *way.proxy, err = proxy.Listen(way.to); err != nil {
 			return err
 		}
@@ -107,7 +107,7 @@ func (s *servers) through(way *proxy.Proxy, pooled bool) string {
 
 // brokerThrough is the broker by way of its proxy.
 func (s *servers) brokerThrough() string {
-	return strings.Replace(s.brokerURL, s.broker.address, s.toBroker.Addr(), 1)
+	return strings.Replace(s.brokerURL, s.broker.Address, s.toBroker.Addr(), 1)
 }
 
 const poolerSettings = `[databases]
@@ -134,7 +134,7 @@ func (s *servers) startPooler(ctx context.Context) error {
 	if err != nil {
 		program = "/usr/sbin/pgbouncer" // where a plain user's PATH does not look
 	}
-	address, err := freeAddress()
+	address, err := server.FreeAddress()
 	if err != nil {
 		return err
 	}
@@ -155,59 +155,28 @@ func (s *servers) startPooler(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("chaos: %w", err)
 	}
-	s.pooler = &process{
-		name: "PgBouncer", address: address, log: filepath.Join(s.folder, "pgbouncer.log"), program: program, args: []string{settings}, user: serviceUser(),
+	s.pooler = &server.Server{
+		Name: "PgBouncer", Address: address, Log: filepath.Join(s.folder, "pgbouncer.log"), Program: program, Args: []string{settings}, User: serviceUser(),
 	}
-	return s.pooler.start(ctx)
+	return s.pooler.Start(ctx)
 }
 
 // startNATS starts a NATS server whose streams survive its death.
-func (s *servers) startNATS(ctx context.Context) error {
-	program, err := tool("nats-server-*/nats-server")
-	if err != nil {
+func (s *servers) startNATS(ctx context.Context) (err error) {
+	if s.broker, err = server.NewNATS(s.folder); err != nil {
 		return err
 	}
-	address, err := freeAddress()
-	if err != nil {
-		return err
-	}
-	_, port, _ := strings.Cut(address, ":")
-	s.brokerURL = "nats://" + address
-	s.broker = &process{
-		name: "nats-server", address: address, log: filepath.Join(s.folder, "nats.log"), program: program,
-		args: []string{"--addr", "127.0.0.1", "--port", port, "--jetstream", "--store_dir", filepath.Join(s.folder, "nats")},
-	}
-	return s.broker.start(ctx)
+	s.brokerURL = "nats://" + s.broker.Address
+	return s.broker.Start(ctx)
 }
-
-// Emulator is the first argument with which the proof's program is to be a Pub/Sub emulator; see [RunEmulator].
-const Emulator = "emulator"
 
 // startEmulator starts our Pub/Sub emulator, whose journal survives its death.
-func (s *servers) startEmulator(ctx context.Context, executable string) error {
-	address, err := freeAddress()
-	if err != nil {
+func (s *servers) startEmulator(ctx context.Context, executable string) (err error) {
+	if s.broker, s.faultPort, err = server.NewEmulator(s.folder, executable); err != nil {
 		return err
 	}
-	if s.faultPort, err = freeAddress(); err != nil {
-		return err
-	}
-	s.brokerURL = "pubsub://chaos?emulator=" + address
-	s.broker = &process{
-		name: "the Pub/Sub emulator", address: address, log: filepath.Join(s.folder, "emulator.log"), program: executable,
-		args: []string{Emulator, address, s.faultPort, filepath.Join(s.folder, "emulator")},
-	}
-	return s.broker.start(ctx)
-}
-
-// RunEmulator is the emulator's process, until the context ends.
-func RunEmulator(ctx context.Context, address, faultAddress, folder string) error {
-	server, err := pubsubemulator.Start(pubsubemulator.Config{Addr: address, FaultAddr: faultAddress, Dir: folder})
-	if err != nil {
-		return err
-	}
-	<-ctx.Done()
-	return server.Close()
+	s.brokerURL = "pubsub://chaos?emulator=" + s.broker.Address
+	return s.broker.Start(ctx)
 }
 
 // close ends everything. The folder stays: it has the logs.
@@ -217,11 +186,8 @@ func (s *servers) close() error {
 			way.Close()
 		}
 	}
-	for _, p := range []*process{s.pooler, s.broker} {
-		if p != nil {
-			p.close()
-		}
-	}
+	s.pooler.Close()
+	s.broker.Close()
 	if s.poolerFolder != "" {
 		_ = os.RemoveAll(s.poolerFolder) // of no consequence
 	}

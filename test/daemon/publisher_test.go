@@ -1,7 +1,6 @@
 package daemon
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -13,12 +12,13 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
 
 	"go.uber.org/goleak"
+
+	"github.com/posthaste-dev/posthaste/test/server"
 )
 
 // canary is the password of everything, and nobody may see it.
@@ -46,29 +46,11 @@ func TestMain(m *testing.M) {
 	}))
 }
 
-// output is what a process has written.
-type output struct {
-	mutex sync.Mutex
-	text  bytes.Buffer
-}
-
-func (o *output) Write(text []byte) (int, error) {
-	o.mutex.Lock()
-	defer o.mutex.Unlock()
-	return o.text.Write(text)
-}
-
-func (o *output) String() string {
-	o.mutex.Lock()
-	defer o.mutex.Unlock()
-	return o.text.String()
-}
-
 // publisher is a process.
 type publisher struct {
 	t       *testing.T
 	process *exec.Cmd
-	output  *output
+	output  *server.Output
 	address string // of the probes
 	exited  chan struct{}
 }
@@ -111,7 +93,7 @@ var addressPattern = regexp.MustCompile(`"msg":"answering probes","address":"([^
 // start runs the command. When the test ends it is killed, and what it wrote is searched for the secret.
 func start(t *testing.T, s settings) *publisher {
 	t.Helper()
-	p := &publisher{t: t, process: exec.Command(cmp.Or(s.program, binary), s.args...), output: &output{}, exited: make(chan struct{})}
+	p := &publisher{t: t, process: exec.Command(cmp.Or(s.program, binary), s.args...), output: &server.Output{}, exited: make(chan struct{})}
 	p.process.Env, p.process.Stdout, p.process.Stderr = s.environ(), p.output, p.output
 	if err := p.process.Start(); err != nil {
 		t.Fatal(err)

@@ -18,6 +18,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/posthaste-dev/posthaste/test/pgtest"
+	"github.com/posthaste-dev/posthaste/test/server"
 )
 
 // natsURL is the server of `make services`.
@@ -103,35 +104,16 @@ func newNATS(t *testing.T) *natsServer {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &natsServer{t: t, program: natsProgram(t), folder: t.TempDir(), address: listener.Addr().String()}
+	program, err := server.NATSProgram()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &natsServer{t: t, program: program, folder: t.TempDir(), address: listener.Addr().String()}
 	if err := listener.Close(); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(s.kill)
 	return s
-}
-
-// natsProgram finds the server that services/services installs.
-func natsProgram(t *testing.T) string {
-	t.Helper()
-	text, err := os.ReadFile("../../services/settings.env")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, version, _ := strings.Cut(string(text), "\nVERSION_NATS=")
-	version, _, _ = strings.Cut(version, "\n")
-	folders := []string{os.Getenv("POSTHASTE_SERVICES_DIR"), "/var/tmp/posthaste-services"}
-	if cache, err := os.UserCacheDir(); err == nil {
-		folders = append(folders, filepath.Join(cache, "posthaste", "services"))
-	}
-	for _, folder := range folders {
-		program := filepath.Join(folder, "tools", "nats-server-"+version, "nats-server")
-		if _, err := os.Stat(program); err == nil {
-			return program
-		}
-	}
-	t.Fatalf("there is no nats-server %s: run services/services up nats", version)
-	return ""
 }
 
 func (s *natsServer) url() string { return "nats://" + s.address }

@@ -1,7 +1,6 @@
 package deploy
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"maps"
@@ -9,7 +8,6 @@ import (
 	"os"
 	"regexp"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -18,29 +16,11 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/posthaste-dev/posthaste/test/pgtest"
-	"github.com/posthaste-dev/posthaste/test/publisher"
+	"github.com/posthaste-dev/posthaste/test/server"
 )
 
-// output is what a process has written.
-type output struct {
-	mutex sync.Mutex
-	text  bytes.Buffer
-}
-
-func (o *output) Write(text []byte) (int, error) {
-	o.mutex.Lock()
-	defer o.mutex.Unlock()
-	return o.text.Write(text)
-}
-
-func (o *output) String() string {
-	o.mutex.Lock()
-	defer o.mutex.Unlock()
-	return o.text.String()
-}
-
 // until waits for something, and for no longer than patience.
-func until(t *testing.T, what string, log *output, done func() bool) {
+func until(t *testing.T, what string, log *server.Output, done func() bool) {
 	t.Helper()
 	late := time.After(patience)
 	for !done() {
@@ -71,7 +51,7 @@ func newDatabase(t *testing.T) string {
 // newStream starts a NATS server with the stream of compose.yaml.
 func newStream(t *testing.T) (url string, stream jetstream.Stream) {
 	t.Helper()
-	server, err := publisher.NewNATS(t.TempDir())
+	server, err := server.NewNATS(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -124,7 +104,7 @@ func TestTheQuickStart(t *testing.T) {
 		t.Fatalf("%v: %v\n%s", command, err, text)
 	}
 
-	log := &output{}
+	log := &server.Output{}
 	run := inContainer(context.Background(), t, settings, "outbox-publisher")
 	run.Stderr = log
 	if err := run.Start(); err != nil {

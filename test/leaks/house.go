@@ -17,7 +17,7 @@ import (
 
 	"github.com/posthaste-dev/posthaste/outbox"
 	"github.com/posthaste-dev/posthaste/test/cluster"
-	"github.com/posthaste-dev/posthaste/test/publisher"
+	"github.com/posthaste-dev/posthaste/test/server"
 )
 
 // house is servers that want passwords.
@@ -26,7 +26,7 @@ type house struct {
 	birds    *birds
 	database *cluster.Cluster
 	pool     *pgxpool.Pool // as superuser, who needs no password
-	nats     *publisher.Server
+	nats     *server.Server
 	natsFile string
 	conn     *nats.Conn
 	stream   jetstream.Stream
@@ -54,7 +54,7 @@ func newHouse(ctx context.Context, folder string, b *birds) (_ *house, err error
 	if err := h.startDatabase(ctx); err != nil {
 		return nil, err
 	}
-	if h.nats, err = publisher.NewNATS(folder, "--config", h.natsFile); err != nil {
+	if h.nats, err = server.NewNATS(folder, "--config", h.natsFile); err != nil {
 		return nil, err
 	}
 	if err := h.startNATS(ctx, b.natsPassword.Text); err != nil {

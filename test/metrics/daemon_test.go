@@ -14,6 +14,7 @@ import (
 	"github.com/posthaste-dev/posthaste/relay"
 	"github.com/posthaste-dev/posthaste/telemetry/prometheus"
 	"github.com/posthaste-dev/posthaste/test/pgtest"
+	"github.com/posthaste-dev/posthaste/test/server"
 )
 
 var addressPattern = regexp.MustCompile(`"msg":"answering probes","address":"([^"]+)"`)
@@ -28,7 +29,7 @@ func TestAProgramHasThemWithOneLine(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			db := pgtest.New(t, pgtest.Servers()[0])
-			w := &world{DB: db, t: t, log: &output{}, seen: map[string]map[float64]bool{}}
+			w := &world{DB: db, t: t, log: &server.Output{}, seen: map[string]map[float64]bool{}}
 			registry, err := outbox.NewRegistry(outbox.Define[note](outbox.Contract{Type: "order_placed", Aggregate: "order", Topic: "orders"}))
 			if err != nil {
 				t.Fatal(err)
@@ -71,7 +72,7 @@ func nowhere() daemon.Broker {
 }
 
 // address waits until the log says where the probes are.
-func address(t *testing.T, log *output) string {
+func address(t *testing.T, log *server.Output) string {
 	t.Helper()
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()

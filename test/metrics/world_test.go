@@ -23,6 +23,7 @@ import (
 	"github.com/posthaste-dev/posthaste/relay"
 	"github.com/posthaste-dev/posthaste/telemetry/prometheus"
 	"github.com/posthaste-dev/posthaste/test/pgtest"
+	"github.com/posthaste-dev/posthaste/test/server"
 )
 
 // patience is how long a test waits for something that should take a moment: the machine may be busy.
@@ -50,7 +51,7 @@ type world struct {
 	stream                    jetstream.JetStream
 	relay                     *relay.Relay
 	url                       string // of /metrics
-	log                       *output
+	log                       *server.Output
 
 	mutex sync.Mutex
 	gates map[string]chan struct{} // by aggregate: a publish waits until it is closed
@@ -58,29 +59,11 @@ type world struct {
 	seen  map[string]map[float64]bool
 }
 
-// output keeps the log for a test that fails.
-type output struct {
-	mutex sync.Mutex
-	text  strings.Builder
-}
-
-func (o *output) Write(text []byte) (int, error) {
-	o.mutex.Lock()
-	defer o.mutex.Unlock()
-	return o.text.Write(text)
-}
-
-func (o *output) String() string {
-	o.mutex.Lock()
-	defer o.mutex.Unlock()
-	return o.text.String()
-}
-
 func newWorld(t *testing.T, db *pgtest.DB, change func(*relay.Config)) *world {
 	t.Helper()
 	name := pgtest.NewName("metrics")
 	w := &world{
-		DB: db, t: t, topic: name, missing: name + "_missing", log: &output{},
+		DB: db, t: t, topic: name, missing: name + "_missing", log: &server.Output{},
 		gates: map[string]chan struct{}{}, bad: map[string]bool{}, seen: map[string]map[float64]bool{},
 	}
 	w.placed = outbox.Define[note](outbox.Contract{Type: "order_placed", Aggregate: "order", Topic: w.topic})

@@ -12,6 +12,7 @@ import (
 	"github.com/posthaste-dev/posthaste/internal/check"
 	"github.com/posthaste-dev/posthaste/test/chaos"
 	"github.com/posthaste-dev/posthaste/test/cluster"
+	"github.com/posthaste-dev/posthaste/test/server"
 	"github.com/posthaste-dev/posthaste/torture"
 )
 
@@ -105,6 +106,27 @@ func (s *stage) drain(ctx context.Context, most time.Duration) (bool, error) {
 	}
 }
 
+// underLoad has the producers write at a rate until the function is called. The context ends with their error.
+func (s *stage) underLoad(ctx context.Context, rate int) (context.Context, func()) {
+	ctx, fail := context.WithCancelCause(ctx)
+	loading, enough := context.WithCancel(ctx)
+	loaded := make(chan struct{})
+	go func() {
+		defer close(loaded)
+		for loading.Err() == nil {
+			if err := s.producers.Write(ctx, rate, time.Second); err != nil {
+				fail(err)
+				return
+			}
+		}
+	}()
+	return ctx, func() {
+		enough()
+		<-loaded
+		fail(nil)
+	}
+}
+
 func (s *stage) close() error {
 	if s.producers != nil {
 		s.producers.Close()
@@ -122,7 +144,7 @@ func (s *stage) close() error {
 type house struct {
 	*stage
 	database *cluster.Cluster
-	broker   *Server
+	broker   *server.Server
 	settings []string // of the publisher, as environment variables
 }
 
@@ -139,13 +161,13 @@ func newHouse(ctx context.Context, folder, broker, executable string) (_ *house,
 	}
 	var address string
 	if broker == chaos.PubSub {
-		if h.broker, err = NewEmulator(folder, executable); err != nil {
+		if h.broker, _, err = server.NewEmulator(folder, executable); err != nil {
 			return nil, err
 		}
 		address = "pubsub://" + project + "?emulator=" + h.broker.Address
 		h.settings = []string{"POSTHASTE_BROKER=pubsub", "POSTHASTE_PUBSUB_PROJECT=" + project, "POSTHASTE_PUBSUB_ENDPOINT=" + h.broker.Address}
 	} else {
-		if h.broker, err = NewNATS(folder); err != nil {
+		if h.broker, err = server.NewNATS(folder); err != nil {
 			return nil, err
 		}
 		address = "nats://" + h.broker.Address

@@ -19,6 +19,7 @@ import (
 	"github.com/posthaste-dev/posthaste/test/cluster"
 	"github.com/posthaste-dev/posthaste/test/pgtest"
 	"github.com/posthaste-dev/posthaste/test/publisher"
+	"github.com/posthaste-dev/posthaste/test/server"
 )
 
 // TestMain lets the test's program be the emulator, as the proof's is, or a publisher with a mistake.
@@ -26,9 +27,9 @@ func TestMain(m *testing.M) {
 	if plant := os.Getenv(plantVariable); plant != "" {
 		standIn(plant)
 	}
-	if len(os.Args) == 5 && os.Args[1] == chaos.Emulator {
+	if len(os.Args) == 5 && os.Args[1] == server.Emulator {
 		ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
-		err := chaos.RunEmulator(ctx, os.Args[2], os.Args[3], os.Args[4])
+		err := server.RunEmulator(ctx, os.Args[2], os.Args[3], os.Args[4])
 		stop()
 		if err != nil {
 			fmt.Fprintln(os.Stderr, err)

@@ -161,23 +161,8 @@ func (s *stops) start(ctx context.Context, slot int) (err error) {
 
 // rounds stops one publisher after the other while producers write.
 func (s *stops) rounds(ctx context.Context) error {
-	ctx, fail := context.WithCancelCause(ctx)
-	defer fail(nil)
-	loading, enough := context.WithCancel(ctx)
-	loaded := make(chan struct{})
-	go func() {
-		defer close(loaded)
-		for loading.Err() == nil {
-			if err := s.producers.Write(ctx, s.plan.Rate, time.Second); err != nil {
-				fail(err)
-				return
-			}
-		}
-	}()
-	defer func() {
-		enough()
-		<-loaded
-	}()
+	ctx, enough := s.stage.underLoad(ctx, s.plan.Rate)
+	defer enough()
 	for round := range s.plan.Rounds {
 		if err := s.round(ctx, round, round%publishers); err != nil {
 			return fmt.Errorf("round %d: %w", round+1, err)

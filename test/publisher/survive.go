@@ -17,7 +17,7 @@ import (
 
 // Plan is how much proof-publisher does with each broker.
 type Plan struct {
-	// Binary is outbox-publisher as it was built; Executable is one that can be the emulator, see [NewEmulator].
+	// Binary is outbox-publisher as it was built; Executable is one that can be the emulator, see [server.NewEmulator].
 	Binary, Executable string
 	// Folder takes histories and logs.
 	Folder string
@@ -142,23 +142,8 @@ func (h *half) judgeAll(ctx context.Context) (err error) {
 
 // restarts does so to every dependency under load, in order and as in a crash.
 func (h *half) restarts(ctx context.Context) error {
-	ctx, fail := context.WithCancelCause(ctx)
-	defer fail(nil)
-	loading, enough := context.WithCancel(ctx)
-	loaded := make(chan struct{})
-	go func() {
-		defer close(loaded)
-		for loading.Err() == nil {
-			if err := h.producers.Write(ctx, h.plan.Rate, time.Second); err != nil {
-				fail(err)
-				return
-			}
-		}
-	}()
-	defer func() {
-		enough()
-		<-loaded
-	}()
+	ctx, enough := h.stage.underLoad(ctx, h.plan.Rate)
+	defer enough()
 	brokerBy := func(signal os.Signal) func(context.Context) error {
 		return func(ctx context.Context) error {
 			if err := h.broker.End(signal); err != nil {

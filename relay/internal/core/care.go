@@ -117,13 +117,7 @@ func (c *Core) calm(now time.Duration, l *lane) bool {
 	if !l.opened || now-l.acquiredAt >= 2*c.config.Lease {
 		return l.opened
 	}
-	reached := l.w
-	for seq, r := range l.rows {
-		if !r.held && !r.done {
-			reached = min(reached, seq-1)
-		}
-	}
-	if reached <= l.began {
+	if l.reached() <= l.began {
 		return false
 	}
 	for key, h := range l.holds {

@@ -162,14 +162,20 @@ func (c *Core) drain(l *lane) {
 	}
 }
 
-// floorOf is the number at and below which everything of a lane is settled or held.
-func (c *Core) floorOf(l *lane) int64 {
-	floor := l.w
+// reached is the number up to which everything that the main read has shown is settled or held.
+func (l *lane) reached() int64 {
+	reached := l.w
 	for seq, r := range l.rows {
 		if !r.held && !r.done && !planted.Is(planted.FloorTooHigh) {
-			floor = min(floor, seq-1)
+			reached = min(reached, seq-1)
 		}
 	}
+	return reached
+}
+
+// floorOf is the number at and below which everything of a lane is settled or held.
+func (c *Core) floorOf(l *lane) int64 {
+	floor := l.reached()
 	for _, r := range c.ordered {
 		for i := range r.resume {
 			if r.resume[i].lane == l {

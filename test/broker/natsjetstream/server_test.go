@@ -8,13 +8,14 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+
+	testserver "github.com/posthaste-dev/posthaste/test/server"
 )
 
 // server is a nats-server of the test's own.
@@ -24,36 +25,17 @@ type server struct {
 	process        *exec.Cmd
 }
 
-// binary finds the server that services/services installs.
-func binary(t *testing.T) string {
-	t.Helper()
-	settings, err := os.ReadFile("../../../services/settings.env")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, version, _ := strings.Cut(string(settings), "\nVERSION_NATS=")
-	version, _, _ = strings.Cut(version, "\n")
-	folders := []string{os.Getenv("POSTHASTE_SERVICES_DIR"), "/var/tmp/posthaste-services"}
-	if home, err := os.UserCacheDir(); err == nil {
-		folders = append(folders, filepath.Join(home, "posthaste", "services"))
-	}
-	for _, folder := range folders {
-		path := filepath.Join(folder, "tools", "nats-server-"+version, "nats-server")
-		if _, err := os.Stat(path); err == nil {
-			return path
-		}
-	}
-	t.Fatalf("there is no nats-server %s: run services/services up nats", version)
-	return ""
-}
-
 func startServer(t *testing.T) *server {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &server{binary: binary(t), folder: t.TempDir(), address: listener.Addr().String()}
+	program, err := testserver.NATSProgram()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &server{binary: program, folder: t.TempDir(), address: listener.Addr().String()}
 	_ = listener.Close()
 	if err := errors.Join(s.configure("secret", ""), s.start(t.Context())); err != nil {
 		t.Fatal(err)

@@ -20,6 +20,7 @@ import (
 	"github.com/posthaste-dev/posthaste/internal/check"
 	"github.com/posthaste-dev/posthaste/test/chaos"
 	"github.com/posthaste-dev/posthaste/test/command"
+	"github.com/posthaste-dev/posthaste/test/server"
 	"github.com/posthaste-dev/posthaste/torture"
 )
 
@@ -33,8 +34,8 @@ func prove(ctx context.Context, args []string) (ok bool, err error) {
 	switch {
 	case len(args) == 2 && args[0] == "relay":
 		return true, torture.Live(ctx, args[1], torture.Relay)
-	case len(args) == 4 && args[0] == chaos.Emulator:
-		return true, chaos.RunEmulator(ctx, args[1], args[2], args[3])
+	case len(args) == 4 && args[0] == server.Emulator:
+		return true, server.RunEmulator(ctx, args[1], args[2], args[3])
 	}
 	flags := flag.NewFlagSet("proof-chaos", flag.ContinueOnError)
 	short := flags.Bool("short", false, "24 seconds and 8,000 events instead of 120 and 54,000")

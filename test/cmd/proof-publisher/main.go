@@ -19,14 +19,15 @@ import (
 	"github.com/posthaste-dev/posthaste/test/command"
 	"github.com/posthaste-dev/posthaste/test/pgtest"
 	"github.com/posthaste-dev/posthaste/test/publisher"
+	"github.com/posthaste-dev/posthaste/test/server"
 )
 
 func main() { os.Exit(command.Main("proof-publisher", prove)) }
 
 func prove(ctx context.Context, args []string) (ok bool, err error) {
 	// The proof starts itself as the emulator.
-	if len(args) == 4 && args[0] == chaos.Emulator {
-		return true, chaos.RunEmulator(ctx, args[1], args[2], args[3])
+	if len(args) == 4 && args[0] == server.Emulator {
+		return true, server.RunEmulator(ctx, args[1], args[2], args[3])
 	}
 	flags := flag.NewFlagSet("proof-publisher", flag.ContinueOnError)
 	short := flags.Bool("short", false, "an outage of 8 s and 1,000 events instead of 60 s and 20,000")
