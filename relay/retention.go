@@ -13,7 +13,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/posthaste-dev/posthaste/outbox"
-	"github.com/posthaste-dev/posthaste/relay/internal/clean"
+	"github.com/posthaste-dev/posthaste/internal/clean"
 )
 
 //go:embed sql/retention_*.sql

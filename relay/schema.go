@@ -12,7 +12,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"github.com/posthaste-dev/posthaste/relay/internal/clean"
+	"github.com/posthaste-dev/posthaste/internal/clean"
 )
 
 // SchemaVersion is the oldest schema that this relay works with.

@@ -14,7 +14,7 @@ import (
 	"github.com/posthaste-dev/posthaste/internal/crash"
 	"github.com/posthaste-dev/posthaste/internal/planted"
 	"github.com/posthaste-dev/posthaste/outbox"
-	"github.com/posthaste-dev/posthaste/relay/internal/clean"
+	"github.com/posthaste-dev/posthaste/internal/clean"
 	"github.com/posthaste-dev/posthaste/relay/internal/core"
 )
 

@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/posthaste-dev/posthaste/relay/internal/clean"
+	"github.com/posthaste-dev/posthaste/internal/clean"
 	"github.com/posthaste-dev/posthaste/relay/internal/core"
 )
 

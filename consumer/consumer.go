@@ -1,0 +1,226 @@
+package consumer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"regexp"
+	"runtime/debug"
+	"slices"
+	"time"
+
+	"github.com/posthaste-dev/posthaste/internal/clean"
+)
+
+// Config says how events are handled. Only Name has no default.
+type Config struct {
+	// Name is the consumer's own for ever: marks in inboxes are under it. `[a-z0-9._-]`, 1 to 64.
+	Name string
+	// Deadline is how long a handler has for one event; then its context ends. It is also how long a loop takes to stop
+	// at most. Defaults to 30 s.
+	Deadline time.Duration
+	// MaxAttempts is how often a message is delivered before it goes to the dead letters. Defaults to 10.
+	// Pub/Sub counts by itself: set it in the subscription's dead-letter policy there.
+	MaxAttempts int
+	// Wrap is put around every handler, the first outermost. Defaults to nothing.
+	Wrap []Wrap
+	// Observe is told what became of every message. It must be quick. Defaults to nothing.
+	Observe func(ctx context.Context, observation Observation)
+	// Logger defaults to slog.Default().
+	Logger *slog.Logger
+}
+
+// An Observation is what became of one delivery of a message.
+type Observation struct {
+	Consumer string
+	Event    *Event
+	Outcome  Outcome
+	Took     time.Duration
+	Err      error
+}
+
+// Outcome is what became of one delivery of a message.
+type Outcome string
+
+// What can become of a delivery.
+const (
+	Handled   Outcome = "handled"
+	Duplicate Outcome = "duplicate" // handled before
+	Ignored   Outcome = "ignored"   // this consumer has no handler for the type
+	Delayed   Outcome = "delayed"   // nothing is known against the event; the handler is run again, here or after another delivery
+	Failed    Outcome = "failed"    // to be delivered again
+	Poisoned  Outcome = "poisoned"  // belongs to the dead letters
+)
+
+// Outcomes are all of them.
+var Outcomes = []Outcome{Handled, Duplicate, Ignored, Delayed, Failed, Poisoned}
+
+// A Verdict is what a loop is to do with a message.
+type Verdict struct {
+	Outcome Outcome
+	// After is how much later a failed message should be delivered again.
+	After time.Duration
+	// Reason tells why a message is not acknowledged, for the dead letter: short, and without secrets or data.
+	Reason string
+}
+
+// Acknowledge tells whether the broker may forget the message.
+func (v Verdict) Acknowledge() bool {
+	return v.Outcome == Handled || v.Outcome == Duplicate || v.Outcome == Ignored
+}
+
+// A Consumer handles messages, many at a time. A loop calls [Consumer.Process].
+type Consumer struct {
+	config Config
+	routes map[string]Handler
+	stall  stall
+}
+
+var names = regexp.MustCompile(`^[a-z0-9._-]{1,64}$`)
+
+// New makes a consumer of these event types. Messages of other types are acknowledged and not looked at.
+func New(config Config, routes ...Route) (*Consumer, error) {
+	if !names.MatchString(config.Name) {
+		return nil, fmt.Errorf("consumer: the name %.80q: must be 1 to 64 of a-z, 0-9, '.', '_' and '-'", config.Name)
+	}
+	if config.Deadline < 0 || config.MaxAttempts < 0 {
+		return nil, errors.New("consumer: Deadline and MaxAttempts must not be negative")
+	}
+	if len(routes) == 0 {
+		return nil, errors.New("consumer: no event type has a handler: see On")
+	}
+	if config.Deadline == 0 {
+		config.Deadline = 30 * time.Second
+	}
+	if config.MaxAttempts == 0 {
+		config.MaxAttempts = 10
+	}
+	if config.Logger == nil {
+		config.Logger = slog.Default()
+	}
+	c := &Consumer{config: config, routes: make(map[string]Handler, len(routes))}
+	for _, route := range routes {
+		if c.routes[route.eventType] != nil {
+			return nil, fmt.Errorf("consumer: the event type %s has two handlers", route.eventType)
+		}
+		handler := route.handle
+		for _, wrap := range slices.Backward(config.Wrap) {
+			handler = wrap(config.Name, handler)
+		}
+		c.routes[route.eventType] = handler
+	}
+	return c, nil
+}
+
+// Name is the consumer's.
+func (c *Consumer) Name() string { return c.config.Name }
+
+// Logger is where the consumer logs.
+func (c *Consumer) Logger() *slog.Logger { return c.config.Logger }
+
+// Process handles one delivery of a message and says what is to become of it; a loop keeps the message for itself until
+// then, however long it takes. attempt counts the deliveries from 1; 0: the broker does not tell.
+//
+// A handler that cannot handle the event now is run again here. When ctx ends, that has an end: the verdict is
+// [Delayed], and the message is to be delivered again, to whoever is next. A handler that runs has its whole deadline
+// all the same.
+func (c *Consumer) Process(ctx context.Context, attributes map[string]string, body []byte, attempt int) Verdict {
+	event, err := Read(attributes, body)
+	event.Attempt = attempt
+	if err != nil {
+		return c.tell(ctx, event, Verdict{Outcome: Poisoned}, 0, err)
+	}
+	handler := c.routes[event.Type]
+	if handler == nil {
+		return c.tell(ctx, event, Verdict{Outcome: Ignored}, 0, nil)
+	}
+	for try := 1; ; try++ {
+		began := time.Now()
+		err := c.handle(context.WithoutCancel(ctx), handler, event)
+		verdict := c.tell(ctx, event, c.judge(event, err, try), time.Since(began), err)
+		if verdict.Outcome != Delayed || !wait(ctx, verdict.After) {
+			return verdict
+		}
+	}
+}
+
+// judge says what follows from a handler's answer.
+func (c *Consumer) judge(event *Event, err error, try int) Verdict {
+	var delay *DelayError
+	var poison *PoisonError
+	switch {
+	case err == nil:
+		c.stall.handled()
+		return Verdict{Outcome: Handled}
+	case errors.Is(err, ErrDuplicate):
+		c.stall.handled() // whoever knows that has asked the database
+		return Verdict{Outcome: Duplicate}
+	case errors.As(err, &delay):
+		return Verdict{Outcome: Delayed, After: max(delay.After, 100*time.Millisecond)}
+	case errors.As(err, &poison):
+		return Verdict{Outcome: Poisoned}
+	case c.stall.failed(event.ID):
+		return Verdict{Outcome: Delayed, After: backoff(try)}
+	case event.Attempt >= c.config.MaxAttempts:
+		return Verdict{Outcome: Poisoned}
+	}
+	return Verdict{Outcome: Failed, After: backoff(event.Attempt)}
+}
+
+// handle runs a handler within its deadline. What panics has failed.
+func (c *Consumer) handle(ctx context.Context, handler Handler, event *Event) (err error) {
+	ctx, cancel := context.WithTimeout(ctx, c.config.Deadline)
+	defer cancel()
+	late := time.AfterFunc(2*c.config.Deadline, func() {
+		c.config.Logger.ErrorContext(ctx, "a handler goes on after its deadline, and its message waits: it must end when its context does",
+			slog.String("consumer", c.config.Name), slog.String("event_id", event.ID.String()), slog.String("event_type", clean.Cut(event.Type)))
+	})
+	defer late.Stop()
+	defer func() {
+		if cause := recover(); cause != nil {
+			c.config.Logger.ErrorContext(ctx, "a handler panicked", slog.String("consumer", c.config.Name),
+				slog.String("event_id", event.ID.String()), slog.String("stack", string(debug.Stack())))
+			err = fmt.Errorf("consumer: the handler panicked: %v", cause)
+		}
+	}()
+	return handler(ctx, event)
+}
+
+// The first failure is tried again after a second, and then twice as late each time, up to a minute.
+func backoff(attempt int) time.Duration {
+	return min(time.Second<<min(max(attempt-1, 0), 6), time.Minute)
+}
+
+// wait waits, and tells whether ctx is still alive.
+func wait(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+var levels = map[Outcome]slog.Level{
+	Handled: slog.LevelDebug, Duplicate: slog.LevelDebug, Ignored: slog.LevelDebug,
+	Delayed: slog.LevelInfo, Failed: slog.LevelWarn, Poisoned: slog.LevelError,
+}
+
+// tell logs a verdict, shows it to the observer, and returns it with its reason.
+func (c *Consumer) tell(ctx context.Context, event *Event, verdict Verdict, took time.Duration, err error) Verdict {
+	if !verdict.Acknowledge() {
+		verdict.Reason = clean.Error(err)
+	}
+	c.config.Logger.LogAttrs(ctx, levels[verdict.Outcome], "event", slog.String("consumer", c.config.Name),
+		slog.String("event_id", event.ID.String()), slog.String("event_type", clean.Cut(event.Type)),
+		slog.String("aggregate_type", clean.Cut(event.AggregateType)), slog.String("aggregate_id", clean.Cut(event.AggregateID)),
+		slog.Int("attempt", event.Attempt), slog.String("outcome", string(verdict.Outcome)),
+		slog.Int64("ms", took.Milliseconds()), slog.String("error", verdict.Reason))
+	if c.config.Observe != nil {
+		c.config.Observe(ctx, Observation{Consumer: c.config.Name, Event: event, Outcome: verdict.Outcome, Took: took, Err: err})
+	}
+	return verdict
+}

@@ -1,0 +1,85 @@
+package consumer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/posthaste-dev/posthaste/outbox"
+)
+
+// An Event is what a message says about an event. Only what [Read] needs is sure to be there.
+type Event struct {
+	ID            outbox.ID
+	Type          string
+	AggregateType string
+	AggregateID   string
+	TenantID      string
+	// Seq is the event's number in its outbox, for inbox.Newer; 0 if the message has none.
+	Seq       int64
+	CreatedAt time.Time // when the event was emitted; zero if the message does not tell
+	// Attempt counts the deliveries of the message, from 1; 0 where the broker does not tell.
+	Attempt int
+	// Attributes are all of the message's, the event's headers among them.
+	Attributes map[string]string
+	// Body is the envelope, byte for byte.
+	Body []byte
+}
+
+// Key is the aggregate: events with the same one should be handled one after the other.
+func (e *Event) Key() string { return e.AggregateType + "/" + e.AggregateID }
+
+// Read reads a message that a relay has published. A message without an event's id and type is none: the error is a
+// [PoisonError]. What else is broken is left out.
+func Read(attributes map[string]string, body []byte) (*Event, error) {
+	event := &Event{
+		Type: attributes["event_type"], AggregateType: attributes["aggregate_type"], AggregateID: attributes["aggregate_id"],
+		TenantID: attributes["tenant_id"], Attributes: attributes, Body: body,
+	}
+	id, err := outbox.ParseID(attributes["event_id"])
+	if err != nil {
+		return event, Poison(fmt.Errorf("consumer: the attribute event_id: %w", err))
+	}
+	event.ID = id
+	if event.Type == "" {
+		return event, Poison(errors.New("consumer: the attribute event_type is missing"))
+	}
+	event.Seq, _ = strconv.ParseInt(attributes["outbox_seq"], 10, 64)
+	event.CreatedAt, _ = time.Parse(time.RFC3339Nano, attributes["created_at"])
+	return event, nil
+}
+
+// A Handler handles an event. It should end when its context does.
+type Handler func(ctx context.Context, event *Event) error
+
+// A Wrap puts something around a consumer's handlers, for instance a guard or a span.
+type Wrap func(consumer string, next Handler) Handler
+
+// A Route is a handler for one event type. Make one with [On].
+type Route struct {
+	eventType string
+	handle    Handler
+}
+
+// On handles the events of a contract with their payloads decoded. A payload that is not what the contract says, or is of
+// another event than the message claims, is a [PoisonError]; what the contract has not heard of is left out, so that
+// producers may add fields.
+func On[P any](contract *outbox.ContractFor[P], handle func(ctx context.Context, event *Event, payload P) error) Route {
+	return Route{eventType: contract.Contract().Type, handle: func(ctx context.Context, event *Event) error {
+		payload, envelope, err := contract.Decode(event.Body)
+		if err != nil {
+			return Poison(err)
+		}
+		if envelope.EventID != event.ID {
+			return Poison(fmt.Errorf("consumer: the envelope is of the event %s", envelope.EventID))
+		}
+		return handle(ctx, event, payload)
+	}}
+}
+
+// OnType handles the events of a type as they are: for types without a contract.
+func OnType(eventType string, handle Handler) Route {
+	return Route{eventType: eventType, handle: handle}
+}
