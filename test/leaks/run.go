@@ -300,10 +300,11 @@ func (r *run) control(pid int) error {
 // end lets operators decide about what is left, stops the publishers and looks at everything that stayed.
 func (r *run) end(ctx context.Context) error {
 	err := cluster.Until(ctx, "good events are published and bad ones dead", func() (bool, error) {
-		var published, dead int
-		const query = "SELECT count(*) FILTER (WHERE state = 6), (SELECT count(*) FROM outbox_dlq) FROM outbox_events"
-		err := r.pool.QueryRow(ctx, query).Scan(&published, &dead)
-		return published >= 200*r.plan.Rounds && dead >= r.report.letters(), err
+		var open, dead int
+		const query = `SELECT count(*) FILTER (WHERE state IN (0, 1) AND event_type <> 'order_lost'), -- whose topic has no stream
+			(SELECT count(*) FROM outbox_dlq) FROM outbox_events`
+		err := r.pool.QueryRow(ctx, query).Scan(&open, &dead)
+		return open == 0 && dead >= r.report.letters(), err
 	})
 	if err != nil {
 		return err
