@@ -112,6 +112,9 @@ var (
 	discard = verb{"discard", []int16{4, 5}, 7}
 )
 
+// endsBlocks tells whether events may have waited behind what the verb takes away.
+func (v verb) endsBlocks() bool { return v.to != redrive.to }
+
 // Redrive lets dead events be tried again, now and with all their attempts, under the same id and in the
 // old place: what waits behind a blocking one goes on waiting until it is published.
 func (o *Operator) Redrive(ctx context.Context, action Action, events ...outbox.ID) ([]ActionResult, error) {
@@ -144,15 +147,28 @@ func (o *Operator) act(ctx context.Context, what verb, action Action, events []o
 	if len(events) == 0 {
 		return nil, nil
 	}
+	results, err := o.insist(ctx, what, action, events)
+	if err != nil {
+		return nil, fmt.Errorf("relay: %s: %w", what.name, err)
+	}
+	if what.endsBlocks() {
+		// An event that a relay put behind a block while the action ran was not seen by the one, and saw the block still:
+		// without a second look it would wait for ever.
+		if _, err := o.insist(ctx, what, action, events); err != nil {
+			return nil, fmt.Errorf("relay: %s: it is done, but followers may wait still: send the same action again: %w", what.name, err)
+		}
+	}
+	o.ring(ctx)
+	return results, nil
+}
+
+// insist does the action, again where PostgreSQL asks for it.
+func (o *Operator) insist(ctx context.Context, what verb, action Action, events []outbox.ID) ([]ActionResult, error) {
 	results, err := o.once(ctx, what, action, events)
 	for tries := 1; err != nil && tries < actionTries && outbox.Retryable(err); tries++ {
 		results, err = o.once(ctx, what, action, events)
 	}
-	if err != nil {
-		return nil, fmt.Errorf("relay: %s: %w", what.name, err)
-	}
-	o.ring(ctx)
-	return results, nil
+	return results, err
 }
 
 // check lists everything that is wrong with the action.

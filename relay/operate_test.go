@@ -262,6 +262,42 @@ func TestFollowersOfAHeadThatWentAreDue(t *testing.T) {
 	})
 }
 
+// A relay that puts an event behind a block sees the block, and the action that ends it at that moment does not see the
+// event. Nobody would ever look at it again.
+func TestAFollowerThatCameWhileTheBlockEndedIsDue(t *testing.T) {
+	t.Parallel()
+	onEachDesk(t, func(t *testing.T, d *desk) {
+		for name, do := range map[string]verb{"skip": d.operator.Skip, "discard": d.operator.Discard} {
+			head := d.event(name, "order_created", 4)
+			busy, err := d.admin.Begin(t.Context()) // so that the action has begun, and does not end
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := busy.Exec(t.Context(), d.sql("SELECT FROM {schema}.outbox_events WHERE id = $1 FOR UPDATE"), head.String()); err != nil {
+				t.Fatal(err)
+			}
+			done := make(chan error)
+			go func() {
+				_, err := do(t.Context(), action(), head)
+				done <- err
+			}()
+			for waiting := "0"; waiting != "1"; { // for the row
+				waiting = d.one("SELECT count(*)::text FROM pg_stat_activity WHERE usename = $1 AND wait_event_type = 'Lock'", "operator_"+d.schema)
+			}
+			follower := d.event(name, "order_created", 3)
+			if err := busy.Rollback(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if err := <-done; err != nil {
+				t.Error(err)
+			}
+			if got := d.row(follower); got != "1 attempts=3 due" {
+				t.Errorf("after the %s the follower is %s", name, got)
+			}
+		}
+	})
+}
+
 // A head that does not block has nobody behind it.
 func TestNobodyIsPromotedBehindAHeadThatDoesNotBlock(t *testing.T) {
 	t.Parallel()

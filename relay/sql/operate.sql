@@ -1,6 +1,7 @@
 -- One action of an operator: $1 event ids, $2 action id, $3 verb, $4 actor, $5 reason, $6 the states that it
 -- starts from, $7 the state that it leads to. Answers what was found, what was done, and what this action
 -- did before, as rows of their own: PostgreSQL takes the CTEs for small and would join them row by row.
+-- Done again by the same action it changes nothing but for followers that came meanwhile.
 WITH asked AS MATERIALIZED ( -- locked in one order, so that two operators do not wait for each other
     SELECT e.id, e.seq, e.state, e.namespace, e.aggregate_type, e.aggregate_id
       FROM {schema}.outbox_events e WHERE e.id = ANY ($1::text[]::uuid[]) ORDER BY e.seq FOR NO KEY UPDATE
@@ -23,7 +24,7 @@ WITH asked AS MATERIALIZED ( -- locked in one order, so that two operators do no
       FROM acted a
 ), freed AS ( -- the first that waited behind a head, of each type: the topic is the registry's to know
     SELECT first.*
-      FROM chosen head
+      FROM asked head
      CROSS JOIN LATERAL (
         SELECT DISTINCT ON (w.event_type) w.id, w.seq, w.namespace, w.aggregate_type, w.aggregate_id, w.event_type
           FROM {schema}.outbox_events w
@@ -32,7 +33,10 @@ WITH asked AS MATERIALIZED ( -- locked in one order, so that two operators do no
            AND w.namespace = head.namespace AND w.aggregate_type = head.aggregate_type AND w.aggregate_id = head.aggregate_id
            AND w.seq > head.seq AND w.state IN (1, 2, 3, 4) AND w.state = 3
          ORDER BY w.event_type, w.seq) AS first
-     WHERE head.state = 4 AND $7::smallint <> 1
+     WHERE $7::smallint <> 1 AND CASE head.state
+               WHEN 4 THEN head.id IN (SELECT c.id FROM chosen c)
+               WHEN $7::smallint THEN EXISTS (SELECT FROM {schema}.outbox_dlq d WHERE d.event_id = head.id AND d.blocking) -- by this action, just before
+           END
 ), promoted AS ( -- a relay looks for retries that are due, so that is what they become
     UPDATE {schema}.outbox_events e SET state = 1, next_attempt_at = clock_timestamp()
      WHERE e.state = 3 AND e.id = ANY (ARRAY(

@@ -43,7 +43,7 @@ const building = 10 * time.Minute
 
 // Make starts the publisher as the README says, inserts an event by psql, and waits until NATS has it.
 func Make(ctx context.Context, run Run, say io.Writer) (_ *Made, err error) {
-	database, drop, err := scratch(ctx, run.Postgres)
+	database, drop, err := Scratch(ctx, run.Postgres, "proof_publisher")
 	if err != nil {
 		return nil, err
 	}
@@ -96,9 +96,9 @@ func Make(ctx context.Context, run Run, say io.Writer) (_ *Made, err error) {
 	return made, nil
 }
 
-// scratch makes a database that nobody else uses.
-func scratch(ctx context.Context, server string) (url string, drop func() error, err error) {
-	name := pgtest.NewName("proof_publisher")
+// Scratch makes a database that nobody else uses, and whose name begins so.
+func Scratch(ctx context.Context, server, prefix string) (url string, drop func() error, err error) {
+	name := pgtest.NewName(prefix)
 	do := func(ctx context.Context, statement string) error {
 		conn, err := pgx.Connect(ctx, server)
 		if err != nil {

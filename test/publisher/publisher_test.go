@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/signal"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -85,7 +86,7 @@ func TestSurvive(t *testing.T) {
 			plan.Binary, plan.Executable, plan.Folder, plan.Environment = executable(t), executable(t), t.TempDir(), []string{plantVariable + "=" + plant}
 			plan.Outage, plan.Waiting = 4*time.Second, 300
 			if want != "" {
-				plan.Drain = 20 * time.Second
+				plan.Drain, plan.Patience = 20*time.Second, 15*time.Second
 			}
 			half, err := publisher.Survive(t.Context(), plan, chaos.NATS, logWriter{t})
 			if err != nil {
@@ -123,17 +124,17 @@ func TestStopAll(t *testing.T) {
 // A probe that fails is noticed, and one that does not answer as well.
 func TestWatch(t *testing.T) {
 	t.Parallel()
-	asked := 0
+	var asked atomic.Int32
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/livez" {
-			asked++
+			asked.Add(1)
 		}
 		switch {
-		case r.URL.Path == "/livez" && asked == 3:
+		case r.URL.Path == "/livez" && asked.Load() == 3:
 			http.Error(w, "the loop has not turned", http.StatusServiceUnavailable)
-		case r.URL.Path == "/livez" && asked == 5:
+		case r.URL.Path == "/livez" && asked.Load() == 5:
 			panic(http.ErrAbortHandler)
-		case r.URL.Path == "/readyz" && asked > 2:
+		case r.URL.Path == "/readyz" && asked.Load() > 2:
 			http.Error(w, "away", http.StatusServiceUnavailable)
 		}
 	}))
@@ -180,7 +181,7 @@ func TestTheReportJudges(t *testing.T) {
 		"the stop took 21s":                           func(h *publisher.Half) { h.Stop = 21 * time.Second },
 		"it kept 1 lanes":                             func(h *publisher.Half) { h.KeptLanes = 1 },
 		"500 events that nothing happened to, 501":    func(h *publisher.Half) { h.CalmArrived = 501 },
-		"events did not flow again within a minute":   func(h *publisher.Half) { h.Stood = 1 },
+		"events did not flow again within 1m0s":       func(h *publisher.Half) { h.Stood = 1 },
 		"too little was tested: committed is 0":       func(h *publisher.Half) { h.Verdict = check.New().Verdict(check.Floor{}) },
 	} {
 		half := publisher.NewHalf("nats", publisher.Short())

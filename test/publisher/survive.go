@@ -26,20 +26,20 @@ type Plan struct {
 	// Outage is how long the broker is away then, and Waiting how many events must have piled up when it is back.
 	Outage  time.Duration
 	Waiting int
-	// Drain is how long they may take.
-	Drain time.Duration
+	// Drain is how long they may take, and Patience how long until events flow again after a restart.
+	Drain, Patience time.Duration
 	// Environment is added to the program's.
 	Environment []string
 }
 
 // Long is the whole proof.
 func Long() Plan {
-	return Plan{Rounds: 3, Rate: 300, Outage: time.Minute, Waiting: 20_000, Drain: 4 * time.Minute}
+	return Plan{Rounds: 3, Rate: 300, Outage: time.Minute, Waiting: 20_000, Drain: 4 * time.Minute, Patience: time.Minute}
 }
 
 // Short is the form for every change.
 func Short() Plan {
-	return Plan{Rounds: 1, Rate: 200, Outage: 8 * time.Second, Waiting: 1000, Drain: time.Minute}
+	return Plan{Rounds: 1, Rate: 200, Outage: 8 * time.Second, Waiting: 1000, Drain: time.Minute, Patience: time.Minute}
 }
 
 // stopTime is the drain time of the publisher, which is its default.
@@ -187,7 +187,7 @@ func (h *half) flows(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline) && h.program.Alive(); {
+	for deadline := time.Now().Add(h.plan.Patience); time.Now().Before(deadline) && h.program.Alive(); {
 		now, err := h.arrivals(ctx)
 		if err != nil || now >= before+flowing {
 			return err
@@ -240,7 +240,7 @@ func (h *half) strike(ctx context.Context, kind check.FaultKind, do func(context
 // noticed waits until the publisher has taken its lanes anew, as it does when its database was restarted. What it sends
 // before that it cannot settle any more, and sends again. One that never does is found later, by the judge.
 func (h *half) noticed(ctx context.Context, since int64) error {
-	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline) && h.program.Alive(); {
+	for deadline := time.Now().Add(h.plan.Patience); time.Now().Before(deadline) && h.program.Alive(); {
 		old, err := h.count(ctx, "SELECT count(*) FROM {schema}.outbox_lanes WHERE owner IS NULL OR acquired_at < to_timestamp($1::float8 / 1000000)", since)
 		if err != nil || old == 0 {
 			return err
@@ -284,10 +284,10 @@ func (h *half) calm(ctx context.Context) error {
 	return err
 }
 
-// quiet waits until at least so many messages have arrived and no more come, for a minute at most.
+// quiet waits until at least so many messages have arrived and no more come, for as long as the patience lasts.
 func (h *half) quiet(ctx context.Context, least uint64) (last uint64, err error) {
 	still := 0
-	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); {
+	for deadline := time.Now().Add(h.plan.Patience); time.Now().Before(deadline); {
 		now, err := h.arrivals(ctx)
 		if err != nil {
 			return 0, err
