@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/nats-io/nats.go"
+
+	"github.com/posthaste-dev/posthaste/internal/natsheader"
 )
 
 // FuzzHeaderEncode: an attribute that is not refused comes back from the wire as it was, and is no instruction to the
@@ -15,7 +17,7 @@ func FuzzHeaderEncode(f *testing.F) {
 		f.Add(seed, "v")
 	}
 	f.Fuzz(func(t *testing.T, name, value string) {
-		header, err := headers(map[string]string{name: value})
+		header, err := natsheader.Encode(map[string]string{name: value})
 		instruction := len(name) >= 5 && strings.EqualFold(name[:5], "Nats-")
 		if (err != nil) != instruction {
 			t.Fatalf("%q: %v", name, err)
@@ -51,7 +53,7 @@ func FuzzCloudEventEncode(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, value string) {
-		header, err := headers(map[string]string{"ce-specversion": "1.0", "ce-subject": value})
+		header, err := natsheader.Encode(map[string]string{"ce-specversion": "1.0", "ce-subject": value})
 		if err != nil {
 			t.Fatal(err)
 		}

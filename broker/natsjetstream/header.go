@@ -1,77 +1,11 @@
 package natsjetstream
 
 import (
-	"encoding/base64"
-	"fmt"
-	"strings"
-	"unicode"
-
 	"github.com/nats-io/nats.go"
+
+	"github.com/posthaste-dev/posthaste/internal/natsheader"
 )
-
-// reserved is how names begin that mean something to the server: Nats-Rollup alone could empty a stream.
-const reserved = "nats-"
-
-// The client trims values and turns line breaks into spaces. What it would change travels as an encoded
-// word of RFC 2047, always in base64 and in one piece.
-const (
-	wordStart = "=?utf-8?b?"
-	wordEnd   = "?="
-)
-
-// headers makes the headers of a message from its attributes.
-func headers(attributes map[string]string) (nats.Header, error) {
-	header := make(nats.Header, len(attributes)+2)
-	_, isCloudEvent := attributes[cloudEventVersion]
-	for name, value := range attributes {
-		if len(name) >= len(reserved) && strings.EqualFold(name[:len(reserved)], reserved) {
-			return nil, fmt.Errorf("the attribute %q would be an instruction to the server", name)
-		}
-		if isCloudEvent && strings.HasPrefix(name, cloudEventPrefix) {
-			header[name] = []string{percentEncode(value)}
-		} else {
-			header[name] = []string{encode(value)}
-		}
-	}
-	return header, nil
-}
-
-func encode(value string) string {
-	plain := strings.TrimSpace(value) == value && !strings.HasPrefix(value, "=?") &&
-		!strings.ContainsFunc(value, unicode.IsControl)
-	if plain {
-		return value
-	}
-	return wordStart + base64.StdEncoding.EncodeToString([]byte(value)) + wordEnd
-}
 
 // Attributes reads the attributes of a message from its headers, as they were when it was published.
 // Headers that belong to NATS are left out.
-func Attributes(header nats.Header) map[string]string {
-	attributes := make(map[string]string, len(header))
-	_, isCloudEvent := header[cloudEventVersion]
-	for name, values := range header {
-		if len(values) == 0 || len(name) >= len(reserved) && strings.EqualFold(name[:len(reserved)], reserved) {
-			continue
-		}
-		if isCloudEvent && strings.HasPrefix(name, cloudEventPrefix) {
-			attributes[name] = percentDecode(values[0])
-		} else {
-			attributes[name] = decode(values[0])
-		}
-	}
-	return attributes
-}
-
-func decode(value string) string {
-	word, isWord := strings.CutPrefix(value, wordStart)
-	word, ends := strings.CutSuffix(word, wordEnd)
-	if !isWord || !ends {
-		return value
-	}
-	plain, err := base64.StdEncoding.DecodeString(word)
-	if err != nil {
-		return value
-	}
-	return string(plain)
-}
+func Attributes(header nats.Header) map[string]string { return natsheader.Decode(header) }

@@ -10,6 +10,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/posthaste-dev/posthaste/internal/natsheader"
 	"github.com/posthaste-dev/posthaste/relay"
 )
 
@@ -73,7 +74,7 @@ func (p *Publisher) Publish(ctx context.Context, message *relay.Message) error {
 	if err := checkSubject(subject); err != nil {
 		return &relay.RouteError{Err: fmt.Errorf("topic %q makes the subject %q: %w", message.Topic, subject, err)}
 	}
-	header, err := headers(message.Attributes)
+	header, err := natsheader.Encode(message.Attributes)
 	if err != nil {
 		return &relay.TerminalError{Reason: relay.ReasonRejected, Err: err}
 	}

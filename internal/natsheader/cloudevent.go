@@ -1,4 +1,4 @@
-package natsjetstream
+package natsheader
 
 import (
 	"net/url"
