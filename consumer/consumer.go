@@ -5,31 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"regexp"
+	"maps"
 	"runtime/debug"
 	"slices"
 	"time"
 
 	"github.com/posthaste-dev/posthaste/internal/clean"
 )
-
-// Config says how events are handled. Only Name has no default.
-type Config struct {
-	// Name is the consumer's own for ever: marks in inboxes are under it. `[a-z0-9._-]`, 1 to 64.
-	Name string
-	// Deadline is how long a handler has for one event; then its context ends. It is also how long a loop takes to stop
-	// at most. Defaults to 30 s.
-	Deadline time.Duration
-	// MaxAttempts is how often a message is delivered before it goes to the dead letters. Defaults to 10.
-	// Pub/Sub counts by itself: set it in the subscription's dead-letter policy there.
-	MaxAttempts int
-	// Wrap is put around every handler, the first outermost. Defaults to nothing.
-	Wrap []Wrap
-	// Observe is told what became of every message. It must be quick. Defaults to nothing.
-	Observe func(ctx context.Context, observation Observation)
-	// Logger defaults to slog.Default().
-	Logger *slog.Logger
-}
 
 // An Observation is what became of one delivery of a message.
 type Observation struct {
@@ -77,33 +59,14 @@ type Consumer struct {
 	stall  stall
 }
 
-var names = regexp.MustCompile(`^[a-z0-9._-]{1,64}$`)
-
 // New makes a consumer of these event types. Messages of other types are acknowledged and not looked at.
 func New(config Config, routes ...Route) (*Consumer, error) {
-	if !names.MatchString(config.Name) {
-		return nil, fmt.Errorf("consumer: the name %.80q: must be 1 to 64 of a-z, 0-9, '.', '_' and '-'", config.Name)
+	if err := errors.Join(config.validate(), checkRoutes(routes)); err != nil {
+		return nil, err
 	}
-	if config.Deadline < 0 || config.MaxAttempts < 0 {
-		return nil, errors.New("consumer: Deadline and MaxAttempts must not be negative")
-	}
-	if len(routes) == 0 {
-		return nil, errors.New("consumer: no event type has a handler: see On")
-	}
-	if config.Deadline == 0 {
-		config.Deadline = 30 * time.Second
-	}
-	if config.MaxAttempts == 0 {
-		config.MaxAttempts = 10
-	}
-	if config.Logger == nil {
-		config.Logger = slog.Default()
-	}
+	config = config.withDefaults()
 	c := &Consumer{config: config, routes: make(map[string]Handler, len(routes))}
 	for _, route := range routes {
-		if c.routes[route.eventType] != nil {
-			return nil, fmt.Errorf("consumer: the event type %s has two handlers", route.eventType)
-		}
 		handler := route.handle
 		for _, wrap := range slices.Backward(config.Wrap) {
 			handler = wrap(config.Name, handler)
@@ -116,29 +79,35 @@ func New(config Config, routes ...Route) (*Consumer, error) {
 // Name is the consumer's.
 func (c *Consumer) Name() string { return c.config.Name }
 
+// Types are the event types that have a handler, sorted.
+func (c *Consumer) Types() []string { return slices.Sorted(maps.Keys(c.routes)) }
+
+// MaxAttempts is how often a message is delivered before it goes to the dead letters.
+func (c *Consumer) MaxAttempts() int { return c.config.MaxAttempts }
+
 // Logger is where the consumer logs.
 func (c *Consumer) Logger() *slog.Logger { return c.config.Logger }
 
 // Process handles one delivery of a message and says what is to become of it; a loop keeps the message for itself until
 // then, however long it takes. attempt counts the deliveries from 1; 0: the broker does not tell.
 //
-// A handler that cannot handle the event now is run again here. When ctx ends, that has an end: the verdict is
-// [Delayed], and the message is to be delivered again, to whoever is next. A handler that runs has its whole deadline
-// all the same.
+// A handler that cannot handle the event now is run again here: for as long as it returns a [DelayError], and for some
+// minutes while every event fails. When ctx ends, that has an end: the verdict is [Delayed], and the message is to be
+// delivered again, to whoever is next. A handler that runs has its whole deadline all the same.
 func (c *Consumer) Process(ctx context.Context, attributes map[string]string, body []byte, attempt int) Verdict {
 	event, err := Read(attributes, body)
 	event.Attempt = attempt
 	if err != nil {
-		return c.tell(ctx, event, Verdict{Outcome: Poisoned}, 0, err)
+		return c.tell(ctx, event, Verdict{Outcome: Poisoned}, 1, 0, err)
 	}
 	handler := c.routes[event.Type]
 	if handler == nil {
-		return c.tell(ctx, event, Verdict{Outcome: Ignored}, 0, nil)
+		return c.tell(ctx, event, Verdict{Outcome: Ignored}, 1, 0, nil)
 	}
 	for try := 1; ; try++ {
 		began := time.Now()
 		err := c.handle(context.WithoutCancel(ctx), handler, event)
-		verdict := c.tell(ctx, event, c.judge(event, err, try), time.Since(began), err)
+		verdict := c.tell(ctx, event, c.judge(event, err, try), try, time.Since(began), err)
 		if verdict.Outcome != Delayed || !wait(ctx, verdict.After) {
 			return verdict
 		}
@@ -154,14 +123,16 @@ func (c *Consumer) judge(event *Event, err error, try int) Verdict {
 		c.stall.handled()
 		return Verdict{Outcome: Handled}
 	case errors.Is(err, ErrDuplicate):
-		c.stall.handled() // whoever knows that has asked the database
 		return Verdict{Outcome: Duplicate}
 	case errors.As(err, &delay):
 		return Verdict{Outcome: Delayed, After: max(delay.After, 100*time.Millisecond)}
 	case errors.As(err, &poison):
 		return Verdict{Outcome: Poisoned}
 	case c.stall.failed(event.ID):
-		return Verdict{Outcome: Delayed, After: backoff(try)}
+		if try < stalledTries {
+			return Verdict{Outcome: Delayed, After: backoff(try)}
+		}
+		return Verdict{Outcome: Failed, After: backoff(try)}
 	case event.Attempt >= c.config.MaxAttempts:
 		return Verdict{Outcome: Poisoned}
 	}
@@ -210,11 +181,15 @@ var levels = map[Outcome]slog.Level{
 }
 
 // tell logs a verdict, shows it to the observer, and returns it with its reason.
-func (c *Consumer) tell(ctx context.Context, event *Event, verdict Verdict, took time.Duration, err error) Verdict {
+func (c *Consumer) tell(ctx context.Context, event *Event, verdict Verdict, try int, took time.Duration, err error) Verdict {
 	if !verdict.Acknowledge() {
 		verdict.Reason = clean.Error(err)
 	}
-	c.config.Logger.LogAttrs(ctx, levels[verdict.Outcome], "event", slog.String("consumer", c.config.Name),
+	level := levels[verdict.Outcome]
+	if verdict.Outcome == Delayed && try > 1 {
+		level = slog.LevelDebug // an outage is no reason to fill the log
+	}
+	c.config.Logger.LogAttrs(ctx, level, "event", slog.String("consumer", c.config.Name),
 		slog.String("event_id", event.ID.String()), slog.String("event_type", clean.Cut(event.Type)),
 		slog.String("aggregate_type", clean.Cut(event.AggregateType)), slog.String("aggregate_id", clean.Cut(event.AggregateID)),
 		slog.Int("attempt", event.Attempt), slog.String("outcome", string(verdict.Outcome)),

@@ -4,7 +4,7 @@
 //
 //	compliance, err := consumer.New(consumer.Config{Name: "compliance"},
 //		consumer.On(events.LicenseStatusChanged, func(ctx context.Context, event *consumer.Event, license events.LicenseStatus) error {
-//			return outbox.InTx(ctx, pool, func(tx pgx.Tx) error {
+//			return outbox.InTx(ctx, pool, func(ctx context.Context, tx pgx.Tx) error {
 //				first, err := inbox.First(ctx, tx, "compliance", event.ID)
 //				if err != nil {
 //					return err

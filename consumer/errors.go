@@ -2,6 +2,7 @@ package consumer
 
 import (
 	"errors"
+	"fmt"
 	"time"
 )
 
@@ -16,7 +17,7 @@ type DelayError struct {
 	Err   error
 }
 
-func (e *DelayError) Error() string { return "consumer: delayed: " + e.Err.Error() }
+func (e *DelayError) Error() string { return fmt.Sprintf("consumer: delayed: %v", e.Err) }
 
 // Unwrap returns the reason.
 func (e *DelayError) Unwrap() error { return e.Err }
@@ -32,7 +33,7 @@ func Poison(err error) error {
 	return &PoisonError{Err: err}
 }
 
-func (e *PoisonError) Error() string { return "consumer: never to be handled: " + e.Err.Error() }
+func (e *PoisonError) Error() string { return fmt.Sprintf("consumer: never to be handled: %v", e.Err) }
 
 // Unwrap returns the reason.
 func (e *PoisonError) Unwrap() error { return e.Err }

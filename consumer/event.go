@@ -42,11 +42,16 @@ func Read(attributes map[string]string, body []byte) (*Event, error) {
 	if err != nil {
 		return event, Poison(fmt.Errorf("consumer: the attribute event_id: %w", err))
 	}
+	if id == (outbox.ID{}) { // all such events would share one mark
+		return event, Poison(errors.New("consumer: the attribute event_id is zero"))
+	}
 	event.ID = id
 	if event.Type == "" {
 		return event, Poison(errors.New("consumer: the attribute event_type is missing"))
 	}
-	event.Seq, _ = strconv.ParseInt(attributes["outbox_seq"], 10, 64)
+	if seq, err := strconv.ParseInt(attributes["outbox_seq"], 10, 64); err == nil && seq > 0 {
+		event.Seq = seq // of a number that is too large ParseInt makes the largest, and nothing would be newer than that
+	}
 	event.CreatedAt, _ = time.Parse(time.RFC3339Nano, attributes["created_at"])
 	return event, nil
 }

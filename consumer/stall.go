@@ -6,12 +6,18 @@ import (
 	"github.com/posthaste-dev/posthaste/outbox"
 )
 
-// stalledAt is how many events fail, and none is handled in between, until that is taken for no fault of theirs.
-const stalledAt = 3
+const (
+	// stalledAt is how many events fail, and none is handled in between, until that is taken for no fault of theirs.
+	stalledAt = 3
+	// stalledTries is how often a handler is run for one delivery while the consumer stalls: for about five minutes. Then
+	// the message goes back, without blame, so that others have their turn: it may be bad after all, and those that wait
+	// behind it good.
+	stalledTries = 10
+)
 
 // A stall tells an outage from bad events. While the consumer's database is away every event fails; if each failure
 // counted, an outage of some minutes would send good events to the dead letters. So failures count only while other
-// events are handled, or while too few fail to tell.
+// events are handled, or while too few fail to tell. A duplicate says nothing: it may be Redis that knows it.
 type stall struct {
 	mu     sync.Mutex
 	events map[outbox.ID]struct{} // that failed since one was handled, up to stalledAt
