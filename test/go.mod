@@ -11,6 +11,8 @@ require (
 	github.com/posthaste-dev/posthaste v0.0.0
 	github.com/posthaste-dev/posthaste/broker/googlepubsub v0.0.0
 	github.com/posthaste-dev/posthaste/broker/natsjetstream v0.0.0
+	github.com/posthaste-dev/posthaste/consumer/googlepubsub v0.0.0
+	github.com/posthaste-dev/posthaste/consumer/natsjetstream v0.0.0
 	github.com/posthaste-dev/posthaste/daemon v0.0.0
 	github.com/posthaste-dev/posthaste/examples/marketplace v0.0.0
 	github.com/posthaste-dev/posthaste/inbox/redisinbox v0.0.0

@@ -24,6 +24,8 @@ type Stats struct {
 	Subscriptions int `json:"subscriptions"`
 	// Queued counts the messages that wait until their subscriptions have read what came before.
 	Queued int `json:"queued"`
+	// Waiting is the most that one subscription has still to acknowledge, of those without a filter.
+	Waiting int `json:"waiting"`
 }
 
 // faultPort serves the fault API.

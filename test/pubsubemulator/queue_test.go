@@ -21,8 +21,8 @@ func TestALongQueue(t *testing.T) {
 		t.Errorf("%d messages are queued, want 500", stats.Queued)
 	}
 	texts, _ := c.drain(t, subA, 100)
-	if stats := server.Stats(); stats.Queued != 400 {
-		t.Errorf("%d messages are queued after 100 were acknowledged, want 400", stats.Queued)
+	if stats := server.Stats(); stats.Queued != 400 || stats.Waiting != 900 {
+		t.Errorf("%d messages are queued after 100 were acknowledged, want 400, and %d wait, want 900", stats.Queued, stats.Waiting)
 	}
 	stop(t, server)
 	server = start(t, dir)

@@ -128,13 +128,18 @@ func (s *Server) Stats() Stats {
 	b := s.broker
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	waiting := 0
+	queued, waiting := 0, 0
 	for _, t := range b.topics {
-		waiting += len(t.queue)
+		queued += len(t.queue)
+		for _, sub := range t.subs {
+			if sub.proto.GetFilter() == "" {
+				waiting = max(waiting, sub.inside+len(t.queue))
+			}
+		}
 	}
 	return Stats{
 		Accepted: b.accepted, Replayed: b.replayed, Faulted: faulted,
-		Topics: len(b.topics), Subscriptions: len(b.subs), Queued: waiting,
+		Topics: len(b.topics), Subscriptions: len(b.subs), Queued: queued, Waiting: waiting,
 	}
 }
 

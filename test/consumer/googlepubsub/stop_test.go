@@ -1,0 +1,112 @@
+package googlepubsub_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/posthaste-dev/posthaste/consumer"
+	"github.com/posthaste-dev/posthaste/consumer/googlepubsub"
+)
+
+// A stop lets what has begun end, and gives back what has not.
+func TestStop(t *testing.T) {
+	t.Parallel()
+	w, db := newWorld(t, recommended()), newEffects(t)
+	begun, goOn := make(chan struct{}, 100), make(chan struct{})
+	handle := func(ctx context.Context, event *consumer.Event, payload order) error {
+		begun <- struct{}{}
+		select {
+		case <-goOn:
+			return db.handle(ctx, event, payload)
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	stop := w.run(t, w.consumer(t, consumer.Config{Deadline: patience}, consumer.On(placed, handle)), googlepubsub.Config{Concurrency: 2})
+	const events = 6
+	for number := range events {
+		w.publish(t, newMessage(fmt.Sprint(number), number))
+	}
+	wait(t, "a handler runs", begun)
+	wait(t, "another one too", begun)
+	stopped := make(chan struct{})
+	go func() { defer close(stopped); stop() }()
+	select {
+	case <-stopped:
+		t.Error("stopped while handlers run")
+	case <-time.After(time.Second):
+	}
+	close(goOn)
+	wait(t, "the loop stops", stopped)
+	if len(begun) > 0 {
+		t.Errorf("%d handlers began after the stop", len(begun))
+	}
+	db.wantOnce(t, 2)
+	w.wantLeft(t, events-2)
+	stop = w.run(t, w.consumer(t, consumer.Config{}, consumer.On(placed, db.handle)), googlepubsub.Config{})
+	eventually(t, "the others are handled", func() bool { return db.Count(t, "SELECT count(*) FROM {schema}.effects") == events })
+	stop()
+	db.wantOnce(t, events)
+	if n := w.outcomes.count(consumer.Duplicate, ""); n > 0 {
+		t.Errorf("%d acknowledgements did not reach Pub/Sub", n)
+	}
+	w.wantLeft(t, 0)
+}
+
+// A message whose handler waits for something is given back when the loop stops, and not acknowledged.
+func TestStopWhileDelayed(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, recommended())
+	handle := failing("bad", func() error { return &consumer.DelayError{After: time.Hour, Err: errBroken} })
+	stop := w.run(t, w.consumer(t, consumer.Config{}, consumer.On(placed, handle)), googlepubsub.Config{})
+	w.publish(t, newMessage("bad", 1))
+	eventually(t, "it is delayed", func() bool { return w.outcomes.count(consumer.Delayed, "bad") == 1 })
+	stop()
+	w.wantLeft(t, 1)
+	w.pullSome(t, name, 1)
+}
+
+// A stop does not wait for Pub/Sub to come back.
+func TestStopInAnOutage(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, recommended())
+	stop := w.run(t, w.consumer(t, consumer.Config{}, consumer.On(placed, failing("", nil))), googlepubsub.Config{})
+	w.publish(t, newMessage("a", 1))
+	eventually(t, "the loop runs", func() bool { return w.outcomes.count(consumer.Handled, "a") == 1 })
+	if err := w.emulator.Close(); err != nil {
+		t.Fatal(err)
+	}
+	stopped := make(chan struct{})
+	go func() { defer close(stopped); stop() }()
+	wait(t, "the loop stops", stopped)
+	// The library opens a stream all the same, in ever longer pauses.
+	_ = w.client.Close()
+	eventually(t, "the library has given up", func() bool {
+		stacks := make([]byte, 16<<20)
+		return !bytes.Contains(stacks[:runtime.Stack(stacks, true)], []byte("openWithRetry"))
+	})
+}
+
+// Without a client there is nothing to wait for.
+func TestTheClientIsClosed(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, recommended())
+	ended := make(chan error, 1)
+	handler := w.consumer(t, consumer.Config{}, consumer.On(placed, failing("", nil)))
+	go func() {
+		ended <- googlepubsub.Run(t.Context(), w.client, handler, googlepubsub.Config{Subscription: name})
+	}()
+	w.publish(t, newMessage("a", 1))
+	eventually(t, "the loop runs", func() bool { return w.outcomes.count(consumer.Handled, "a") == 1 })
+	if err := w.client.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := wait(t, "the loop ends", ended); err == nil || !strings.Contains(err.Error(), "closed") {
+		t.Errorf("it ended with %v", err)
+	}
+}

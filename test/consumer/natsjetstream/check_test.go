@@ -1,0 +1,235 @@
+package natsjetstream_test
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/posthaste-dev/posthaste/consumer"
+	"github.com/posthaste-dev/posthaste/consumer/natsjetstream"
+)
+
+// TestRefusals: what would lose messages, or never receive any, is refused at the start, with what to do about it.
+func TestRefusals(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	c := w.consumer(consumer.Config{}, failing)
+	good := natsjetstream.ConsumerConfig(c)
+	for what, test := range map[string]struct {
+		durable func(config *jetstream.ConsumerConfig) // nil: none is made
+		loop    natsjetstream.Config
+		want    string
+	}{
+		"no stream":         {loop: natsjetstream.Config{Stream: "NONE"}, want: "there is no stream NONE"},
+		"no consumer":       {want: "make it with CreateConsumer and natsjetstream.ConsumerConfig"},
+		"acknowledges none": {durable: func(c *jetstream.ConsumerConfig) { c.AckPolicy = jetstream.AckNonePolicy }, want: "AckExplicitPolicy"},
+		"acknowledges all":  {durable: func(c *jetstream.ConsumerConfig) { c.AckPolicy = jetstream.AckAllPolicy }, want: "AckExplicitPolicy"},
+		"drops messages":    {durable: func(c *jetstream.ConsumerConfig) { c.MaxDeliver = 100 }, want: "set it to -1"},
+		"short AckWait":     {durable: func(c *jetstream.ConsumerConfig) { c.AckWait = 999 * time.Millisecond }, want: "AckWait"},
+		"short BackOff":     {durable: func(c *jetstream.ConsumerConfig) { c.BackOff = []time.Duration{time.Millisecond, time.Minute} }, want: "BackOff"},
+		"headers only":      {durable: func(c *jetstream.ConsumerConfig) { c.HeadersOnly = true }, want: "HeadersOnly"},
+		"priority groups": {durable: func(c *jetstream.ConsumerConfig) {
+			c.PriorityGroups, c.PriorityPolicy = []string{"a"}, jetstream.PriorityPolicyOverflow
+		}, want: "priority groups"},
+		"nowhere to bury":     {durable: func(*jetstream.ConsumerConfig) {}, loop: natsjetstream.Config{DeadLetters: "nowhere"}, want: "no stream has the subject nowhere"},
+		"eats what it buries": {durable: func(*jetstream.ConsumerConfig) {}, loop: natsjetstream.Config{DeadLetters: "events.dead"}, want: "its own dead letters"},
+		"eats some of it": {
+			durable: func(c *jetstream.ConsumerConfig) { c.FilterSubjects = []string{"events.licenses.>", "events.*"} },
+			loop:    natsjetstream.Config{DeadLetters: "events.dead"}, want: "its own dead letters",
+		},
+		"all at once": {
+			durable: func(c *jetstream.ConsumerConfig) { c.MaxDeliver, c.HeadersOnly, c.AckWait = 5, true, time.Millisecond },
+			want:    "HeadersOnly to false",
+		},
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			test.loop.Durable = strings.ReplaceAll(what, " ", "-")
+			if test.loop.Stream == "" {
+				test.loop.Stream = stream
+			}
+			if test.loop.DeadLetters == "" {
+				test.loop.DeadLetters = deadLetters
+			}
+			if test.durable != nil {
+				config := good
+				config.Durable = test.loop.Durable
+				test.durable(&config)
+				if _, err := w.js.CreateConsumer(t.Context(), stream, config); err != nil {
+					t.Fatal(err)
+				}
+			}
+			for name, try := range map[string]func(context.Context, jetstream.JetStream, *consumer.Consumer, natsjetstream.Config) error{
+				"Check": natsjetstream.Check, "Run": natsjetstream.Run,
+			} {
+				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+				defer cancel()
+				if err := try(ctx, w.js, c, test.loop); err == nil || !strings.Contains(err.Error(), test.want) {
+					t.Errorf("%s says %v, want %q", name, err, test.want)
+				}
+			}
+		})
+	}
+}
+
+// TestAccepted: the dead letters may be in the stream of the events, if the consumer does not receive them; a push
+// consumer may not be what receives.
+func TestAccepted(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	c := w.consumer(consumer.Config{}, failing)
+	w.must(w.js.CreateConsumer(t.Context(), stream, natsjetstream.ConsumerConfig(c, "events.licenses", "events.orders.>")))
+	config := natsjetstream.Config{Stream: stream, DeadLetters: "events.dead"}
+	if err := natsjetstream.Check(t.Context(), w.js, c, config); err != nil {
+		t.Error(err)
+	}
+	w.must(w.js.CreatePushConsumer(t.Context(), stream, jetstream.ConsumerConfig{Durable: "push", DeliverSubject: "somewhere", AckPolicy: jetstream.AckExplicitPolicy}))
+	config.Durable = "push"
+	if err := natsjetstream.Check(t.Context(), w.js, c, config); err == nil || !strings.Contains(err.Error(), "make a pull consumer") {
+		t.Errorf("a push consumer: %v", err)
+	}
+}
+
+// TestConnectionThatGivesUp is refused: an outage would end it.
+func TestConnectionThatGivesUp(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	c := w.consumer(consumer.Config{}, failing)
+	w.durable(c, never)
+	for what, option := range map[string]nats.Option{"some": nats.MaxReconnects(60), "none": nats.NoReconnect()} {
+		err := natsjetstream.Run(t.Context(), w.connect(w.server.Address, option), c, natsjetstream.Config{Stream: stream, DeadLetters: deadLetters})
+		if err == nil || !strings.Contains(err.Error(), "nats.MaxReconnects(-1)") {
+			t.Errorf("%s reconnects: %v", what, err)
+		}
+	}
+}
+
+// TestServerAwayAtTheStart: the loop waits for it.
+func TestServerAwayAtTheStart(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	c := w.consumer(consumer.Config{}, failing)
+	w.durable(c, never)
+	id := w.emit("a", 1)
+	w.server.Close()
+	js := w.connect(w.server.Address)
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	config := natsjetstream.Config{Stream: stream, DeadLetters: deadLetters}
+	if err := natsjetstream.Check(ctx, js, c, config); err == nil {
+		t.Error("Check found a server")
+	}
+	if err := natsjetstream.Run(ctx, js, c, config); err != nil {
+		t.Errorf("stopped while it waits, Run returned %v", err)
+	}
+	w.run(js, c, 0)
+	w.until("the loop says that it waits", func() bool { return strings.Contains(w.log.String(), "asking again") })
+	w.start()
+	w.until("it is handled", func() bool { return w.seen.count(id, consumer.Handled) == 1 })
+}
+
+// TestConsumerIsMadeAgain: the loop goes on with it.
+func TestConsumerIsMadeAgain(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	c := w.consumer(consumer.Config{}, failing)
+	w.durable(c, never)
+	w.run(w.js, c, 0)
+	first := w.emit("a", 1)
+	w.until("the loop runs", func() bool { return w.seen.count(first, consumer.Handled) == 1 })
+	if err := w.js.DeleteConsumer(t.Context(), stream, name); err != nil {
+		t.Fatal(err)
+	}
+	second := w.emit("a", 2)
+	w.durable(c, never)
+	w.until("the loop goes on", func() bool { return w.seen.count(second, consumer.Handled) == 1 })
+}
+
+// TestConsumerIsGoneAfterAnOutage: nobody tells the loop, and it finds out and says so.
+func TestConsumerIsGoneAfterAnOutage(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	wire := newWire(t, w.server.Address)
+	c := w.consumer(consumer.Config{}, failing)
+	w.durable(c, never)
+	w.run(w.connect(wire.address()), c, 0)
+	first := w.emit("a", 1)
+	w.until("the loop runs", func() bool { return w.seen.count(first, consumer.Handled) == 1 })
+	wire.down.Store(true)
+	wire.cut()
+	if err := w.js.DeleteConsumer(t.Context(), stream, name); err != nil {
+		t.Fatal(err)
+	}
+	second := w.emit("a", 2)
+	wire.down.Store(false)
+	w.until("the loop says what is wrong", func() bool { return strings.Contains(w.log.String(), "has no consumer compliance") })
+	w.durable(c, never)
+	w.until("the loop goes on", func() bool { return w.seen.count(second, consumer.Handled) == 1 })
+}
+
+// TestClosedConnection: a loop whose connection was closed by the program says so.
+func TestClosedConnection(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	handling, release := make(chan struct{}, 1), make(chan struct{})
+	c := w.consumer(consumer.Config{}, func(context.Context, *consumer.Event, license) error {
+		handling <- struct{}{}
+		<-release
+		return nil
+	})
+	w.durable(c, never)
+	w.emit("a", 1)
+	js := w.connect(w.server.Address)
+	ended := make(chan error, 1)
+	go func() {
+		ended <- natsjetstream.Run(t.Context(), js, c, natsjetstream.Config{Stream: stream, DeadLetters: deadLetters})
+	}()
+	let := w.letting(release)
+	receive(t, handling)
+	js.Conn().Close()
+	let()
+	if err := receive(t, ended); err == nil || !strings.Contains(err.Error(), "the connection was closed") {
+		t.Errorf("Run returned %v", err)
+	}
+}
+
+// TestPermissions: those that docs/brokers/nats.md names are enough.
+func TestPermissions(t *testing.T) {
+	t.Parallel()
+	config := filepath.Join(t.TempDir(), "nats.conf")
+	err := os.WriteFile(config, []byte(`
+		no_auth_user: admin
+		authorization: { users: [
+			{ user: admin, password: admin }
+			{ user: worker, password: worker, permissions: {
+				publish: [ "$JS.API.CONSUMER.INFO.EVENTS.compliance", "$JS.API.CONSUMER.MSG.NEXT.EVENTS.compliance", "$JS.API.STREAM.NAMES",
+					"$JS.ACK.EVENTS.compliance.>", "dead.compliance" ]
+				subscribe: [ "_INBOX.>" ]
+			} }
+		] }`), 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := newWorld(t, "--config", config)
+	c := w.consumer(consumer.Config{MaxAttempts: 2}, failing)
+	w.durable(c, never)
+	refused := make(chan error, 100)
+	js := w.connect(w.server.Address, nats.UserInfo("worker", "worker"),
+		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { refused <- err }))
+	w.run(js, c, 0)
+	w.emit("a", 13)
+	good := w.emit("a", 14)
+	w.done()
+	if len(refused) != 0 {
+		t.Errorf("the server refused: %v", <-refused)
+	}
+	if w.seen.count(good, consumer.Handled) != 1 || len(w.letters()) != 1 {
+		t.Errorf("seen: %v", w.seen.all)
+	}
+}

@@ -1,0 +1,37 @@
+package natsjetstream_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/posthaste-dev/posthaste/consumer"
+)
+
+// TestTypedEventsAreHandled, once each, with what they were published with.
+func TestTypedEventsAreHandled(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	got := make(chan *consumer.Event, 10)
+	c := w.consumer(consumer.Config{}, func(_ context.Context, event *consumer.Event, payload license) error {
+		if payload.N != 7 {
+			t.Errorf("the payload is %+v", payload)
+		}
+		got <- event
+		return nil
+	})
+	w.durable(c, never)
+	w.run(w.js, c, 0)
+	id := w.emit("a", 7)
+	event := receive(t, got)
+	if event.ID != id || event.Key() != "license/a" || event.Attempt != 1 || event.Seq != 1 || event.Attributes["note"] != " kept as it is " {
+		t.Errorf("the event is %+v", event)
+	}
+	other := w.message("a", 8)
+	other.Attributes["event_type"] = "another"
+	w.publish(other)
+	w.done()
+	if w.seen.count(id, consumer.Handled) != 1 || w.seen.count(other.ID, consumer.Ignored) != 1 || len(got) != 0 {
+		t.Errorf("seen: %v", w.seen.all)
+	}
+	w.noLetters()
+}

@@ -1,0 +1,301 @@
+// Package natsjetstream_test runs the consumer's loop against real servers: a NATS server of each test's own, which it may
+// kill, and PostgreSQL where the effect is what matters.
+package natsjetstream_test
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"log/slog"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"go.uber.org/goleak"
+
+	broker "github.com/posthaste-dev/posthaste/broker/natsjetstream"
+	"github.com/posthaste-dev/posthaste/consumer"
+	"github.com/posthaste-dev/posthaste/consumer/natsjetstream"
+	"github.com/posthaste-dev/posthaste/outbox"
+	"github.com/posthaste-dev/posthaste/relay"
+	"github.com/posthaste-dev/posthaste/test/cluster"
+	"github.com/posthaste-dev/posthaste/test/server"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const (
+	name        = "compliance"
+	stream      = "EVENTS"
+	topic       = "licenses"
+	deadStream  = "DEAD"
+	deadLetters = "dead.compliance"
+	// never is an AckWait that no test outlives: what comes again before was given back.
+	never = time.Hour
+)
+
+// license is the events' payload: the n-th change of an aggregate.
+type license struct {
+	N int `json:"n"`
+}
+
+var changed = outbox.Define[license](outbox.Contract{Type: "license_changed", Version: 1, Aggregate: "license", Topic: topic})
+
+// world is a NATS server with a stream of events, one for dead letters, and a publisher.
+type world struct {
+	t         *testing.T
+	server    *server.Server
+	js        jetstream.JetStream
+	publisher *broker.Publisher
+	seen      seen
+	log       server.Output
+	seq       int64
+}
+
+// newWorld makes one; more are arguments of the server's.
+func newWorld(t *testing.T, more ...string) *world {
+	t.Helper()
+	nats, err := server.NewNATS(t.TempDir(), more...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(nats.Close)
+	w := &world{t: t, server: nats}
+	w.start()
+	w.js = w.connect(nats.Address)
+	w.must(w.js.CreateStream(t.Context(), jetstream.StreamConfig{Name: stream, Subjects: []string{"events.>"}}))
+	w.must(w.js.CreateStream(t.Context(), jetstream.StreamConfig{Name: deadStream, Subjects: []string{"dead.>"}}))
+	conn, err := broker.Connect(nats.Address, reconnects...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if w.publisher, err = broker.New(conn, broker.Config{Stream: stream, Prefix: "events."}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = w.publisher.Close() })
+	return w
+}
+
+func (w *world) start() {
+	w.t.Helper()
+	if err := w.server.Start(w.t.Context()); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// must is for what returns something that the test does not need.
+func (w *world) must(_ any, err error) {
+	w.t.Helper()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+var reconnects = []nats.Option{
+	nats.MaxReconnects(-1), nats.RetryOnFailedConnect(true),
+	nats.ReconnectWait(20 * time.Millisecond), nats.ReconnectJitter(10*time.Millisecond, 10*time.Millisecond),
+}
+
+// connect makes a connection of a consumer's own.
+func (w *world) connect(address string, more ...nats.Option) jetstream.JetStream {
+	w.t.Helper()
+	conn, err := nats.Connect(address, append(append([]nats.Option{}, reconnects...), more...)...)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.t.Cleanup(conn.Close)
+	js, err := jetstream.New(conn)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return js
+}
+
+// durable makes the stream's consumer, with changes.
+func (w *world) durable(c *consumer.Consumer, ackWait time.Duration, changes ...func(*jetstream.ConsumerConfig)) {
+	w.t.Helper()
+	config := natsjetstream.ConsumerConfig(c)
+	config.AckWait = ackWait
+	for _, change := range changes {
+		change(&config)
+	}
+	w.must(w.js.CreateConsumer(w.t.Context(), stream, config))
+}
+
+// message is the n-th event of an aggregate, as a relay would publish it.
+func (w *world) message(aggregate string, n int) *relay.Message {
+	w.t.Helper()
+	data, err := json.Marshal(license{N: n})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	id := outbox.NewID()
+	body, err := json.Marshal(outbox.Envelope{Version: 1, EventID: id, OccurredAt: time.Now().UTC(), Data: data})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.seq++
+	return &relay.Message{ID: id, Topic: topic, Body: body, Attributes: map[string]string{
+		"event_id": id.String(), "event_type": "license_changed", "aggregate_type": "license", "aggregate_id": aggregate,
+		"outbox_seq": strconv.FormatInt(w.seq, 10), "created_at": time.Now().UTC().Format(time.RFC3339Nano), "note": " kept as it is ",
+	}}
+}
+
+func (w *world) publish(message *relay.Message) outbox.ID {
+	w.t.Helper()
+	if err := w.publisher.Publish(w.t.Context(), message); err != nil {
+		w.t.Fatal(err)
+	}
+	return message.ID
+}
+
+func (w *world) emit(aggregate string, n int) outbox.ID {
+	w.t.Helper()
+	return w.publish(w.message(aggregate, n))
+}
+
+// consumer makes the consumer of a handler; what becomes of its messages is seen.
+func (w *world) consumer(config consumer.Config, handle func(ctx context.Context, event *consumer.Event, payload license) error) *consumer.Consumer {
+	w.t.Helper()
+	config.Name, config.Observe = name, w.seen.observe
+	config.Logger = slog.New(slog.NewTextHandler(io.MultiWriter(w.t.Output(), &w.log), nil))
+	c, err := consumer.New(config, consumer.On(changed, handle))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return c
+}
+
+// run runs a loop until the test ends or calls stop, which returns what Run did.
+func (w *world) run(js jetstream.JetStream, c *consumer.Consumer, concurrency int) (stop func()) {
+	w.t.Helper()
+	ctx, cancel := context.WithCancel(w.t.Context())
+	ended := make(chan error, 1)
+	go func() {
+		ended <- natsjetstream.Run(ctx, js, c, natsjetstream.Config{Stream: stream, DeadLetters: deadLetters, Concurrency: concurrency})
+	}()
+	stop = sync.OnceFunc(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			w.t.Errorf("the loop returned %v", err)
+		}
+	})
+	w.t.Cleanup(stop)
+	return stop
+}
+
+// letting returns what lets handlers go on that wait for the channel to be closed. It is called at the latest before the
+// loops that ran until now are stopped.
+func (w *world) letting(release chan struct{}) (let func()) {
+	let = sync.OnceFunc(func() { close(release) })
+	w.t.Cleanup(let)
+	return let
+}
+
+// receive waits for what a handler tells.
+func receive[T any](t *testing.T, from <-chan T) (value T) {
+	t.Helper()
+	select {
+	case value = <-from:
+	case <-time.After(time.Minute):
+		t.Fatal("waited in vain for a handler")
+	}
+	return value
+}
+
+// until waits until it is so.
+func (w *world) until(what string, is func() bool) {
+	w.t.Helper()
+	if err := cluster.Until(w.t.Context(), what, func() (bool, error) { return is(), nil }); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// info is what the server knows about the consumer.
+func (w *world) info() *jetstream.ConsumerInfo {
+	w.t.Helper()
+	var info *jetstream.ConsumerInfo
+	w.until("the server tells of the consumer", func() bool {
+		ctx, cancel := context.WithTimeout(w.t.Context(), 5*time.Second)
+		defer cancel()
+		source, err := w.js.Consumer(ctx, stream, name)
+		if err != nil {
+			return false
+		}
+		info = source.CachedInfo()
+		return true
+	})
+	return info
+}
+
+// done returns when the consumer has settled all that is in the stream.
+func (w *world) done() {
+	w.t.Helper()
+	events, err := w.js.Stream(w.t.Context(), stream)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	last := events.CachedInfo().State.LastSeq
+	w.until("every message is settled", func() bool {
+		info := w.info()
+		return info.AckFloor.Stream >= last && info.NumAckPending == 0
+	})
+}
+
+// letters are the dead letters.
+func (w *world) letters() []*jetstream.RawStreamMsg {
+	w.t.Helper()
+	dead, err := w.js.Stream(w.t.Context(), deadStream)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	var all []*jetstream.RawStreamMsg
+	state := dead.CachedInfo().State
+	for sequence := state.FirstSeq; sequence <= state.LastSeq && state.Msgs > 0; sequence++ {
+		letter, err := dead.GetMsg(w.t.Context(), sequence)
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		all = append(all, letter)
+	}
+	return all
+}
+
+// noLetters fails the test if there is a dead letter.
+func (w *world) noLetters() {
+	w.t.Helper()
+	for _, letter := range w.letters() {
+		w.t.Errorf("a dead letter: %v", letter.Header)
+	}
+}
+
+// seen is what became of messages.
+type seen struct {
+	mu  sync.Mutex
+	all []consumer.Observation
+}
+
+func (s *seen) observe(_ context.Context, observation consumer.Observation) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.all = append(s.all, observation)
+}
+
+// count is how often this became of an event; of any for a zero id.
+func (s *seen) count(event outbox.ID, outcome consumer.Outcome) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n := 0
+	for _, o := range s.all {
+		if (event == outbox.ID{} || o.Event.ID == event) && o.Outcome == outcome {
+			n++
+		}
+	}
+	return n
+}
+
+// anyEvent is for [seen.count].
+var anyEvent outbox.ID
