@@ -1,6 +1,6 @@
 // Package otel traces events by OpenTelemetry's conventions for messaging: a span "create" when an event is emitted,
-// whose context travels with the event as the headers traceparent and tracestate, and a span "send" for every
-// attempt to publish it, as the child of that one and linked to it.
+// whose context travels with the event as the headers traceparent and tracestate, a span "send" for every attempt to
+// publish it, and a span "process" for every run of a consumer's handler, as children of that one and linked to it.
 //
 // Spans have names, ids of events and sizes. They have no payloads, no headers, no ids of aggregates, tenants or
 // actors, and no texts of errors: any of these may be somebody's personal data.

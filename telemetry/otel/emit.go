@@ -141,6 +141,7 @@ const (
 	aggregateType = attribute.Key("posthaste.aggregate.type")
 	duplicate     = attribute.Key("posthaste.event.duplicate")
 	redelivered   = attribute.Key("posthaste.event.redelivered")
+	attempt       = attribute.Key("posthaste.event.attempt")
 )
 
 // fail says that a span failed, and of the error its class alone.

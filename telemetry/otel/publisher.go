@@ -2,18 +2,16 @@ package otel
 
 import (
 	"context"
-	"slices"
 	"sync"
 
 	"go.opentelemetry.io/otel"
-	"go.opentelemetry.io/otel/propagation"
 	semconv "go.opentelemetry.io/otel/semconv/v1.43.0"
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/posthaste-dev/posthaste/relay"
 )
 
-// Config says how sends are traced. Its zero value works.
+// Config says how a broker's messages are traced. Its zero value works.
 type Config struct {
 	// System is what the conventions call the broker: "gcp_pubsub", "nats". Defaults to "posthaste".
 	System string
@@ -21,17 +19,22 @@ type Config struct {
 	Provider trace.TracerProvider
 }
 
+func (c Config) withDefaults() Config {
+	if c.System == "" {
+		c.System = "posthaste"
+	}
+	if c.Provider == nil {
+		c.Provider = otel.GetTracerProvider()
+	}
+	return c
+}
+
 // Publisher returns a publisher that makes a span "send" of every attempt of this one, and otherwise is the same: where
 // this one pipelines, it does. The span is a child of the event's span "create", if the event has one, and linked to
 // it, so whether it is sampled was decided there. The message stays as it is: what consumers see is the
 // trace in which the event was created, also when it is sent again years later.
 func Publisher(publisher relay.Publisher, config Config) relay.Publisher {
-	if config.System == "" {
-		config.System = "posthaste"
-	}
-	if config.Provider == nil {
-		config.Provider = otel.GetTracerProvider()
-	}
+	config = config.withDefaults()
 	traced := &tracedPublisher{inner: publisher, system: config.System, tracer: config.Provider.Tracer(scope, trace.WithSchemaURL(semconv.SchemaURL))}
 	if pipeliner, is := publisher.(relay.Pipeliner); is {
 		return &tracedPipeliner{traced, pipeliner}
@@ -69,14 +72,7 @@ func (p *tracedPublisher) route(topic string) *route {
 // start begins the span of one attempt.
 func (p *tracedPublisher) start(ctx context.Context, message *relay.Message) (context.Context, trace.Span) {
 	route := p.route(message.Topic)
-	options := route.options
-	if message.Attributes[traceParent] != "" {
-		created := propagation.TraceContext{}.Extract(ctx, propagation.MapCarrier(message.Attributes))
-		if context := trace.SpanContextFromContext(created); context.IsRemote() {
-			ctx = created
-			options = append(slices.Clip(options), trace.WithLinks(trace.Link{SpanContext: context}))
-		}
-	}
+	ctx, options := createdIn(ctx, message.Attributes, route.options)
 	ctx, span := p.tracer.Start(ctx, route.name, options...)
 	if span.IsRecording() {
 		span.SetAttributes(semconv.MessagingMessageID(message.ID.String()), semconv.MessagingMessageBodySize(len(message.Body)),

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/posthaste-dev/posthaste/consumer"
 	"github.com/posthaste-dev/posthaste/outbox"
 	"github.com/posthaste-dev/posthaste/relay"
 	"github.com/posthaste-dev/posthaste/telemetry/prometheus"
@@ -32,4 +33,16 @@ func Example() {
 	http.Handle("GET /metrics", metrics)
 	go func() { log.Print(http.ListenAndServe("127.0.0.1:8086", nil)) }()
 	log.Print(r.Run(context.Background()))
+}
+
+// A program's consumers share one set of metrics.
+func ExampleConsumers() {
+	metrics := prometheus.NewConsumers()
+	mailer, err := consumer.New(consumer.Config{Name: "mailer", Observe: metrics.Observe},
+		consumer.OnType("order_created", func(context.Context, *consumer.Event) error { return nil }))
+	if err != nil {
+		log.Fatal(err)
+	}
+	metrics.Watch(mailer)
+	http.Handle("GET /metrics", metrics)
 }

@@ -1,4 +1,4 @@
-// Package prometheus shows what a relay does as metrics of Prometheus. The names are a contract: docs/metrics.md has
+// Package prometheus shows what a relay does, and what consumers do, as metrics of Prometheus. The names are a contract: docs/metrics.md has
 // them, with alert rules in deploy/prometheus and a dashboard in deploy/grafana.
 //
 // Labels are bounded by the registry: topics and event types that it has, up to [MostLabels] of each, and no ids.
@@ -33,10 +33,15 @@ var _ client.Collector = (*Metrics)(nil)
 // New returns the metrics of a relay that is made next: give its configuration to Configure, and the relay to Watch.
 func New() *Metrics {
 	m := &Metrics{steps: newSteps()}
-	registry := client.NewRegistry()
-	registry.MustRegister(m, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	m.handler = promhttp.HandlerFor(registry, promhttp.HandlerOpts{MaxRequestsInFlight: 4, Timeout: 10 * time.Second})
+	m.handler = newHandler(m)
 	return m
+}
+
+// newHandler answers scrapes with these metrics and those of the Go runtime and the process.
+func newHandler(metrics client.Collector) http.Handler {
+	registry := client.NewRegistry()
+	registry.MustRegister(metrics, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	return promhttp.HandlerFor(registry, promhttp.HandlerOpts{MaxRequestsInFlight: 4, Timeout: 10 * time.Second})
 }
 
 // Configure has the relay of this configuration tell its steps. Without a SurveyEvery there are no metrics about the

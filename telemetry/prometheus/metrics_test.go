@@ -50,7 +50,7 @@ func newMetrics(t *testing.T, registry *outbox.Registry) (*Metrics, func(relay.S
 }
 
 // series gathers every series as text, and its value; that of a histogram is its count.
-func series(t *testing.T, metrics *Metrics) map[string]float64 {
+func series(t *testing.T, metrics client.Collector) map[string]float64 {
 	t.Helper()
 	registry := client.NewPedanticRegistry()
 	registry.MustRegister(metrics)

@@ -61,7 +61,17 @@ var (
 	surveyLimit    = define("gauge", "posthaste_survey_limit_events", "How far the survey counts.")
 )
 
-// all are the names, in the order of docs/metrics.md.
+// What a program's consumers do.
+var (
+	consumerEvents   = define("counter", "posthaste_consumer_events_total", "What became of events, counted at every try.", "consumer", "event_type", "outcome")
+	consumerDuration = define("histogram", "posthaste_consumer_handle_duration_seconds", "How long a run of a handler took, whatever came of it.", "consumer")
+	consumerAge      = define("histogram", "posthaste_consumer_created_to_handled_seconds", "From an event's created_at until it was handled, by two clocks.", "consumer")
+)
+
+// ofConsumers are their names, in the order of docs/metrics.md.
+var ofConsumers = []*metric{consumerEvents, consumerDuration, consumerAge}
+
+// all are the names of a relay's, in the order of docs/metrics.md.
 var all = []*metric{
 	buildInfo, lanesHeld, inFlight, published, failed, parked, deadLetters, staleSettles, routePaused, relayPaused, databaseFail, alarms,
 	watermarkLag, oldestWriter, publishDuration, settleDuration, commitToPublish,

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -14,31 +15,32 @@ var update = flag.Bool("update", false, "write the golden file anew")
 // TestNames compares the contract with the names. To change a line that exists is to break somebody's dashboard.
 func TestNames(t *testing.T) {
 	t.Parallel()
-	var text strings.Builder
-	for _, m := range all {
-		fmt.Fprintf(&text, "%s %s {%s} %s\n", m.name, m.kind, strings.Join(m.labels, ","), m.help)
-	}
-	const golden = "testdata/metrics.golden"
-	if *update {
-		if err := os.WriteFile(golden, []byte(text.String()), 0o600); err != nil {
+	for golden, metrics := range map[string][]*metric{"testdata/metrics.golden": all, "testdata/consumers.golden": ofConsumers} {
+		var text strings.Builder
+		for _, m := range metrics {
+			fmt.Fprintf(&text, "%s %s {%s} %s\n", m.name, m.kind, strings.Join(m.labels, ","), m.help)
+		}
+		if *update {
+			if err := os.WriteFile(golden, []byte(text.String()), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		want, err := os.ReadFile(golden)
+		if err != nil {
 			t.Fatal(err)
 		}
-	}
-	want, err := os.ReadFile(golden)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if text.String() != string(want) {
-		t.Errorf("the metrics are\n%s\nwant those of %s:\n%s", text.String(), golden, want)
+		if text.String() != string(want) {
+			t.Errorf("the metrics are\n%s\nwant those of %s:\n%s", text.String(), golden, want)
+		}
 	}
 }
 
 // TestNamesFollowRules holds the names to the habits of Prometheus.
 func TestNamesFollowRules(t *testing.T) {
 	t.Parallel()
-	well := regexp.MustCompile(`^posthaste_(build|relay|outbox|survey)_[a-z_]+$`)
+	well := regexp.MustCompile(`^posthaste_(build|relay|outbox|survey|consumer)_[a-z_]+$`)
 	seen := map[string]bool{}
-	for _, m := range all {
+	for _, m := range slices.Concat(all, ofConsumers) {
 		if !well.MatchString(m.name) || seen[m.name] {
 			t.Errorf("%s: the name is not well made, or there twice", m.name)
 		}
@@ -54,7 +56,7 @@ func TestNamesFollowRules(t *testing.T) {
 		}
 		for _, label := range m.labels {
 			switch label {
-			case "topic", "event_type", "class", "reason", "call", "state", "scope", "kind", "part", "version", "go_version":
+			case "topic", "event_type", "class", "reason", "call", "state", "scope", "kind", "part", "version", "go_version", "consumer", "outcome":
 			default:
 				t.Errorf("%s: the label %s is not known to be bounded", m.name, label)
 			}

@@ -3,6 +3,7 @@ package metrics
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -35,7 +36,7 @@ func TestThePageListsEveryMetric(t *testing.T) {
 		}
 	}
 	var want []string
-	for line := range strings.Lines(read(t, "telemetry/prometheus/testdata/metrics.golden")) {
+	for line := range strings.Lines(read(t, "telemetry/prometheus/testdata/metrics.golden") + read(t, "telemetry/prometheus/testdata/consumers.golden")) {
 		words := strings.SplitN(strings.TrimSpace(line), " ", 4)
 		labels := ""
 		if names := strings.Trim(words[2], "{}"); names != "" {
@@ -57,7 +58,7 @@ var (
 	legendPattern   = regexp.MustCompile(`\{\{\s*([a-z_]+)\s*\}\}`)
 )
 
-// known are the metrics of a relay that runs, by every name that an expression may use, with their labels.
+// known are the metrics of what runs, by every name that an expression may use, with their labels.
 func known(families map[string]*family) map[string][]string {
 	names := map[string][]string{"process_resident_memory_bytes": nil, "process_cpu_seconds_total": nil, "go_goroutines": nil}
 	for name, f := range families {
@@ -71,7 +72,7 @@ func known(families map[string]*family) map[string][]string {
 	return names
 }
 
-// problems says what an expression takes for granted and a running relay does not have.
+// problems says what an expression takes for granted and nobody has.
 func problems(expression string, names map[string][]string) (wrong []string) {
 	metrics := metricPattern.FindAllString(expression, -1)
 	if len(metrics) == 0 {
@@ -149,14 +150,16 @@ func alerts(t *testing.T) []rule {
 	return list
 }
 
-// TestExpressionsAskForWhatARelayHas compares every panel and every alert with what a running relay answers.
-func TestExpressionsAskForWhatARelayHas(t *testing.T) {
+// TestExpressionsAskForWhatIsThere compares every panel and every alert with what a running relay and a consumer answer.
+func TestExpressionsAskForWhatIsThere(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, pgtest.New(t, pgtest.Servers()[0]), nil)
 	w.until(map[string]string{"relay_lanes": "= 64", `outbox_backlog_events{state="ready"}`: "= 0", "outbox_dead_events": "= 0", "outbox_relays": "= 1"})
 	// Its age is shown when retention has run.
 	w.Exec(t, "UPDATE {schema}.outbox_retention SET ran_at = now()")
-	names := known(w.until(map[string]string{`outbox_retention_age_seconds{kind="published"}`: ">= 0"}))
+	families := w.until(map[string]string{`outbox_retention_age_seconds{kind="published"}`: ">= 0"})
+	maps.Copy(families, newConsumer(t).scrape(t))
+	names := known(families)
 	used := map[string]bool{}
 	check := func(where, expression string) {
 		for _, problem := range problems(expression, names) {
@@ -186,7 +189,7 @@ func TestExpressionsAskForWhatARelayHas(t *testing.T) {
 	for _, alert := range alerts(t) {
 		check("alert "+alert.Alert, alert.Expr)
 	}
-	for _, p := range promises(t) {
+	for _, p := range slices.Concat(promises(t, "metrics"), promises(t, "consumers")) {
 		if !used[p.name] && !used[p.name+"_bucket"] {
 			t.Errorf("%s is in no panel and in no alert", p.name)
 		}

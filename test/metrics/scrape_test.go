@@ -90,10 +90,10 @@ type promise struct {
 	labels           []string
 }
 
-// promises reads the contract.
-func promises(t *testing.T) []promise {
+// promises reads the contract: "metrics" is that of a relay's, "consumers" theirs.
+func promises(t *testing.T, of string) []promise {
 	t.Helper()
-	text, err := os.ReadFile("../../telemetry/prometheus/testdata/metrics.golden")
+	text, err := os.ReadFile("../../telemetry/prometheus/testdata/" + of + ".golden")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -288,7 +288,7 @@ func (w *world) restored() {
 // allMoved holds every metric to having had more than one value.
 func (w *world) allMoved() {
 	families := w.look()
-	for _, p := range promises(w.t) {
+	for _, p := range promises(w.t, "metrics") {
 		f := families[p.name]
 		if f == nil {
 			w.t.Errorf("%s is promised, and not there", p.name)
