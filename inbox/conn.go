@@ -91,5 +91,5 @@ func schemaOf(tx any) string {
 // statementText reads a statement and names the schema in it.
 func statementText(schema, name string) string {
 	text, _ := statements.ReadFile("sql/" + name + ".sql") // embedded
-	return strings.ReplaceAll(string(text), "{schema}", `"`+strings.ReplaceAll(schema, `"`, `""`)+`"`)
+	return strings.ReplaceAll(mistaken(name, string(text)), "{schema}", `"`+strings.ReplaceAll(schema, `"`, `""`)+`"`)
 }

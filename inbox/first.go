@@ -3,6 +3,7 @@ package inbox
 import (
 	"context"
 
+	"github.com/posthaste-dev/posthaste/internal/crash"
 	"github.com/posthaste-dev/posthaste/outbox"
 )
 
@@ -34,5 +35,10 @@ func first(c conn, consumer string, event outbox.ID) (bool, error) {
 	if event == (outbox.ID{}) {
 		problems = append(problems, "event id: missing")
 	}
-	return c.ask("first", problems, consumer, event.String())
+	crash.Point("first.before")
+	isFirst, err := c.ask("first", problems, consumer, event.String())
+	if isFirst {
+		crash.Point("first.after")
+	}
+	return isFirst, err
 }

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/posthaste-dev/posthaste/internal/crash"
+	"github.com/posthaste-dev/posthaste/internal/planted"
 	"github.com/posthaste-dev/posthaste/outbox"
 )
 
@@ -26,6 +28,7 @@ func (g *Guard) Do(ctx context.Context, consumer string, eventID outbox.ID, hand
 	}
 	log := g.config.Logger.With("consumer", consumer, "event_id", eventID)
 	h := g.newHold(key)
+	crash.Point("hold.before")
 	found, left, err := h.take(ctx)
 	switch {
 	case err != nil && (!g.config.FailOpen || ctx.Err() != nil):
@@ -33,11 +36,12 @@ func (g *Guard) Do(ctx context.Context, consumer string, eventID outbox.ID, hand
 	case err != nil:
 		log.WarnContext(ctx, "redis cannot be asked whether the event was handled; it is handled unguarded, because FailOpen is set", "error", err)
 		err = h.runUnguarded(ctx, handler)
-	case strings.HasPrefix(found, heldMark):
+	case strings.HasPrefix(found, heldMark) && !planted.Is(planted.HeldTakenForHandled):
 		return false, &HeldError{RetryAfter: g.retryAfter(left)}
 	case found != "":
 		return true, nil
 	default:
+		crash.Point("hold.after")
 		err = h.run(ctx, handler, func(err error) {
 			log.WarnContext(ctx, "a failed event could not be freed; it can be handled again when its hold ends", "error", err)
 		})
@@ -75,6 +79,11 @@ func (h *hold) run(ctx context.Context, handler func(context.Context) error, not
 			free()
 		}
 	}()
+	if planted.Is(planted.MarkedBeforeEffect) {
+		if err := h.finish(ctx); err != nil {
+			return err
+		}
+	}
 	err := handler(handling)
 	returned = true
 	if err == nil {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/posthaste-dev/posthaste/internal/planted"
 	"github.com/posthaste-dev/posthaste/outbox"
 )
 
@@ -108,7 +109,7 @@ func New(client redis.UniversalClient, config Config) (*Guard, error) {
 func (g *Guard) ForTenant(tenant string) *Guard {
 	other := *g
 	other.tenant = ""
-	if tenant != "" {
+	if tenant != "" && !planted.Is(planted.MarksWithoutTenant) {
 		other.tenant = url.QueryEscape(tenant) + ":"
 	}
 	return &other

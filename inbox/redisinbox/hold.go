@@ -4,6 +4,9 @@ import (
 	"context"
 	"crypto/rand"
 	"time"
+
+	"github.com/posthaste-dev/posthaste/internal/crash"
+	"github.com/posthaste-dev/posthaste/internal/planted"
 )
 
 // A hold is one delivery's claim on an event. Its token is in no other mark.
@@ -48,6 +51,9 @@ func (h *hold) extend(handling context.Context, lose context.CancelCauseFunc) (s
 				return
 			case <-beat.C:
 			}
+			if planted.Is(planted.HoldNotExtended) {
+				continue
+			}
 			found, _, err := h.take(ctx)
 			switch {
 			case err != nil: // again at the next beat, and without end: the handler may not heed the lapse
@@ -72,10 +78,12 @@ func (h *hold) extend(handling context.Context, lose context.CancelCauseFunc) (s
 func (h *hold) finish(ctx context.Context) error {
 	pause := time.NewTimer(0)
 	defer pause.Stop()
+	crash.Point("mark.before")
 	for {
 		found, _, err := h.guard.put(context.WithoutCancel(ctx), h.key, heldMark+h.token, doneMark+h.token, h.guard.config.Keep)
 		switch {
 		case err == nil && found == "":
+			crash.Point("mark.after")
 			return nil
 		case err == nil:
 			return &LostError{Handled: true}
@@ -92,6 +100,8 @@ func (h *hold) finish(ctx context.Context) error {
 
 // release frees the event, if this delivery holds it.
 func (h *hold) release(ctx context.Context) error {
+	crash.Point("free.before")
 	_, err := h.guard.remove(context.WithoutCancel(ctx), h.key, heldMark+h.token)
+	crash.Point("free.after")
 	return err
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/posthaste-dev/posthaste/internal/crash"
 	"github.com/posthaste-dev/posthaste/outbox"
 )
 
@@ -33,6 +34,7 @@ func (g *Guard) CheckAndMarkProcessed(ctx context.Context, consumer string, even
 		return false, fmt.Errorf("%w: a ttl of %s: the least is 1ms, and 0 is Config.Keep", ErrRefused, ttl)
 	}
 	mark := g.calledMarks() + rand.Text()
+	crash.Point("check.before")
 	found, err := g.setIfNone(ctx, key, mark, ttl)
 	switch {
 	case err != nil:
@@ -40,6 +42,7 @@ func (g *Guard) CheckAndMarkProcessed(ctx context.Context, consumer string, even
 		_, removing := g.remove(context.WithoutCancel(ctx), key, mark)
 		return false, &UnavailableError{Err: errors.Join(err, removing)}
 	case found == mark:
+		crash.Point("check.after")
 		return false, nil
 	case strings.HasPrefix(found, heldMark):
 		return false, &HeldError{RetryAfter: g.config.Hold}

@@ -15,11 +15,11 @@ import (
 var (
 	//go:embed put.lua
 	putText   string
-	putScript = redis.NewScript(putText)
+	putScript = redis.NewScript(mistaken("put.lua", putText))
 
 	//go:embed remove.lua
 	removeText   string
-	removeScript = redis.NewScript(removeText)
+	removeScript = redis.NewScript(mistaken("remove.lua", removeText))
 )
 
 // put makes a mark what it shall be, if there is none or if it is the caller's own; else it returns what was found and

@@ -8,6 +8,8 @@ type Description struct {
 	// OnServer tells that the process dies while the server is in the middle of its statement. No line of ours
 	// runs at that moment: a trigger of the proof waits there for the process to be killed.
 	OnServer bool
+	// ByConsumers tells that those who handle events come here, and relays do not: proof-inbox dies at it.
+	ByConsumers bool
 }
 
 // List returns all points, in the order in which an event's path passes them. Where a step is one statement
@@ -81,5 +83,17 @@ func List() []Description {
 		{Name: "redrive.after_insert", Where: "the events' rows are changed and the action is logged; the session ends with the process", OnServer: true},
 		{Name: "redrive.before_commit", Where: "an operator's action is answered and not committed"},
 		{Name: "redrive.after_commit", Where: "it is committed, and the operator does not know"},
+
+		{Name: "first.before", Where: "a consumer's transaction is open, and the event is not marked in it", ByConsumers: true},
+		{Name: "first.after", Where: "the event is marked in the transaction, and its effect has not begun", ByConsumers: true},
+		{Name: "hold.before", Where: "a consumer's guard has not asked Redis about the event", ByConsumers: true},
+		{Name: "hold.after", Where: "the event is held in Redis, and the handler has not begun", ByConsumers: true},
+		{Name: "check.before", Where: "the one-call form has not asked Redis about the event", ByConsumers: true},
+		{Name: "check.after", Where: "the one-call form has marked the event, and its effect has not begun: it is lost", ByConsumers: true},
+		{Name: "effect.after", Where: "the effect is done, and the handler has not returned", ByConsumers: true},
+		{Name: "mark.before", Where: "the handler has finished, and the event is not marked in Redis: the effect will happen again", ByConsumers: true},
+		{Name: "mark.after", Where: "the event is marked in Redis, and the message is not acknowledged", ByConsumers: true},
+		{Name: "free.before", Where: "the handler has failed, and the event is still held in Redis", ByConsumers: true},
+		{Name: "free.after", Where: "the event of a failed handler is free again, and the message is not refused", ByConsumers: true},
 	}
 }

@@ -69,6 +69,14 @@ const (
 	PausedTopicProbed      Bug = "paused-topic-probed"
 	PausedTypePassed       Bug = "paused-type-passed"
 	ResumeSkipsWaiting     Bug = "resume-skips-waiting"
+	FirstByLooking         Bug = "first-by-looking"
+	OlderIsNewer           Bug = "older-is-newer"
+	MarkedBeforeEffect     Bug = "marked-before-effect"
+	HeldTakenForHandled    Bug = "held-taken-for-handled"
+	FinishWithoutToken     Bug = "finish-without-token"
+	FreedWithoutToken      Bug = "freed-without-token"
+	HoldNotExtended        Bug = "hold-not-extended"
+	MarksWithoutTenant     Bug = "marks-without-tenant"
 )
 
 // Description is what there is to know about a mistake.
@@ -152,5 +160,14 @@ func List() []Description {
 		{DeadLetterApart, "the dead letter is written in a transaction of its own", "S8"},
 		{RedriveOfPublished, "an operator's redrive takes published events as well", "S7"},
 		{ActionDoneTwice, "an operator's action that is sent again is done again", "D8"},
+
+		{FirstByLooking, "the inbox answers by what it saw before it marked, so that two at a time are both the first", "I3"},
+		{OlderIsNewer, "the guard against going backwards lets every number pass", "I11"},
+		{MarkedBeforeEffect, "the guard marks the event as handled before it runs the handler", "I1"},
+		{HeldTakenForHandled, "a copy is acknowledged while the first is being handled", "I3"},
+		{FinishWithoutToken, "whoever finishes marks the event, also when another holds it by then", "I4"},
+		{FreedWithoutToken, "whoever fails frees the event, also when another holds it or is done with it", "I5"},
+		{HoldNotExtended, "a hold ends while its handler is at work", "I4"},
+		{MarksWithoutTenant, "a mark is looked up without the tenant, so one tenant's event hides another's", "I10"},
 	}
 }

@@ -12,7 +12,7 @@ import (
 
 func TestEveryBugIsDescribedOnce(t *testing.T) {
 	t.Parallel()
-	name, fault := regexp.MustCompile(`^[a-z]+(-[a-z]+)+$`), regexp.MustCompile(`^([ACPVDSL][0-9]+|S-[0-9]+)$`)
+	name, fault := regexp.MustCompile(`^[a-z]+(-[a-z]+)+$`), regexp.MustCompile(`^([ACPVDISL][0-9]+|S-[0-9]+)$`)
 	described := map[Bug]int{}
 	for _, d := range List() {
 		described[d.Bug]++

@@ -93,11 +93,13 @@ func describe(point string) (d crash.Description, known bool) {
 	return list[at], true
 }
 
-// Points returns the names of all points, in the order of the list.
+// Points returns the names of all points that are not the consumers', in the order of the list.
 func Points() []string {
 	var names []string
 	for _, d := range crash.List() {
-		names = append(names, d.Name)
+		if !d.ByConsumers {
+			names = append(names, d.Name)
+		}
 	}
 	return slices.Clip(names)
 }

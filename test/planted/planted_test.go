@@ -153,7 +153,7 @@ func TestNothingIsPlantedWithoutTheTag(t *testing.T) {
 		}
 		programs[tagged] = append(programs[tagged], text...)
 	}
-	traces := []string{"posthaste/internal/planted.", "POSTHASTE_PLANTED", "$7::text::jsonb::json", "FROM dead WHERE false", "lettersApart"}
+	traces := []string{"posthaste/internal/planted.", "POSTHASTE_PLANTED", "$7::text::jsonb::json", "FROM dead WHERE false", "lettersApart", "FROM {schema}.inbox_handled h WHERE", "if false then"}
 	for _, d := range bugs.List() {
 		traces = append(traces, string(d.Bug))
 	}

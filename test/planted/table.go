@@ -10,6 +10,9 @@ const (
 	fleetTests  = "test/relay"
 	emitTests   = "test/emit"
 	pubsubTests = "test/broker/googlepubsub"
+	inboxTests  = "test/inbox"
+	guardTests  = "test/redisinbox"
+	keyTests    = "inbox/redisinbox"
 )
 
 // The numbers of simulated worlds: at least three times as many as were ever needed for what uses them.
@@ -92,6 +95,15 @@ func table() map[bugs.Bug]proof {
 		bugs.DeadLetterApart:        test(storeTests, "TestFaultD2"),
 		bugs.ActionDoneTwice:        test(relayTests, "TestAnActionIsDoneOnce"),
 		bugs.RedriveOfPublished:     test(relayTests, "TestEveryVerbFromEveryState"),
+
+		bugs.FirstByLooking:      test(inboxTests, "TestFaultI3TheSecondWaits"),
+		bugs.OlderIsNewer:        test(inboxTests, "TestFaultI11OutOfOrder"),
+		bugs.MarkedBeforeEffect:  test(guardTests, "TestKilledConsumersOfDo"),
+		bugs.HeldTakenForHandled: test(guardTests, "TestACopyOfAHeldEventIsDelayed"),
+		bugs.FinishWithoutToken:  test(guardTests, "TestAFinishTellsThatTheHoldWasLost"),
+		bugs.FreedWithoutToken:   test(guardTests, "TestAFailureRemovesOnlyItsOwnMark"),
+		bugs.HoldNotExtended:     test(guardTests, "TestAHoldIsExtendedWhileTheHandlerRuns"),
+		bugs.MarksWithoutTenant:  test(keyTests, "TestKeysAreInjective"),
 	}
 }
 

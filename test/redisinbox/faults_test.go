@@ -258,7 +258,7 @@ func TestShortMemory(t *testing.T) {
 		s.guard = newGuard(t, s.client, config)
 		already, err := s.do(t.Context(), func(ctx context.Context) error {
 			limitMemory(t, s.client, -1)
-			s.wantExtended(t)
+			s.wantExtended(t.Context(), t)
 			return errors.Join(ctx.Err(), s.client.ConfigSet(ctx, "maxmemory", "0").Err())
 		})
 		wantHandled(t, already, err)

@@ -32,18 +32,18 @@ func TestAHoldIsExtendedWhileTheHandlerRuns(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, short)
 	already, err := s.do(t.Context(), func(ctx context.Context) error {
-		s.wantExtended(t)
+		s.wantExtended(ctx, t)
 		return ctx.Err()
 	})
 	wantHandled(t, already, err)
 }
 
-// wantExtended waits until what is left of the hold has grown, twice.
-func (s scene) wantExtended(t *testing.T) {
+// wantExtended waits until what is left of the hold has grown, twice, or ctx has ended.
+func (s scene) wantExtended(ctx context.Context, t *testing.T) {
 	t.Helper()
 	for range 2 {
 		least := short.Hold
-		if err := until(t.Context(), func() error {
+		if err := until(ctx, func() error {
 			left, err := s.client.PTTL(t.Context(), s.key).Result()
 			switch {
 			case err != nil:
@@ -146,7 +146,7 @@ func TestACancelledHandlerHoldsUntilItReturns(t *testing.T) {
 	defer cancel()
 	already, err := s.do(ctx, func(context.Context) error {
 		cancel()
-		s.wantExtended(t)
+		s.wantExtended(t.Context(), t)
 		return nil
 	})
 	wantHandled(t, already, err)

@@ -1,4 +1,4 @@
-// Command uses is a program as a user might write it: it emits, relays, operates and migrates. A test looks
+// Command uses is a program as a user might write it: it emits, relays, consumes, operates and migrates. A test looks
 // into it for what must not be there.
 package main
 
@@ -9,7 +9,10 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/redis/go-redis/v9"
 
+	"github.com/posthaste-dev/posthaste/inbox"
+	"github.com/posthaste-dev/posthaste/inbox/redisinbox"
 	"github.com/posthaste-dev/posthaste/outbox"
 	"github.com/posthaste-dev/posthaste/relay"
 	"github.com/posthaste-dev/posthaste/schema"
@@ -35,10 +38,23 @@ func use(ctx context.Context) error {
 		return err
 	}
 	err = outbox.InTx(ctx, pool, func(ctx context.Context, tx pgx.Tx) error {
+		if _, err := inbox.First(ctx, tx, "mailer", outbox.NewID()); err != nil {
+			return err
+		}
 		_, err := outbox.Emit(ctx, tx)
 		return err
 	})
 	if err != nil {
+		return err
+	}
+	guard, err := redisinbox.New(redis.NewClient(&redis.Options{}), redisinbox.Config{})
+	if err != nil {
+		return err
+	}
+	if _, err := guard.Do(ctx, "mailer", outbox.NewID(), func(context.Context) error { return nil }); err != nil {
+		return err
+	}
+	if _, err := guard.CheckAndMarkProcessed(ctx, "mailer", outbox.NewID(), 0); err != nil {
 		return err
 	}
 	if _, err := relay.NewOperator(pool, "").Redrive(ctx, relay.Action{}); err != nil {

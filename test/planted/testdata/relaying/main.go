@@ -8,6 +8,8 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/posthaste-dev/posthaste/broker/googlepubsub"
+	"github.com/posthaste-dev/posthaste/inbox"
+	"github.com/posthaste-dev/posthaste/inbox/redisinbox"
 	"github.com/posthaste-dev/posthaste/outbox"
 	"github.com/posthaste-dev/posthaste/relay"
 	"github.com/posthaste-dev/posthaste/schema"
@@ -24,4 +26,10 @@ func main() {
 	fmt.Println(relay.NewOperator(pool, "").Redrive(ctx, relay.Action{}))
 	fmt.Println(outbox.Statement(""))
 	fmt.Println(schema.Outbox.Migrations())
+	tx, err := pool.Begin(ctx)
+	fmt.Println(err)
+	fmt.Println(inbox.First(ctx, tx, "", outbox.ID{}))
+	guard, err := redisinbox.New(nil, redisinbox.Config{})
+	fmt.Println(err)
+	fmt.Println(guard.ForTenant("").Do(ctx, "", outbox.ID{}, nil))
 }
