@@ -44,6 +44,10 @@ run-outbox-publisher: services-postgres ## Run outbox-publisher with examples/re
 	POSTHASTE_BROKER=nats POSTHASTE_NATS_URL=$${POSTHASTE_NATS_URL:-nats://127.0.0.1:14222} \
 	POSTHASTE_REGISTRY_FILE=examples/registry.yaml bin/outbox-publisher
 
+marketplace: services-postgres ## Run the reference application on the local servers: API, publishers, workers, load (ARGS="--broker pubsub --stay")
+	@services/services up nats pubsub redis >/dev/null
+	@examples/marketplace/run $(ARGS)
+
 proof-emit: services-postgres ## Prove the emit side: faults, hostile inputs, races
 	@go run ./test/cmd/proof-emit
 bench-emit: services-postgres ## Measure what an emit costs, as ratios (LONG=1 for the long form)
@@ -67,8 +71,11 @@ proof-failover: services-postgres ## Prove failover, crash recovery and restore 
 proof-hostile: services-postgres ## Prove hostile inputs through the whole path, to NATS and Pub/Sub
 	@services/services up nats pubsub >/dev/null
 	@go run ./test/cmd/proof-hostile
+proof-inbox: services-postgres ## Prove the inboxes: consumers killed at every point, copies at the same moment, Redis that dies and forgets (SHORT=1 for fewer events)
+	@services/services up nats redis >/dev/null
+	@go run -tags crash ./test/cmd/proof-inbox $(if $(SHORT),-short)
 proof-planted: services-postgres ## Prove the proofs: every planted bug is caught by the cheapest of them
-	@services/services up nats pubsub >/dev/null
+	@services/services up nats pubsub redis >/dev/null
 	@go run ./test/cmd/proof-planted
 proof-retention: services-postgres ## Prove that retention removes what is settled and hurts nobody (SHORT=1 for less)
 	@go run ./test/cmd/proof-retention $(if $(SHORT),-short)
@@ -81,6 +88,10 @@ proof-drain-stop: services-postgres publisher-binaries ## Prove that a stopped p
 proof-leaks: services-postgres publisher-binaries ## Prove that no log, metric, trace, answer or error shows a secret or personal data (SHORT=1 for less)
 	@services/services up nats >/dev/null
 	@go run ./test/cmd/proof-leaks $(if $(SHORT),-short)
+proof-marketplace: services-postgres ## Prove the whole marketplace: API, publishers and workers killed under load, over NATS and Pub/Sub, with both inboxes (SHORT=1 for less)
+	@services/services up nats redis >/dev/null
+	@mkdir -p bin/marketplace && go build -trimpath -o bin/marketplace/ ./examples/marketplace/cmd/...
+	@go run ./test/cmd/proof-marketplace $(if $(SHORT),-short)
 fuzz: services-postgres ## Fuzz every target (SECONDS=10 each)
 	@scripts/fuzz $(SECONDS)
 bench-inbox: services-postgres ## Measure what the inbox adds to a consumer's transaction, as ratios
@@ -100,4 +111,4 @@ publisher-binaries:
 services-postgres:
 	@services/services up postgres18 postgres15 pgbouncer >/dev/null
 
-.PHONY: run-outbox-publisher help services services-status services-check services-down build test examples lint format tidy check-deps check-deploy check-alerts vulncheck proof-emit bench-emit proof-sim proof-model proof-order proof-crash proof-chaos proof-failover proof-hostile proof-planted proof-retention proof-publisher proof-drain-stop proof-leaks fuzz bench-inbox bench-pinned bench-drain ci publisher-binaries services-postgres
+.PHONY: run-outbox-publisher marketplace help services services-status services-check services-down build test examples lint format tidy check-deps check-deploy check-alerts vulncheck proof-emit bench-emit proof-sim proof-model proof-order proof-crash proof-chaos proof-failover proof-hostile proof-inbox proof-planted proof-retention proof-publisher proof-drain-stop proof-leaks proof-marketplace fuzz bench-inbox bench-pinned bench-drain ci publisher-binaries services-postgres

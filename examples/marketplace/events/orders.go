@@ -71,7 +71,8 @@ type OrderStateChangedV1 struct {
 	OrderID string `json:"orderId"`
 	From    string `json:"from"`
 	To      string `json:"to"`
-	// Revision counts the changes of one order, so that a reader can see that none is missing.
+	// Revision counts the changes of one order's state, its creation included, so that a reader can see that none is
+	// missing.
 	Revision int64 `json:"revision"`
 }
 
@@ -85,8 +86,9 @@ type LineItemStateChangedV1 struct {
 
 // OrderEndedV1 is the payload of [OrderExpired] and [OrderCanceled].
 type OrderEndedV1 struct {
-	OrderID string `json:"orderId"`
-	Reason  string `json:"reason,omitempty"`
+	OrderID  string `json:"orderId"`
+	Reason   string `json:"reason,omitempty"`
+	Revision int64  `json:"revision"`
 }
 
 // ReservationReleasedV1 is the payload of [ReservationReleased].

@@ -43,7 +43,7 @@ var Aliases = []config.Alias{
 }
 
 // Defaults are what the marketplace wants where nothing is set.
-var Defaults = map[string]string{"relay.batch": "50", "topic.default": "pf-domain-events"}
+var Defaults = map[string]string{"broker": "pubsub", "relay.batch": "50", "topic.default": "pf-domain-events"}
 
 // Topics are the names of the topics in this deployment.
 func Topics(values *config.Values) events.Topics {

@@ -1,19 +1,22 @@
 // Command outbox-publisher is the marketplace's publisher: its contracts are compiled in, Google Pub/Sub is its
-// broker, and the variables are those that its deployments have always had. docs/publisher.md says how to run it.
+// broker unless it is told NATS, and the variables are those that its deployments have always had. docs/publisher.md says how to run it.
 package main
 
 import (
 	"github.com/posthaste-dev/posthaste/daemon"
 	"github.com/posthaste-dev/posthaste/daemon/config"
+	"github.com/posthaste-dev/posthaste/daemon/natsbroker"
 	"github.com/posthaste-dev/posthaste/daemon/pubsubbroker"
 	"github.com/posthaste-dev/posthaste/examples/marketplace/events"
 	"github.com/posthaste-dev/posthaste/examples/marketplace/settings"
 	"github.com/posthaste-dev/posthaste/outbox"
+	"github.com/posthaste-dev/posthaste/telemetry/prometheus"
 )
 
 func main() {
 	daemon.Main(daemon.Program{
-		Brokers:  []daemon.Broker{pubsubbroker.New()},
+		Metrics:  prometheus.New(),
+		Brokers:  []daemon.Broker{pubsubbroker.New(), natsbroker.New()},
 		Keys:     settings.Keys,
 		Aliases:  settings.Aliases,
 		Defaults: settings.Defaults,

@@ -1,0 +1,39 @@
+// Package brokers connects the marketplace's consumers to the broker that a deployment has chosen.
+package brokers
+
+import (
+	"context"
+	"errors"
+
+	"github.com/posthaste-dev/posthaste/consumer"
+	"github.com/posthaste-dev/posthaste/daemon/config"
+	"github.com/posthaste-dev/posthaste/examples/marketplace/settings"
+)
+
+// A Broker is where events come from.
+type Broker interface {
+	// Prepare makes the topics, and what the consumers read them by. What is there already stays as it is.
+	Prepare(ctx context.Context, consumers ...*consumer.Consumer) error
+	// Run has a consumer handle events until ctx ends.
+	Run(ctx context.Context, c *consumer.Consumer) error
+	// Ready says why nothing could be received now.
+	Ready(ctx context.Context) error
+	// Close hangs up.
+	Close() error
+}
+
+// Open opens the broker of the settings. It does not wait for it: one that is away comes back.
+func Open(ctx context.Context, values *config.Values) (Broker, error) {
+	if settings.Broker.Get(values) == "nats" {
+		return openNATS(values)
+	}
+	return openPubSub(ctx, values)
+}
+
+// topics are the names of all topics.
+func topics(values *config.Values) []string {
+	names := settings.Topics(values)
+	return []string{names.Domain, names.Analytics, names.Notifications, names.Billing, settings.DeadLetters(values)}
+}
+
+var errNotConnected = errors.New("not connected")

@@ -1,0 +1,118 @@
+package brokers
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/netip"
+	"time"
+
+	"cloud.google.com/go/pubsub/v2"
+	"cloud.google.com/go/pubsub/v2/apiv1/pubsubpb"
+	"google.golang.org/api/option"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/connectivity"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	"github.com/posthaste-dev/posthaste/consumer"
+	"github.com/posthaste-dev/posthaste/consumer/googlepubsub"
+	"github.com/posthaste-dev/posthaste/daemon"
+	"github.com/posthaste-dev/posthaste/daemon/config"
+	"github.com/posthaste-dev/posthaste/examples/marketplace/consumers"
+	"github.com/posthaste-dev/posthaste/examples/marketplace/settings"
+)
+
+// pubsubBroker is a topic each, and a subscription of the domain's for each consumer.
+type pubsubBroker struct {
+	values *config.Values
+	client *pubsub.Client
+}
+
+func openPubSub(ctx context.Context, values *config.Values) (*pubsubBroker, error) {
+	var options []option.ClientOption
+	if address := settings.PubSubAddress.Get(values); address != "" {
+		options = append(options, option.WithEndpoint(address))
+		if onThisMachine(address) { // an emulator
+			options = append(options, option.WithoutAuthentication(), option.WithGRPCDialOption(grpc.WithTransportCredentials(insecure.NewCredentials())))
+		}
+	}
+	client, err := pubsub.NewClient(context.WithoutCancel(ctx), settings.PubSubProject.Get(values), options...)
+	if err != nil {
+		return nil, fmt.Errorf("pubsub: %w", err)
+	}
+	return &pubsubBroker{values: values, client: client}, nil
+}
+
+func onThisMachine(address string) bool {
+	host, _, err := net.SplitHostPort(address)
+	ip, notIP := netip.ParseAddr(host)
+	return err == nil && (host == "localhost" || notIP == nil && ip.IsLoopback())
+}
+
+// subscription is the name of a consumer's.
+func (b *pubsubBroker) subscription(c *consumer.Consumer) string {
+	if c.Name() == consumers.ComplianceName {
+		return settings.InboxSubscription.Get(b.values)
+	}
+	return settings.OrdersSubscription.Get(b.values)
+}
+
+// Prepare makes what Terraform would make elsewhere. Order is asked for when a subscription is made, or never.
+func (b *pubsubBroker) Prepare(ctx context.Context, consumers ...*consumer.Consumer) error {
+	for _, name := range topics(b.values) {
+		_, err := b.client.TopicAdminClient.CreateTopic(ctx, &pubsubpb.Topic{Name: b.topic(name)})
+		if err != nil && status.Code(err) != codes.AlreadyExists {
+			return fmt.Errorf("pubsub: make the topic %s: %w", name, err)
+		}
+	}
+	// Dead letters that nobody subscribes to are gone.
+	dead := settings.DeadLetters(b.values)
+	if err := b.subscribe(ctx, &pubsubpb.Subscription{Name: dead, Topic: dead}); err != nil {
+		return err
+	}
+	for _, c := range consumers {
+		err := b.subscribe(ctx, &pubsubpb.Subscription{
+			Name: b.subscription(c), Topic: daemon.TopicDefault.Get(b.values), EnableMessageOrdering: true,
+			RetryPolicy:      &pubsubpb.RetryPolicy{MinimumBackoff: durationpb.New(time.Second), MaximumBackoff: durationpb.New(time.Minute)},
+			DeadLetterPolicy: &pubsubpb.DeadLetterPolicy{DeadLetterTopic: b.topic(dead), MaxDeliveryAttempts: int32(c.MaxAttempts())},
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (b *pubsubBroker) subscribe(ctx context.Context, subscription *pubsubpb.Subscription) error {
+	id := subscription.GetName()
+	subscription.Name, subscription.Topic = b.client.Subscriber(id).String(), b.topic(subscription.GetTopic())
+	subscription.ExpirationPolicy = &pubsubpb.ExpirationPolicy{} // never
+	_, err := b.client.SubscriptionAdminClient.CreateSubscription(ctx, subscription)
+	if err != nil && status.Code(err) != codes.AlreadyExists {
+		return fmt.Errorf("pubsub: make the subscription %s: %w", id, err)
+	}
+	return nil
+}
+
+func (b *pubsubBroker) topic(id string) string { return b.client.Publisher(id).String() }
+
+func (b *pubsubBroker) Run(ctx context.Context, c *consumer.Consumer) error {
+	return googlepubsub.Run(ctx, b.client, c, googlepubsub.Config{Subscription: b.subscription(c)})
+}
+
+func (b *pubsubBroker) Ready(context.Context) error {
+	if b.client.SubscriptionAdminClient.Connection().GetState() == connectivity.TransientFailure { //nolint:staticcheck // any of its connections will do
+		return errNotConnected
+	}
+	return nil
+}
+
+func (b *pubsubBroker) Close() error {
+	if err := b.client.Close(); err != nil {
+		return fmt.Errorf("pubsub: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,291 @@
+package marketplace
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/posthaste-dev/posthaste/test/cluster"
+	"github.com/posthaste-dev/posthaste/test/pgtest"
+	"github.com/posthaste-dev/posthaste/test/pubsubemulator"
+	"github.com/posthaste-dev/posthaste/test/server"
+)
+
+// patience is for a loaded machine: nothing here takes as long.
+const patience = 2 * time.Minute
+
+// environment is what one deployment of the marketplace is configured with: a database, topics and marks of its own.
+func environment(t *testing.T, more ...string) []string {
+	t.Helper()
+	name := pgtest.NewName("marketplace")
+	return append([]string{
+		"HOME=/nonexistent", "POSTHASTE_DATABASE_URL=" + nameDatabase(t, pgtest.Servers()[0]), "POSTHASTE_HTTP_LISTEN=127.0.0.1:0",
+		"MARKETPLACE_API_LISTEN=127.0.0.1:0", "MARKETPLACE_WORKER_LISTEN=127.0.0.1:0", "POSTHASTE_NATS_STREAM=" + name,
+		"POSTHASTE_TOPIC_DEFAULT=" + name + "-domain", "POSTHASTE_TOPIC_ANALYTICS=" + name + "-analytics",
+		"POSTHASTE_TOPIC_NOTIFICATIONS=" + name + "-notifications", "POSTHASTE_TOPIC_BILLING=" + name + "-billing",
+	}, more...)
+}
+
+// run runs a program to its end, and returns what it wrote and its exit code.
+func run(t *testing.T, environ []string, name string, args ...string) (output string, code int) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	command := exec.CommandContext(ctx, filepath.Join(programs, name), args...)
+	command.Env = environ
+	text, err := command.CombinedOutput()
+	var failed *exec.ExitError
+	if err != nil && !errors.As(err, &failed) {
+		t.Fatal(err)
+	}
+	return string(text), command.ProcessState.ExitCode()
+}
+
+// must runs a program that must succeed.
+func must(t *testing.T, environ []string, name string, args ...string) string {
+	t.Helper()
+	output, code := run(t, environ, name, args...)
+	if code != 0 {
+		t.Fatalf("%s ended with %d:\n%s", name, code, output)
+	}
+	return output
+}
+
+// program is one that runs.
+type program struct {
+	t       *testing.T
+	name    string
+	command *exec.Cmd
+	output  server.Output
+	ended   chan struct{}
+}
+
+func start(t *testing.T, environ []string, name string, args ...string) *program {
+	t.Helper()
+	p := &program{t: t, name: name, command: exec.Command(filepath.Join(programs, name), args...), ended: make(chan struct{})}
+	p.command.Env, p.command.Stdout, p.command.Stderr = environ, &p.output, &p.output
+	p.command.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if err := p.command.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		defer close(p.ended)
+		_ = p.command.Wait() // how it ended, its state tells
+	}()
+	t.Cleanup(func() {
+		_ = p.command.Process.Kill()
+		<-p.ended
+		if t.Failed() {
+			t.Logf("%s said:\n%s", name, p.output.String())
+		}
+	})
+	return p
+}
+
+// address waits until the program says that it is ready, and returns where.
+func (p *program) address() (address string) {
+	p.t.Helper()
+	ctx, cancel := context.WithTimeout(p.t.Context(), patience)
+	defer cancel()
+	err := cluster.Until(ctx, p.name+" is ready", func() (bool, error) {
+		select {
+		case <-p.ended:
+			return true, errors.New("it has ended")
+		default:
+		}
+		_, line, found := strings.Cut(p.output.String(), "ready "+p.name+" ")
+		address, _, _ = strings.Cut(line, "\n")
+		return found, nil
+	})
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return address
+}
+
+// stop asks the program to end, which it must do well.
+func (p *program) stop() {
+	p.t.Helper()
+	if err := p.command.Process.Signal(syscall.SIGTERM); err != nil {
+		p.t.Fatal(err)
+	}
+	select {
+	case <-p.ended:
+	case <-time.After(patience):
+		p.t.Fatalf("%s does not stop", p.name)
+	}
+	if code := p.command.ProcessState.ExitCode(); code != 0 {
+		p.t.Errorf("%s ended with %d", p.name, code)
+	}
+}
+
+// onNATS is a deployment on the NATS of `make services`.
+func onNATS(t *testing.T) []string {
+	t.Helper()
+	address := os.Getenv("POSTHASTE_NATS_URL")
+	if address == "" {
+		address = "nats://127.0.0.1:14222"
+	}
+	environ := environment(t, "POSTHASTE_BROKER=nats", "POSTHASTE_NATS_URL="+address)
+	t.Cleanup(func() {
+		conn, err := nats.Connect(address)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer conn.Close()
+		js, err := jetstream.New(conn)
+		if err == nil {
+			err = js.DeleteStream(context.Background(), variable(environ, "POSTHASTE_NATS_STREAM"))
+		}
+		if err != nil {
+			t.Error(err)
+		}
+	})
+	return environ
+}
+
+// onPubSub is a deployment on an emulator of its own, which is the broker of who says nothing.
+func onPubSub(t *testing.T) []string {
+	t.Helper()
+	emulator, err := pubsubemulator.Start(pubsubemulator.Config{Addr: "127.0.0.1:0", Dir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = emulator.Close() })
+	return environment(t, "POSTHASTE_PUBSUB_PROJECT=shop", "POSTHASTE_PUBSUB_ENDPOINT="+emulator.Addr())
+}
+
+func variable(environ []string, name string) string {
+	for _, line := range environ {
+		if value, found := strings.CutPrefix(line, name+"="); found {
+			return value
+		}
+	}
+	return ""
+}
+
+// IN-5 and OP-7, the whole way: people use the API, a worker leaves in between, and in the end there is one notice for every
+// change of a licence and the read model is as the shop is.
+func TestTheProgramsTogether(t *testing.T) {
+	t.Parallel()
+	for name, newEnvironment := range map[string]func(t *testing.T) []string{
+		"nats, inbox in PostgreSQL": onNATS,
+		"Pub/Sub, inbox in Redis": func(t *testing.T) []string {
+			t.Helper()
+			return append(onPubSub(t), "MARKETPLACE_INBOX_STORE=redis", "MARKETPLACE_REDIS_URL=redis://"+redisAddress(), "MARKETPLACE_REDIS_PREFIX="+newPrefix())
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			environ := newEnvironment(t)
+			for range 2 { // what is there stays
+				must(t, environ, "setup")
+			}
+			api, publisher := start(t, environ, "api"), start(t, environ, "outbox-publisher")
+			worker, leaving := start(t, environ, "worker"), start(t, environ, "worker")
+			for _, path := range []string{api.address() + "/readyz", worker.address() + "/livez", worker.address() + "/readyz", leaving.address() + "/readyz"} {
+				get(t, path)
+			}
+			load := []string{"-api", api.address(), "-rate", "50", "-duration", "2s"}
+			first := must(t, environ, "load", load...)
+			leaving.stop() // with work before it: the other one goes on
+			second := must(t, environ, "load", append(load, "-seed", "2")...)
+			reported := must(t, environ, "report")
+			if want := fmt.Sprintf(" emitted=%d ", emitted(t, first)+emitted(t, second)); !strings.Contains(reported, want) || !strings.Contains(reported, " ok=true") {
+				t.Errorf("want%s\n%s", want, reported)
+			}
+			if text := get(t, worker.address()+"/metrics"); !strings.Contains(text, `consumer="compliance"`) || !strings.Contains(text, `consumer="order-read-model"`) {
+				t.Errorf("the metrics are\n%s", text)
+			}
+			for _, p := range []*program{api, publisher, worker} {
+				p.stop()
+			}
+		})
+	}
+}
+
+// get asks for a page that must be there.
+func get(t *testing.T, address string) string {
+	t.Helper()
+	response, err := http.Get(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	if err != nil || response.StatusCode != http.StatusOK {
+		t.Errorf("%s: %s %s %v", address, response.Status, text, err)
+	}
+	return string(text)
+}
+
+// emitted is how many events the load has counted.
+func emitted(t *testing.T, output string) (n int) {
+	t.Helper()
+	_, line, _ := strings.Cut(output, "load requests=")
+	_, line, _ = strings.Cut(line, " events=")
+	if _, err := fmt.Sscan(line, &n); err != nil || n < 20 {
+		t.Fatalf("%d events: %v\n%s", n, err, output)
+	}
+	return n
+}
+
+// The workers may have a database of their own: it gets an inbox and no outbox.
+func TestTheWorkersInADatabaseOfTheirOwn(t *testing.T) {
+	t.Parallel()
+	own := nameDatabase(t, pgtest.Servers()[1])
+	environ := append(onPubSub(t), "MARKETPLACE_WORKER_DATABASE_URL="+own)
+	must(t, environ, "setup")
+	api := start(t, environ, "api")
+	_, _ = start(t, environ, "outbox-publisher"), start(t, environ, "worker")
+	must(t, environ, "load", "-api", api.address(), "-rate", "50", "-duration", "1s")
+	must(t, environ, "report")
+	for address, want := range map[string]string{
+		own: "inbox_handled order_read_model", variable(environ, "POSTHASTE_DATABASE_URL"): "orders outbox_events",
+	} {
+		got := tables(t, address, "inbox_handled", "order_read_model", "orders", "outbox_events")
+		if got != want {
+			t.Errorf("got the tables %q, want %q", got, want)
+		}
+	}
+}
+
+// Settings that cannot work are told all at once, and nothing starts.
+func TestSettingsAreRefused(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		program string
+		environ []string
+		args    []string
+		want    []string
+	}{
+		{"api", nil, nil, []string{"database.url", "is missing"}},
+		{"api", []string{"MARKETPLACE_API_LISTN=x"}, nil, []string{"MARKETPLACE_API_LISTN is not known", "MARKETPLACE_API_LISTEN"}},
+		{"worker", nil, []string{"--inbox-store=redis"}, []string{"pubsub.project", "redis.url"}},
+		{"worker", nil, []string{"--broker=nats"}, []string{"nats.url"}},
+		{"setup", nil, []string{"--broker=rabbits"}, []string{"rabbits"}},
+	} {
+		output, code := run(t, test.environ, test.program, test.args...)
+		if code != 2 {
+			t.Errorf("%s %v ended with %d:\n%s", test.program, test.args, code, output)
+		}
+		for _, want := range test.want {
+			if !strings.Contains(output, want) {
+				t.Errorf("%s %v does not say %q:\n%s", test.program, test.args, want, output)
+			}
+		}
+	}
+}
