@@ -19,8 +19,10 @@ type stage interface {
 	// deliveries returns all messages in the order of their arrival, and when each came, in microseconds. It is
 	// asked once, when no relay publishes any more. Published are the events that the broker must have.
 	deliveries(ctx context.Context, published []outbox.ID) ([]check.Delivery, []int64, error)
-	// close removes the topics.
+	// close removes the topics and leaves.
 	close(ctx context.Context) error
+	// leave sees no more.
+	leave() error
 }
 
 // broker is a kind of broker.

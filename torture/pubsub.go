@@ -189,7 +189,7 @@ func (s *pubSubStage) remove(ctx context.Context, topic string) error {
 
 func (s *pubSubStage) close(ctx context.Context) error {
 	s.stop()
-	s.group.Wait()
+	s.group.Wait() // before what they receive from is gone
 	var problems []error
 	for _, topic := range s.topics {
 		err := s.client.SubscriptionAdminClient.DeleteSubscription(ctx, &pubsubpb.DeleteSubscriptionRequest{Subscription: s.subscription(topic)})
@@ -198,7 +198,16 @@ func (s *pubSubStage) close(ctx context.Context) error {
 		}
 		problems = append(problems, s.remove(ctx, topic))
 	}
-	return errors.Join(append(problems, s.client.Close())...)
+	return errors.Join(append(problems, s.leave())...)
+}
+
+func (s *pubSubStage) leave() error {
+	s.stop()
+	s.group.Wait()
+	if err := s.client.Close(); err != nil {
+		return fmt.Errorf("torture: close the client: %w", err)
+	}
+	return nil
 }
 
 func pubSubPublisher(ctx context.Context, address *url.URL, _ string, deadline time.Duration) (relay.Publisher, func() error, error) {

@@ -6,6 +6,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/posthaste-dev/posthaste/test/gotest"
 )
 
 // report is the verdict.
@@ -21,7 +23,7 @@ type report struct {
 	failures []string // output of what failed
 }
 
-func judge(found *results, servers []string) *report {
+func judge(found *gotest.Results, servers []string) *report {
 	r := &report{servers: servers, figures: map[string]int{}}
 	if len(servers) < minServers {
 		r.failf("%d servers, want %d", len(servers), minServers)
@@ -32,7 +34,7 @@ func judge(found *results, servers []string) *report {
 	}
 	r.judgeCorpus(found)
 	r.judgeRaces(found)
-	r.planted = len(found.figures["planted_found"])
+	r.planted = len(found.Figures["planted_found"])
 	if r.planted < minPlanted {
 		r.failf("%d planted bugs were found, want %d", r.planted, minPlanted)
 	}
@@ -47,31 +49,31 @@ func (r *report) ok() bool { return len(r.problems) == 0 }
 
 // judgeOutcomes: nothing may fail, nothing may be left out without its fault saying so, and a package that
 // did not end did not pass.
-func (r *report) judgeOutcomes(found *results) {
+func (r *report) judgeOutcomes(found *gotest.Results) {
 	mayBeSkipped := func(name string) bool {
 		return slices.ContainsFunc(faults, func(f fault) bool {
 			return f.maySkip && slices.ContainsFunc(f.tests, func(test string) bool { return strings.HasPrefix(name, test+"/") })
 		})
 	}
-	for _, name := range slices.Sorted(maps.Keys(found.outcomes)) {
-		switch outcome := found.outcomes[name]; {
+	for _, name := range slices.Sorted(maps.Keys(found.Outcomes)) {
+		switch outcome := found.Outcomes[name]; {
 		case outcome == "fail":
 			r.failf("%s failed", name)
-			r.failures = append(r.failures, found.outputs[name])
+			r.failures = append(r.failures, found.Outputs[name])
 		case outcome == "skip" && !mayBeSkipped(name):
 			r.failf("%s was skipped", name)
-			r.failures = append(r.failures, found.outputs[name])
+			r.failures = append(r.failures, found.Outputs[name])
 		}
 	}
 	for _, name := range append([]string{"emit"}, slices.Sorted(maps.Keys(elsewhere))...) {
-		if found.outcomes[name] == "" {
+		if found.Outcomes[name] == "" {
 			r.failf("the tests of %s did not end", name)
-			r.failures = append(r.failures, found.outputs[name])
+			r.failures = append(r.failures, found.Outputs[name])
 		}
 	}
 }
 
-func (r *report) judgeFault(found *results, f fault) {
+func (r *report) judgeFault(found *gotest.Results, f fault) {
 	if f.later != "" {
 		r.later++
 		r.rows = append(r.rows, [3]string{f.id, f.what, "later: " + f.later})
@@ -85,11 +87,11 @@ func (r *report) judgeFault(found *results, f fault) {
 	}
 	passed, skipped := 0, ""
 	for _, name := range wanted {
-		switch found.outcomes[name] {
+		switch found.Outcomes[name] {
 		case "pass":
 			passed++
 		case "skip":
-			skipped = lastLine(found.outputs[name])
+			skipped = lastLine(found.Outputs[name])
 		case "":
 			r.failf("%s: %s did not run", f.id, name)
 		}
@@ -122,10 +124,10 @@ func lastLine(output string) string {
 }
 
 // figure takes a number that a test must have reported on every server, the same on each.
-func (r *report) figure(found *results, test, name string) int {
+func (r *report) figure(found *gotest.Results, test, name string) int {
 	values := map[int]bool{}
 	for _, server := range r.servers {
-		n, reported := found.figures[name]["emit."+test+"/"+server]
+		n, reported := found.Figures[name]["emit."+test+"/"+server]
 		if !reported {
 			r.failf("%s/%s did not report %s", test, server, name)
 			return -1
@@ -139,7 +141,7 @@ func (r *report) figure(found *results, test, name string) int {
 	return r.figures[name]
 }
 
-func (r *report) judgeCorpus(found *results) {
+func (r *report) judgeCorpus(found *gotest.Results) {
 	inputs := r.figure(found, "TestCorpus", "inputs")
 	stored := r.figure(found, "TestCorpus", "stored")
 	refused := r.figure(found, "TestCorpus", "refused")
@@ -166,7 +168,7 @@ func (r *report) judgeCorpus(found *results) {
 	}
 }
 
-func (r *report) judgeRaces(found *results) {
+func (r *report) judgeRaces(found *gotest.Results) {
 	pairs := r.figure(found, "TestDedupeRace", "pairs")
 	if pairs < minPairs {
 		r.failf("%d pairs raced, want %d", pairs, minPairs)

@@ -1,13 +1,13 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
-	"maps"
 	"strings"
 	"testing"
 
 	"go.uber.org/goleak"
+
+	"github.com/posthaste-dev/posthaste/test/gotest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -15,9 +15,9 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 var servers = []string{"postgres18", "postgres15"}
 
 // perfect is a run in which everything went well.
-func perfect() *results {
-	found := newResults()
-	pass := func(name string) { found.outcomes[name] = "pass" }
+func perfect() *gotest.Results {
+	found := gotest.New()
+	pass := func(name string) { found.Outcomes[name] = "pass" }
 	pass("emit")
 	for name := range elsewhere {
 		pass(name)
@@ -43,18 +43,18 @@ func perfect() *results {
 	}
 	for test, values := range figures {
 		for name, n := range values {
-			found.set(name, n, test)
+			set(found, name, n, test)
 		}
 	}
 	for i := range minPlanted {
-		found.add(line{Action: "attr", Package: module + "emit", Test: fmt.Sprintf("TestPlanted/%d", i), Key: "planted_found", Value: "1"})
+		found.Add(gotest.Line{Action: "attr", Package: module + "emit", Test: fmt.Sprintf("TestPlanted/%d", i), Key: "planted_found", Value: "1"})
 	}
 	return found
 }
 
-func (r *results) set(name string, n int, test string) {
+func set(r *gotest.Results, name string, n int, test string) {
 	for _, server := range servers {
-		r.add(line{Action: "attr", Package: module + "emit", Test: test + "/" + server, Key: name, Value: fmt.Sprint(n)})
+		r.Add(gotest.Line{Action: "attr", Package: module + "emit", Test: test + "/" + server, Key: name, Value: fmt.Sprint(n)})
 	}
 }
 
@@ -82,34 +82,34 @@ func TestPerfectRunPasses(t *testing.T) {
 // Whatever was missed, or not tried often enough, must fail the proof.
 func TestProofFails(t *testing.T) {
 	t.Parallel()
-	set := func(name string, n int, test string) func(*results) {
-		return func(r *results) { r.set(name, n, test) }
+	figure := func(name string, n int, test string) func(*gotest.Results) {
+		return func(r *gotest.Results) { set(r, name, n, test) }
 	}
-	for name, spoil := range map[string]func(*results){
-		"test failed":             func(r *results) { r.outcomes["emit.TestFaultA6HigherIsolation/postgres15"] = "fail" },
-		"unlisted test failed":    func(r *results) { r.outcomes["emit.TestSomething"] = "fail" },
-		"test gone":               func(r *results) { delete(r.outcomes, "emit.TestFaultA2UnknownOutcome/postgres18") },
-		"test skipped":            func(r *results) { r.outcomes["emit.TestFaultA1CrashBeforeCommit/postgres18"] = "skip" },
-		"package did not end":     func(r *results) { delete(r.outcomes, "emit") },
-		"compile test gone":       func(r *results) { delete(r.outcomes, "drivers."+compileTest) },
-		"test elsewhere gone":     func(r *results) { delete(r.outcomes, "pgstore.TestTheBarrierIsACommit/postgres15") },
-		"nothing ran":             func(r *results) { *r = *newResults() },
-		"corpus too small":        func(r *results) { r.set("inputs", 199, "TestCorpus"); r.set("stored", 89, "TestCorpus") },
-		"group too small":         set("group_time", 9, "TestCorpus"),
-		"counts do not add up":    set("stored", 99, "TestCorpus"),
-		"panic":                   set("panics", 1, "TestCorpus"),
-		"commit after refusal":    set("commits_after_refusal", 109, "TestCorpus"),
-		"outbox_emit disagrees":   set("sql_agreed", 202, "TestCorpusInSQL"),
-		"too few pairs":           set("pairs", 199, "TestDedupeRace"),
-		"pair without event":      set("pair_rows", 199, "TestDedupeRace"),
-		"pair with error":         set("pair_errors", 1, "TestDedupeRace"),
-		"pairs without rollbacks": set("pair_rollbacks", 0, "TestDedupeRace"),
-		"pairs that hardly raced": set("pair_waits", 3, "TestDedupeRace"),
-		"deadlock":                set("deadlocks", 1, "TestFaultA7NoDeadlockWithinOneCall"),
-		"too few rounds":          set("rounds", 100, "TestFaultA7NoDeadlockWithinOneCall"),
-		"too few planted bugs":    func(r *results) { clear(r.figures["planted_found"]) },
-		"figure of one server":    func(r *results) { delete(r.figures["inputs"], "emit.TestCorpus/postgres15") },
-		"servers disagree":        func(r *results) { r.figures["inputs"]["emit.TestCorpus/postgres15"] = 300 },
+	for name, spoil := range map[string]func(*gotest.Results){
+		"test failed":             func(r *gotest.Results) { r.Outcomes["emit.TestFaultA6HigherIsolation/postgres15"] = "fail" },
+		"unlisted test failed":    func(r *gotest.Results) { r.Outcomes["emit.TestSomething"] = "fail" },
+		"test gone":               func(r *gotest.Results) { delete(r.Outcomes, "emit.TestFaultA2UnknownOutcome/postgres18") },
+		"test skipped":            func(r *gotest.Results) { r.Outcomes["emit.TestFaultA1CrashBeforeCommit/postgres18"] = "skip" },
+		"package did not end":     func(r *gotest.Results) { delete(r.Outcomes, "emit") },
+		"compile test gone":       func(r *gotest.Results) { delete(r.Outcomes, "drivers."+compileTest) },
+		"test elsewhere gone":     func(r *gotest.Results) { delete(r.Outcomes, "pgstore.TestTheBarrierIsACommit/postgres15") },
+		"nothing ran":             func(r *gotest.Results) { *r = *gotest.New() },
+		"corpus too small":        func(r *gotest.Results) { set(r, "inputs", 199, "TestCorpus"); set(r, "stored", 89, "TestCorpus") },
+		"group too small":         figure("group_time", 9, "TestCorpus"),
+		"counts do not add up":    figure("stored", 99, "TestCorpus"),
+		"panic":                   figure("panics", 1, "TestCorpus"),
+		"commit after refusal":    figure("commits_after_refusal", 109, "TestCorpus"),
+		"outbox_emit disagrees":   figure("sql_agreed", 202, "TestCorpusInSQL"),
+		"too few pairs":           figure("pairs", 199, "TestDedupeRace"),
+		"pair without event":      figure("pair_rows", 199, "TestDedupeRace"),
+		"pair with error":         figure("pair_errors", 1, "TestDedupeRace"),
+		"pairs without rollbacks": figure("pair_rollbacks", 0, "TestDedupeRace"),
+		"pairs that hardly raced": figure("pair_waits", 3, "TestDedupeRace"),
+		"deadlock":                figure("deadlocks", 1, "TestFaultA7NoDeadlockWithinOneCall"),
+		"too few rounds":          figure("rounds", 100, "TestFaultA7NoDeadlockWithinOneCall"),
+		"too few planted bugs":    func(r *gotest.Results) { clear(r.Figures["planted_found"]) },
+		"figure of one server":    func(r *gotest.Results) { delete(r.Figures["inputs"], "emit.TestCorpus/postgres15") },
+		"servers disagree":        func(r *gotest.Results) { r.Figures["inputs"]["emit.TestCorpus/postgres15"] = 300 },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -131,8 +131,8 @@ func TestDiskFullMayBeSkippedWithItsReason(t *testing.T) {
 	t.Parallel()
 	found := perfect()
 	for _, server := range servers {
-		found.outcomes["emit.TestFaultA20DiskFull/"+server] = "skip"
-		found.outputs["emit.TestFaultA20DiskFull/"+server] = "    disk_test.go:1: needs root\n--- SKIP: TestFaultA20DiskFull\n"
+		found.Outcomes["emit.TestFaultA20DiskFull/"+server] = "skip"
+		found.Outputs["emit.TestFaultA20DiskFull/"+server] = "    disk_test.go:1: needs root\n--- SKIP: TestFaultA20DiskFull\n"
 	}
 	r := judge(found, servers)
 	if !r.ok() || r.shown != 21 || len(r.skipped) != 1 {
@@ -142,36 +142,5 @@ func TestDiskFullMayBeSkippedWithItsReason(t *testing.T) {
 	r.print(&printed)
 	if !strings.Contains(printed.String(), "needs root") {
 		t.Error("the reason is not printed")
-	}
-}
-
-func TestReadsGoTest(t *testing.T) {
-	t.Parallel()
-	var text strings.Builder
-	for _, l := range []line{
-		{Action: "run", Package: module + "emit", Test: "TestA/postgres18"},
-		{Action: "attr", Package: module + "emit", Test: "TestA/postgres18", Key: "inputs", Value: "7"},
-		{Action: "output", Package: module + "emit", Test: "TestA/postgres18", Output: "said\n"},
-		{Action: "pass", Package: module + "emit", Test: "TestA/postgres18"},
-		{Action: "fail", Package: module + "emit"},
-	} {
-		encoded, err := json.Marshal(l)
-		if err != nil {
-			t.Fatal(err)
-		}
-		text.Write(append(encoded, '\n'))
-	}
-	found := newResults()
-	if err := found.read(strings.NewReader(text.String())); err != nil {
-		t.Fatal(err)
-	}
-	if !maps.Equal(found.outcomes, map[string]string{"emit.TestA/postgres18": "pass", "emit": "fail"}) {
-		t.Errorf("outcomes: %v", found.outcomes)
-	}
-	if found.figures["inputs"]["emit.TestA/postgres18"] != 7 || found.outputs["emit.TestA/postgres18"] != "said\n" {
-		t.Errorf("figures: %v, outputs: %q", found.figures, found.outputs)
-	}
-	if err := found.read(strings.NewReader("no JSON\n")); err == nil {
-		t.Error("what is not JSON was read")
 	}
 }

@@ -17,7 +17,13 @@ import (
 	"strings"
 
 	"github.com/posthaste-dev/posthaste/test/command"
+	"github.com/posthaste-dev/posthaste/test/gotest"
 	"github.com/posthaste-dev/posthaste/test/pgtest"
+)
+
+const (
+	repository = "github.com/posthaste-dev/posthaste/"
+	module     = repository + "test/"
 )
 
 func main() { os.Exit(command.Main("proof-emit", prove)) }
@@ -40,13 +46,13 @@ func prove(ctx context.Context, args []string) (ok bool, err error) {
 	if *race {
 		options = append(options, "-race")
 	}
-	found := newResults()
-	if err := found.run(ctx, environment, append(options, module+"emit")...); err != nil {
+	found := gotest.New()
+	if err := found.Run(ctx, environment, append(options, module+"emit")...); err != nil {
 		return false, err
 	}
 	for name, path := range elsewhere {
 		chosen := "^(" + strings.Join(testsOf(name), "|") + ")$"
-		if err := found.run(ctx, environment, append(options, "-run", chosen, path)...); err != nil {
+		if err := found.Run(ctx, environment, append(options, "-run", chosen, path)...); err != nil {
 			return false, err
 		}
 	}

@@ -1,4 +1,5 @@
-package main
+// Package gotest runs tests for proofs and reads what became of each.
+package gotest
 
 import (
 	"bufio"
@@ -14,29 +15,25 @@ import (
 	"strings"
 )
 
-const (
-	repository = "github.com/posthaste-dev/posthaste/"
-	module     = repository + "test/"
-)
-
-// results is what go test said, test by test. A test's name is package.Test/sub.
-type results struct {
-	outcomes map[string]string         // pass, fail or skip
-	figures  map[string]map[string]int // by figure, then by test
-	outputs  map[string]string
+// Results is what go test said, test by test. A test's name is package.Test/sub, with the last part of the package's path.
+type Results struct {
+	Outcomes map[string]string         // pass, fail or skip
+	Figures  map[string]map[string]int // that tests reported as attributes, by figure, then by test
+	Outputs  map[string]string
 }
 
-func newResults() *results {
-	return &results{outcomes: map[string]string{}, figures: map[string]map[string]int{}, outputs: map[string]string{}}
+// New returns empty results.
+func New() *Results {
+	return &Results{Outcomes: map[string]string{}, Figures: map[string]map[string]int{}, Outputs: map[string]string{}}
 }
 
-// line is one line of go test -json.
-type line struct {
+// Line is one line of go test -json.
+type Line struct {
 	Action, Package, Test, Key, Value, Output string
 }
 
-// run runs go test and adds what it says. A failing test is no error here.
-func (r *results) run(ctx context.Context, environment []string, args ...string) error {
+// Run runs go test and adds what it says. A failing test is no error here.
+func (r *Results) Run(ctx context.Context, environment []string, args ...string) error {
 	command := exec.CommandContext(ctx, "go", append([]string{"test", "-json", "-count=1", "-timeout=15m"}, args...)...)
 	command.Env = append(os.Environ(), environment...)
 	command.Stderr = os.Stderr
@@ -57,15 +54,15 @@ func (r *results) run(ctx context.Context, environment []string, args ...string)
 	return nil
 }
 
-func (r *results) read(from io.Reader) error {
+func (r *Results) read(from io.Reader) error {
 	scanner := bufio.NewScanner(from)
 	scanner.Buffer(nil, 1<<20)
 	for scanner.Scan() {
-		var l line
+		var l Line
 		if err := json.Unmarshal(scanner.Bytes(), &l); err != nil {
 			return fmt.Errorf("go test -json said %.200q: %w", scanner.Text(), err)
 		}
-		r.add(l)
+		r.Add(l)
 	}
 	if err := scanner.Err(); err != nil {
 		return fmt.Errorf("read go test: %w", err)
@@ -73,24 +70,25 @@ func (r *results) read(from io.Reader) error {
 	return nil
 }
 
-func (r *results) add(l line) {
+// Add takes in a line.
+func (r *Results) Add(l Line) {
 	name := path.Base(l.Package)
 	if l.Test != "" {
 		name += "." + l.Test
 	}
 	switch l.Action {
 	case "pass", "fail", "skip":
-		r.outcomes[name] = l.Action
+		r.Outcomes[name] = l.Action
 	case "output", "build-output":
 		if !strings.HasPrefix(strings.TrimSpace(l.Output), "=== ") {
-			r.outputs[name] += l.Output
+			r.Outputs[name] += l.Output
 		}
 	case "attr":
 		if n, err := strconv.Atoi(l.Value); err == nil {
-			if r.figures[l.Key] == nil {
-				r.figures[l.Key] = map[string]int{}
+			if r.Figures[l.Key] == nil {
+				r.Figures[l.Key] = map[string]int{}
 			}
-			r.figures[l.Key][name] = n
+			r.Figures[l.Key][name] = n
 		}
 	}
 }

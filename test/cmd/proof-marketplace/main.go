@@ -1,0 +1,83 @@
+// Command proof-marketplace proves the product as a whole: the marketplace of examples/marketplace with its API, two publishers
+// and two workers, over NATS JetStream and over Pub/Sub, with its inbox in PostgreSQL and in Redis, while each kind of process is
+// killed again and again under load. It ends with one line of name=value figures.
+//
+// It fails when something was broken and when too little was tested. Then histories and logs are kept, and the command
+// says where.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"strings"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/posthaste-dev/posthaste/test/chaos"
+	"github.com/posthaste-dev/posthaste/test/command"
+	"github.com/posthaste-dev/posthaste/test/endtoend"
+	"github.com/posthaste-dev/posthaste/test/pgtest"
+	"github.com/posthaste-dev/posthaste/test/server"
+)
+
+func main() { os.Exit(command.Main("proof-marketplace", prove)) }
+
+func prove(ctx context.Context, args []string) (ok bool, err error) {
+	// The proof starts itself as the emulator.
+	if len(args) == 4 && args[0] == server.Emulator {
+		return true, server.RunEmulator(ctx, args[1], args[2], args[3])
+	}
+	flags := flag.NewFlagSet("proof-marketplace", flag.ContinueOnError)
+	short := flags.Bool("short", false, "ten seconds of load a round instead of thirty")
+	programs := flags.String("programs", "bin/marketplace", "the folder of the marketplace's programs")
+	only := flags.String("only", "", "one broker alone, nats or pubsub, or one round: nats/redis")
+	keep := flags.Bool("keep", false, "keep histories and logs also when all is well")
+	if err := flags.Parse(args); err != nil {
+		return false, err
+	}
+	plan := endtoend.Long()
+	if *short {
+		plan = endtoend.Short()
+	}
+	plan.Programs, plan.Postgres = *programs, pgtest.Servers()[0].URL
+	if plan.Executable, err = os.Executable(); err != nil {
+		return false, fmt.Errorf("which program this is: %w", err)
+	}
+	if plan.Folder, err = os.MkdirTemp("", "proof-marketplace-"); err != nil {
+		return false, fmt.Errorf("a folder for the histories: %w", err)
+	}
+	fmt.Fprintf(os.Stderr, "proof-marketplace: histories and logs in %s\n", plan.Folder)
+	ok, err = run(ctx, plan, *only)
+	if ok && err == nil && !*keep {
+		return true, os.RemoveAll(plan.Folder)
+	}
+	fmt.Fprintf(os.Stderr, "proof-marketplace: histories and logs are in %s\n", plan.Folder)
+	return ok, err
+}
+
+// run plays the rounds of each broker one after the other, and the two brokers side by side.
+func run(ctx context.Context, plan endtoend.Plan, only string) (bool, error) {
+	halves := make([][]*endtoend.Round, 2)
+	group, ctx := errgroup.WithContext(ctx)
+	for i, broker := range []string{chaos.NATS, chaos.PubSub} {
+		group.Go(func() error {
+			for _, inbox := range []string{endtoend.Postgres, endtoend.Redis} {
+				if !strings.HasPrefix(broker+"/"+inbox, only) {
+					continue
+				}
+				round, err := endtoend.Play(ctx, plan, broker, inbox, os.Stderr)
+				if err != nil {
+					return err
+				}
+				halves[i] = append(halves[i], round)
+			}
+			return nil
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return false, err
+	}
+	return endtoend.Print(os.Stdout, append(halves[0], halves[1]...)...)
+}

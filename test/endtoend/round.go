@@ -1,0 +1,249 @@
+package endtoend
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/posthaste-dev/posthaste/examples/marketplace/events"
+	"github.com/posthaste-dev/posthaste/internal/check"
+	"github.com/posthaste-dev/posthaste/outbox"
+	"github.com/posthaste-dev/posthaste/test/server"
+)
+
+// round is a round under way.
+type round struct {
+	*house
+	plan          Plan
+	inbox         string
+	cast          cast
+	load          *load
+	faults        check.History
+	interruptions []Interruption
+	report        *Round
+	sayf          func(format string, args ...any)
+}
+
+// Play runs the marketplace with a broker and an inbox through everything, and judges what came of it.
+func Play(ctx context.Context, plan Plan, broker, inbox string, say io.Writer) (_ *Round, err error) {
+	name := broker + "-" + inbox
+	folder := filepath.Join(plan.Folder, name)
+	if err := os.MkdirAll(folder, 0o700); err != nil {
+		return nil, fmt.Errorf("endtoend: %w", err)
+	}
+	began := time.Now()
+	r := &round{plan: plan, inbox: inbox, report: NewRound(broker, inbox, plan), sayf: func(format string, args ...any) {
+		_, _ = fmt.Fprintf(say, "proof-marketplace/%s: %5.1f s: %s\n", name, time.Since(began).Seconds(), fmt.Sprintf(format, args...)) // of no consequence
+	}}
+	if r.house, err = newHouse(ctx, plan, broker, inbox, folder); err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, r.close()) }()
+	address, err := server.FreeAddress()
+	if err != nil {
+		return nil, err
+	}
+	r.load = newLoad("http://"+address, plan.Clients)
+	r.cast = newCast(plan, folder, address, r.environment)
+	defer r.cast.close()
+	if err := r.play(ctx); err != nil {
+		return nil, fmt.Errorf("the round of %s: %w", name, err)
+	}
+	r.report.Seconds = time.Since(began).Seconds()
+	return r.report, nil
+}
+
+func (r *round) play(ctx context.Context) (err error) {
+	if err := r.cast.start(ctx); err != nil {
+		return err
+	}
+	watching, stop := context.WithCancel(ctx)
+	defer stop()
+	var watch sync.WaitGroup
+	watch.Go(func() { r.watch(watching) })
+	if err := r.underLoad(ctx); err != nil {
+		return err
+	}
+	r.sayf("%d requests were answered, %d were not; %d processes were killed", r.report.Answers.Done, r.report.Answers.Interrupted, r.report.killed())
+	if err := r.drain(ctx); err != nil {
+		return err
+	}
+	r.sayf("drained=%t after %.1f s", r.report.Drained, r.report.DrainTime.Seconds())
+	stop()
+	watch.Wait()
+	if err := r.stop(); err != nil {
+		return err
+	}
+	return r.judge(ctx)
+}
+
+// underLoad makes requests and kills processes, for as long as the plan says, and longer if that was not enough: on a busy machine
+// everything takes its time.
+func (r *round) underLoad(ctx context.Context) error {
+	loading, stop := context.WithTimeout(ctx, 10*r.plan.Load+time.Minute)
+	defer stop()
+	answered := make(chan Answers, 1)
+	go func() { answered <- r.load.run(loading, r.plan) }()
+	began := time.Now()
+	err := r.strikes(loading, func() bool { return time.Since(began) > r.plan.Load && r.enough() })
+	stop()
+	r.report.Answers = <-answered
+	if err == nil && ctx.Err() != nil {
+		err = context.Cause(ctx)
+	}
+	return err
+}
+
+// enough tells whether the report will find that enough was tested.
+func (r *round) enough() bool {
+	for _, kind := range Kinds {
+		if r.report.Kills[kind] < r.plan.Kills {
+			return false
+		}
+	}
+	return r.report.MidRequest > 0 && r.report.InSettle > 0 && r.report.AtCommit > 0 && r.report.BeforeCommit > 0 && r.load.done() > r.plan.requests()*3/4
+}
+
+// watch looks how many messages wait for the consumers.
+func (r *round) watch(ctx context.Context) {
+	for pause(ctx, 100*time.Millisecond) == nil {
+		if n, err := r.waiting(ctx); err == nil {
+			r.report.Watched++
+			r.report.Waiting = max(r.report.Waiting, n)
+		}
+	}
+}
+
+// drain waits until everything is published and the consumers have acknowledged all of it. It does not look at what they
+// made of it: that is the judge's.
+func (r *round) drain(ctx context.Context) error {
+	began := time.Now()
+	for {
+		open, err := r.count(ctx, "SELECT count(*) FROM outbox_events WHERE state <> 6")
+		if err != nil {
+			return err
+		}
+		waiting := 1
+		if open == 0 {
+			if waiting, err = r.waiting(ctx); err != nil {
+				return err
+			}
+		}
+		r.report.Drained, r.report.DrainTime = open == 0 && waiting == 0, time.Since(began)
+		if r.report.Drained || r.report.DrainTime > r.plan.Drain {
+			return nil
+		}
+		if err := pause(ctx, 100*time.Millisecond); err != nil {
+			return err
+		}
+	}
+}
+
+// stopTime is more than any of the programs needs to finish what it has begun.
+const stopTime = 40 * time.Second
+
+// stop asks the processes to stop, as a deployment does. An exit code other than 0 is a fault.
+func (r *round) stop() error {
+	for _, a := range r.cast {
+		took, err := a.program.Stop(stopTime)
+		if err != nil {
+			return err
+		}
+		if code := a.program.ExitCode(); code != 0 {
+			r.report.Unclean = append(r.report.Unclean, fmt.Sprintf("%s ended with %d after %s", a.life(), code, took.Round(time.Millisecond)))
+		}
+	}
+	return nil
+}
+
+// judge reads everything and has it judged.
+func (r *round) judge(ctx context.Context) error {
+	facts, err := readFacts(ctx, r.pool)
+	if err != nil {
+		return err
+	}
+	finished, err := r.finished(ctx)
+	if err != nil {
+		return err
+	}
+	report := r.report
+	report.Notices = JudgeNotices(facts, r.interruptions, finished)
+	report.Tables = append(JudgeTables(facts), JudgeAnswers(facts, report.Answers.Promised)...)
+	report.Model, report.ModelDiffers = len(facts.Model), JudgeModel(facts)
+	report.Types = map[string]int{}
+	for _, e := range facts.Emitted {
+		report.Types[e.Type]++
+	}
+	history, err := r.history(ctx, facts)
+	if err != nil {
+		return err
+	}
+	if err := writeHistory(filepath.Join(r.folder, "history.jsonl"), history); err != nil {
+		return err
+	}
+	report.Verdict = history.Check(check.Floor{
+		Committed: r.plan.requests() / 2, OrderedAggregates: 20, Duplicates: 1, Faults: map[check.FaultKind]int{check.Kill: r.plan.Kills},
+	})
+	return nil
+}
+
+// history is what was emitted, what arrived and what the outbox says, in the judge's words.
+func (r *round) history(ctx context.Context, facts *Facts) (check.History, error) {
+	registry, err := events.Registry(events.Topics{})
+	if err != nil {
+		return nil, err
+	}
+	history, err := transactions(facts.Emitted, registry)
+	if err != nil {
+		return nil, err
+	}
+	published, err := rows[struct{ ID outbox.ID }](ctx, r.pool, "SELECT id FROM outbox_events WHERE state = 6")
+	if err != nil {
+		return nil, err
+	}
+	var ids []outbox.ID
+	for _, p := range published {
+		ids = append(ids, p.ID)
+	}
+	deliveries, err := r.eye.Deliveries(ctx, ids)
+	if err != nil {
+		return nil, err
+	}
+	for i := range deliveries {
+		history = append(history, check.Record{Delivery: &deliveries[i]})
+	}
+	tables, err := readTables(ctx, r.pool)
+	if err != nil {
+		return nil, err
+	}
+	end := &check.End{Drained: r.report.Drained, Dumped: true}
+	if r.nats == nil {
+		end.Pipelined = topics
+	}
+	return append(append(append(history, r.faults...), tables...), check.Record{End: end}), nil
+}
+
+func writeHistory(name string, history check.History) error {
+	file, err := os.Create(name)
+	if err != nil {
+		return fmt.Errorf("endtoend: %w", err)
+	}
+	return errors.Join(history.Write(file), file.Close())
+}
+
+// pause waits, unless ctx ends.
+func pause(ctx context.Context, length time.Duration) error {
+	timer := time.NewTimer(length)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("endtoend: %w", context.Cause(ctx))
+	}
+}

@@ -1,0 +1,67 @@
+package inboxstorm
+
+import (
+	"context"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+)
+
+const repository = "github.com/posthaste-dev/posthaste/"
+
+// fault is a row of the fault model's part about consumers.
+type fault struct {
+	id   string
+	what string
+	// tests are those that show it besides the scenes, or instead of them.
+	tests []string
+	// scenes are those that show it.
+	scenes []string
+}
+
+var faults = []fault{
+	{"I1", "a crash between the mark and the effect", []string{"test/redisinbox.TestKilledConsumersOfDo", "test/redisinbox.TestKilledConsumersOfTheOneCallForm"}, []string{theStorm, theOneCall}},
+	{"I2", "a crash between the effect and the mark", []string{"test/inbox.TestFaultI2KilledAnywhere"}, []string{theStorm}},
+	{"I3", "a copy arrives while the first is handled", []string{
+		"test/inbox.TestFaultI3TheSecondWaits", "test/redisinbox.TestACopyOfAHeldEventIsDelayed", "test/redisinbox.TestConcurrentCopiesRunOneHandler",
+		"test/consumer/natsjetstream.TestFaultI3HeldIsNotAcknowledged",
+	}, []string{theStorm}},
+	{"I4", "the first handler is slower than its mark lasts", []string{
+		"test/redisinbox.TestAProcessThatStandsStillLosesItsHold", "test/redisinbox.TestAFinishTellsThatTheHoldWasLost", "test/redisinbox.TestAHoldIsExtendedWhileTheHandlerRuns",
+	}, []string{theStandstill, theSlow}},
+	{"I5", "a failure removes somebody else's mark", []string{
+		"test/redisinbox.TestAFailureRemovesOnlyItsOwnMark", "test/redisinbox.TestDeleteTakesBackItsOwnMarkOnly", "test/redisinbox.TestTheModel",
+	}, []string{theStandstill}},
+	{"I6", "Redis evicts marks", []string{"test/redisinbox.TestShortMemory", "test/redisinbox.TestCheckOfServers"}, nil},
+	{"I7", "Redis fails over and forgets", []string{"test/redisinbox.TestARestartForgetsWithoutPersistence"}, []string{theForgetting}},
+	{"I8", "Redis is down", []string{"test/redisinbox.TestRedisDownFailsClosed", "test/redisinbox.TestRedisDownFailsOpenIfToldTo"}, []string{theForgetting}},
+	{"I9", "marks go before replays do", []string{"inbox/redisinbox.TestKeepIsComparedWithTheWindows", "test/inbox.TestRetentionSettings"}, nil},
+	{"I10", "two keys look alike", []string{"inbox/redisinbox.TestKeysAreInjective"}, nil},
+	{"I11", "copies come out of order", []string{"test/inbox.TestFaultI11OutOfOrder", "test/inbox.TestNewerTakesTurns"}, nil},
+	{"I12", "the acknowledgement is lost after the effect", []string{"test/consumer/natsjetstream.TestFaultI12AckLost"}, []string{theStorm}},
+	{"I13", "the handler takes longer than the broker waits", []string{"test/consumer/natsjetstream.TestFaultI13SlowHandler"}, []string{theSlow}},
+	{"I14", "a message that no handler can take", []string{"test/consumer/natsjetstream.TestFaultI14Poison"}, []string{theHopeless, theStorm}},
+	{"I15", "the inbox grows", []string{"test/inbox.TestFaultI15RetentionForgetsTheOld", "test/inbox.TestFaultI15TheCostStaysFlat"}, nil},
+	{"I16", "a handler commits a transaction of its own", []string{"test/inbox.TestFaultI16OtherTransactions"}, nil},
+}
+
+// runTests runs the tests that the faults name, a package at a time.
+func (r *Report) runTests(ctx context.Context) error {
+	packages := map[string][]string{}
+	for _, f := range faults {
+		for _, test := range f.tests {
+			folder, name, _ := strings.Cut(test, ".")
+			packages[folder] = append(packages[folder], name)
+		}
+	}
+	for _, folder := range slices.Sorted(maps.Keys(packages)) {
+		if err := r.tests.Run(ctx, nil, "-run", "^("+strings.Join(packages[folder], "|")+")$", repository+folder); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// outcome is what became of a test.
+func (r *Report) outcome(test string) string { return r.tests.Outcomes[path.Base(test)] }
