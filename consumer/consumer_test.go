@@ -204,6 +204,8 @@ func TestTheDeadline(t *testing.T) {
 			if took := time.Since(began); took != deadline || got.Outcome != consumer.Failed || s.observed[0].Took != deadline {
 				t.Errorf("got %+v after %s", got, took)
 			}
+			<-time.After(time.Hour)
+			synctest.Wait()
 			if strings.Contains(s.log.String(), "after its deadline") {
 				t.Error("it is blamed for what it has not done")
 			}

@@ -2,9 +2,11 @@ package googlepubsub
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"maps"
 	"strconv"
+	"time"
 	"unicode/utf8"
 
 	"cloud.google.com/go/pubsub/v2"
@@ -23,8 +25,12 @@ const (
 	AttributeAttempts     = "dead_letter_attempts"
 )
 
-// maxAttributeBytes is what Pub/Sub takes as an attribute's value.
-const maxAttributeBytes = 1024
+const (
+	// maxAttributeBytes is what Pub/Sub takes as an attribute's value.
+	maxAttributeBytes = 1024
+	// publishTimeout is how long Pub/Sub has to take a dead letter.
+	publishTimeout = 10 * time.Second
+)
 
 // bury publishes a message to the dead letters and tells whether they have it. Until they do, the message is kept: only
 // the end of the loop gives it back.
@@ -45,7 +51,7 @@ func (l *loop) bury(ctx context.Context, message *pubsub.Message, attempt int, r
 		Messages: []*pubsubpb.PubsubMessage{{Data: message.Data, Attributes: attributes, OrderingKey: message.OrderingKey}},
 	}
 	for try := 1; ; try++ {
-		_, err := l.client.TopicAdminClient.Publish(ctx, request)
+		err := l.publish(ctx, request)
 		if err == nil {
 			return true
 		}
@@ -53,14 +59,22 @@ func (l *loop) bury(ctx context.Context, message *pubsub.Message, attempt int, r
 			// There may be no room for more attributes, and a dead letter without a reason is better than none.
 			request.Messages[0].Attributes = message.Attributes
 		}
-		if ctx.Err() == nil {
-			l.consumer.Logger().LogAttrs(ctx, slog.LevelError, "a dead letter is not published, and its message is kept: see that the topic exists and that publishing is allowed",
-				slog.String("consumer", l.consumer.Name()), slog.String("topic", l.config.DeadLetters), slog.String("error", clean.Error(err)))
-		}
+		l.consumer.Logger().LogAttrs(ctx, slog.LevelError, "a dead letter is not published, and its message is kept: see that the topic exists and that publishing is allowed",
+			slog.String("consumer", l.consumer.Name()), slog.String("topic", l.config.DeadLetters), slog.String("error", clean.Error(err)))
 		if !wait(ctx, pause(try)) {
 			return false
 		}
 	}
+}
+
+// publish is not cut short by the stop of the loop: the topic may have the dead letter already.
+func (l *loop) publish(ctx context.Context, request *pubsubpb.PublishRequest) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), publishTimeout)
+	defer cancel()
+	if _, err := l.client.TopicAdminClient.Publish(ctx, request); err != nil {
+		return fmt.Errorf("googlepubsub: %w", err)
+	}
+	return nil
 }
 
 // cut makes a text fit into an attribute.

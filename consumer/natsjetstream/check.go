@@ -74,6 +74,8 @@ func checkConsumer(settings jetstream.ConsumerConfig) error {
 	wrong(ackWait(settings) < minAckWait,
 		"its AckWait, or a step of its BackOff, is below a second: messages would come again while they are handled")
 	wrong(settings.HeadersOnly, "it leaves out the bodies of messages: set HeadersOnly to false")
+	wrong(settings.MaxRequestBatch > 0 || settings.MaxRequestExpires > 0 || settings.MaxRequestMaxBytes > 0,
+		"its server would refuse pulls above a MaxRequest: set none of them, the loop asks for no more than it has room for")
 	wrong(len(settings.PriorityGroups) > 0, "it has priority groups, which the loop does not know: make one without")
 	return errors.Join(problems...)
 }

@@ -24,7 +24,7 @@ type Interruption struct {
 	Event outbox.ID
 	// Token is that of the hold.
 	Token string
-	// Notices is how many there were of the event when nothing of the worker's was on its way any more.
+	// Notices is how many of the event were begun before that, and are there now that nothing of the worker's is on its way any more.
 	Notices int
 }
 

@@ -129,12 +129,14 @@ func TestAReadModelThatDiffers(t *testing.T) {
 		t.Fatalf("of an honest model the judge says %q", differs)
 	}
 	for name, doctor := range map[string]func(*honest){
-		"a row is missing":      func(h *honest) { h.Model = nil },
-		"a row is too much":     func(h *honest) { h.Model = append(h.Model, orderRow{ID: outbox.NewID()}) },
-		"an older state":        func(h *honest) { h.Model[0].State = new("accepted") },
-		"an older revision":     func(h *honest) { h.Model[0].Revision = new(int64(2)) },
-		"the facts are missing": func(h *honest) { h.Model[0].Buyer, h.Model[0].TotalCents = nil, nil },
-		"another currency":      func(h *honest) { h.Model[0].Currency = new("USD") },
+		"a row is missing":  func(h *honest) { h.Model = nil },
+		"a row is too much": func(h *honest) { h.Model = append(h.Model, orderRow{ID: outbox.NewID()}) },
+		"an older state":    func(h *honest) { h.Model[0].State = new("accepted") },
+		"an older revision": func(h *honest) { h.Model[0].Revision = new(int64(2)) },
+		"no buyer":          func(h *honest) { h.Model[0].Buyer = nil },
+		"another vendor":    func(h *honest) { h.Model[0].Vendor = new(outbox.NewID()) },
+		"another total":     func(h *honest) { h.Model[0].TotalCents = new(int64(1)) },
+		"another currency":  func(h *honest) { h.Model[0].Currency = new("USD") },
 	} {
 		h := newHonest()
 		doctor(h)
@@ -171,6 +173,7 @@ func TestNoticesThatAreTooFewTooManyOrWrong(t *testing.T) {
 		"killed before the second notice":          {twice, []Interruption{held("a", 1), held("b", 1)}, "c", Notices{Changes: 2, Surplus: 1, Between: 1}},
 		"another was killed, and this one went on": {twice, []Interruption{held("a", 1)}, "a", Notices{Changes: 2, Surplus: 1, Unexplained: 1}},
 		"killed, and never delivered again":        {h.Notices, []Interruption{held("a", 1)}, "", Notices{Changes: 2, Between: 1}},
+		"killed with another event":                {twice, []Interruption{{Event: h.Notices[1].Event, Token: "a", Notices: 1}}, "b", Notices{Changes: 2, Surplus: 1, Between: 1, Unexplained: 1}},
 	} {
 		facts := h.Facts
 		facts.Notices = test.notices

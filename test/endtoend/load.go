@@ -30,6 +30,8 @@ type load struct {
 	api      string
 	client   *http.Client
 	inFlight atomic.Int64
+	// waits: the clients make no requests until it is taken back.
+	waits atomic.Bool
 
 	mu      sync.Mutex
 	answers Answers
@@ -54,7 +56,9 @@ func (l *load) run(ctx context.Context, plan Plan) Answers {
 				case <-ctx.Done():
 					return
 				case <-tick.C:
-					visitor.do(context.WithoutCancel(ctx))
+					if !l.waits.Load() {
+						visitor.do(context.WithoutCancel(ctx))
+					}
 				}
 			}
 		})

@@ -109,12 +109,13 @@ func (r *round) enough() bool {
 	return r.report.MidRequest > 0 && r.report.InSettle > 0 && r.report.AtCommit > 0 && r.report.BeforeCommit > 0 && r.load.done() > r.plan.requests()*3/4
 }
 
-// watch looks how many messages wait for the consumers.
+// watch looks how many messages wait for the consumers. When they get many, the clients wait as well.
 func (r *round) watch(ctx context.Context) {
 	for pause(ctx, 100*time.Millisecond) == nil {
 		if n, err := r.waiting(ctx); err == nil {
 			r.report.Watched++
 			r.report.Waiting = max(r.report.Waiting, n)
+			r.load.waits.Store(n > mostWaiting/2)
 		}
 	}
 }

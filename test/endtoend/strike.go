@@ -145,7 +145,7 @@ func (r *round) killAtGate(ctx context.Context, g gate) (*actor, error) {
 	if victim != nil {
 		victim.program.Kill()
 		if g.undone {
-			_, err = conn.Exec(ctx, "SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity WHERE application_name = $1", victim.life())
+			_, err = conn.Exec(ctx, "SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity WHERE datname = current_database() AND application_name = $1", victim.life())
 		}
 	}
 	if _, opening := conn.Exec(ctx, "SELECT pg_advisory_unlock($1)", g.lock); err == nil {
@@ -188,16 +188,20 @@ func (r *round) noteInterruptions(ctx context.Context, life string) error {
 	if err != nil {
 		return err
 	}
+	var now time.Time // on a busy machine it may be handled again before it is looked at
+	if err := r.pool.QueryRow(ctx, "SELECT clock_timestamp()").Scan(&now); err != nil {
+		return fmt.Errorf("endtoend: %w", err)
+	}
 	// What was on its way to the database when the worker died may still be done.
 	err = cluster.Until(ctx, "nothing of "+life+" is left in the database", func() (bool, error) {
-		n, err := r.count(ctx, "SELECT count(*) FROM pg_stat_activity WHERE application_name = $1", life)
+		n, err := r.count(ctx, "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND application_name = $1", life)
 		return n == 0, err
 	})
 	if err != nil {
 		return err
 	}
 	for id, token := range tokens(found, "held:") {
-		notices, err := r.count(ctx, "SELECT count(*) FROM notifications WHERE event_id = $1", id)
+		notices, err := r.count(ctx, "SELECT count(*) FROM notifications WHERE event_id = $1 AND created_at <= $2", id, now)
 		if err != nil {
 			return err
 		}

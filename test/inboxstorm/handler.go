@@ -61,8 +61,12 @@ func (w *worker) effect(ctx context.Context, on execer, e *consumer.Event) error
 	}
 	// Deliveries to processes that died count as attempts, so the last of them must not be the one that fails.
 	bad := b.Kind == poison || b.Kind == fails && e.Attempt < w.life.MaxAttempts && w.firstTry(e.ID)
-	if _, inTransaction := on.(pgx.Tx); bad && !inTransaction {
-		return errPlanned // what has happened outside cannot be taken back
+	if _, inTransaction := on.(pgx.Tx); !inTransaction {
+		// What has happened outside cannot be taken back, and an insert that is given up may have happened.
+		if bad {
+			return errPlanned
+		}
+		ctx = context.WithoutCancel(ctx)
 	}
 	_, err := on.Exec(ctx, "INSERT INTO "+w.life.Schema+".effects (consumer, event_id, life) VALUES ($1::text, $2::text::uuid, $3::text)",
 		w.life.Consumer, e.ID.String(), w.life.Name)

@@ -86,6 +86,9 @@ func TestTheJudgeFindsMistakes(t *testing.T) {
 		"it was killed after its mark": {func(h *history) {
 			h.Lines["a"] = append(h.Lines["a"], line{At: h.Effects[2].At, What: marked, Event: h.Events[3].ID})
 		}, map[string]int{"between": 0, "unexplained": 1}},
+		"it was marked before its effect": {func(h *history) {
+			h.Lines["a"] = append(h.Lines["a"], line{At: h.Effects[2].At.Add(-time.Millisecond), What: marked, Event: h.Events[3].ID})
+		}, nil}, // which is no mark of the effect
 		"a copy was acknowledged while the first was at work": {func(h *history) {
 			h.Lines["b"][0].Outcome, h.Lines["b"][0].At = consumer.Duplicate, h.Effects[1].At.Add(-time.Microsecond)
 		}, map[string]int{"early": 1}},
@@ -103,6 +106,14 @@ func TestTheJudgeFindsMistakes(t *testing.T) {
 		"Redis forgot": {func(h *history) {
 			h.Endings["a"], h.Forgot = ending{}, []time.Time{h.Effects[2].At.Add(time.Minute)}
 		}, map[string]int{"between": 4}},
+		"it happened once more than it was cut off": {func(h *history) {
+			h.Effects = append(h.Effects, effect{h.Events[3].ID, "b", h.Effects[3].At.Add(time.Second)})
+		}, map[string]int{"double": 2, "unexplained": 1}},
+		"Redis was away, and the same process did it again": {func(h *history) {
+			h.Endings["a"], h.Effects[2].Life = ending{}, "b"
+			h.Lines["b"] = append(h.Lines["b"], line{At: h.Effects[2].At, What: held, Event: h.Events[3].ID})
+			h.Forgot = []time.Time{h.Effects[2].At.Add(time.Millisecond)}
+		}, map[string]int{"between": 3}},
 		"the inbox was in PostgreSQL": {func(h *history) { h.Form = inPostgres }, map[string]int{"between": 0, "unexplained": 1}},
 	} {
 		h := recorded()

@@ -75,7 +75,12 @@ func Live(ctx context.Context, file string) (err error) {
 	defer func() { err = errors.Join(err, log.Close()) }()
 	logging.Disable() // the client's own log, which says how often it could not connect
 	w := &worker{life: l, journal: &journal{file: log}}
-	if w.pool, err = pgxpool.New(ctx, l.Database); err != nil {
+	config, err := pgxpool.ParseConfig(l.Database)
+	if err != nil {
+		return fmt.Errorf("inboxstorm: %w", err)
+	}
+	config.MaxConns = int32(l.Concurrency)
+	if w.pool, err = pgxpool.NewWithConfig(ctx, config); err != nil {
 		return fmt.Errorf("inboxstorm: %w", err)
 	}
 	defer w.pool.Close()

@@ -35,7 +35,6 @@ func (w *world) storm(ctx context.Context) ([]*history, error) {
 	redis.points, redis.every, redis.Concurrency = redisPoints, 8, 1
 	for _, c := range s.crews {
 		c.random = 500 * time.Millisecond
-		c.AckWait, c.Hold = 3*time.Second, 3*time.Second // a busy machine is not to be taken for a dead process
 	}
 	return s.play(ctx, s.publishAndDrain)
 }
@@ -120,7 +119,7 @@ func (w *world) forgetting(ctx context.Context) (_ []*history, err error) {
 // slow: handlers take more than twice as long as the broker waits for a word, and as a hold lasts. Nobody is killed, and no
 // message may come again.
 func (w *world) slow(ctx context.Context) ([]*history, error) {
-	const wait = 6 * time.Second // long enough that a busy machine is not taken for a dead one
+	const wait = 2 * ackWait // here nobody may be late
 	s := w.newStage(theSlow, w.plan.Slow, nil)
 	s.takes(wait*2 + wait/2)
 	s.order = s.order[:0]

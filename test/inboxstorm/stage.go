@@ -18,10 +18,11 @@ import (
 	"github.com/posthaste-dev/posthaste/test/cluster"
 )
 
-// The defaults of a crew. Waits are short, so that a proof does not take hours: production waits half a minute each.
+// The defaults of a crew. Waits are shorter than the half minute of production, so that a proof does not take hours, and long
+// enough that a busy machine is not taken for a dead process.
 const (
-	ackWait     = 2 * time.Second
-	holdTime    = time.Second
+	ackWait     = 3 * time.Second
+	holdTime    = 3 * time.Second
 	concurrency = 4
 	attempts    = 4
 )

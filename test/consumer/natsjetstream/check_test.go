@@ -32,11 +32,12 @@ func TestRefusals(t *testing.T) {
 		"acknowledges all":  {durable: func(c *jetstream.ConsumerConfig) { c.AckPolicy = jetstream.AckAllPolicy }, want: "AckExplicitPolicy"},
 		"drops messages":    {durable: func(c *jetstream.ConsumerConfig) { c.MaxDeliver = 100 }, want: "set it to -1"},
 		"short AckWait":     {durable: func(c *jetstream.ConsumerConfig) { c.AckWait = 999 * time.Millisecond }, want: "AckWait"},
-		"short BackOff":     {durable: func(c *jetstream.ConsumerConfig) { c.BackOff = []time.Duration{time.Millisecond, time.Minute} }, want: "BackOff"},
+		"short BackOff":     {durable: func(c *jetstream.ConsumerConfig) { c.BackOff = []time.Duration{time.Minute, time.Millisecond} }, want: "BackOff"},
 		"headers only":      {durable: func(c *jetstream.ConsumerConfig) { c.HeadersOnly = true }, want: "HeadersOnly"},
 		"priority groups": {durable: func(c *jetstream.ConsumerConfig) {
 			c.PriorityGroups, c.PriorityPolicy = []string{"a"}, jetstream.PriorityPolicyOverflow
 		}, want: "priority groups"},
+		"limits of pulls":     {durable: func(c *jetstream.ConsumerConfig) { c.MaxRequestBatch = 1 }, want: "MaxRequest"},
 		"nowhere to bury":     {durable: func(*jetstream.ConsumerConfig) {}, loop: natsjetstream.Config{DeadLetters: "nowhere"}, want: "no stream has the subject nowhere"},
 		"eats what it buries": {durable: func(*jetstream.ConsumerConfig) {}, loop: natsjetstream.Config{DeadLetters: "events.dead"}, want: "its own dead letters"},
 		"eats some of it": {
@@ -103,7 +104,9 @@ func TestConnectionThatGivesUp(t *testing.T) {
 	c := w.consumer(consumer.Config{}, failing)
 	w.durable(c, never)
 	for what, option := range map[string]nats.Option{"some": nats.MaxReconnects(60), "none": nats.NoReconnect()} {
-		err := natsjetstream.Run(t.Context(), w.connect(w.server.Address, option), c, natsjetstream.Config{Stream: stream, DeadLetters: deadLetters})
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		err := natsjetstream.Run(ctx, w.connect(w.server.Address, option), c, natsjetstream.Config{Stream: stream, DeadLetters: deadLetters})
 		if err == nil || !strings.Contains(err.Error(), "nats.MaxReconnects(-1)") {
 			t.Errorf("%s reconnects: %v", what, err)
 		}
