@@ -150,7 +150,8 @@ func (c *collector) correct() {
 			published[of] = r.Step.At
 		case r.Step.Do == check.Settle && r.Step.Result == check.Applied:
 			at := slices.IndexFunc(c.changes[r.Step.ID], func(change change) bool {
-				return change.after == r.Step.To && change.at+c.clock.wrong >= published[of] && change.at-c.clock.wrong <= r.Step.At
+				// One that waits already may be told to wait again, which changes nothing.
+				return change.after == r.Step.To && (change.at+c.clock.wrong >= published[of] || r.Step.To == check.Waiting) && change.at-c.clock.wrong <= r.Step.At
 			})
 			if at < 0 {
 				c.unwitnessed++

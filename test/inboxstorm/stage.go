@@ -71,7 +71,7 @@ func (s *stage) hire(consumer string, form form, size int) *crew {
 
 // play opens the stream, lets the crews work while the script runs, and returns what each of them did.
 func (s *stage) play(ctx context.Context, script func(ctx context.Context) error) (histories []*history, err error) {
-	if err := s.open(ctx); err != nil {
+	if err := s.world.createStream(ctx, s.stream(), s.subject()); err != nil {
 		return nil, err
 	}
 	defer func() {
@@ -79,6 +79,9 @@ func (s *stage) play(ctx context.Context, script func(ctx context.Context) error
 			err = errors.Join(err, fmt.Errorf("inboxstorm: delete the stream: %w", deleting))
 		}
 	}()
+	if err := s.open(ctx); err != nil {
+		return nil, err
+	}
 	working, leave := context.WithCancel(ctx)
 	defer leave()
 	group, working := errgroup.WithContext(working)
@@ -100,11 +103,8 @@ func (s *stage) play(ctx context.Context, script func(ctx context.Context) error
 	return histories, nil
 }
 
-// open makes the stream and its consumers.
+// open makes the stream's consumers.
 func (s *stage) open(ctx context.Context) error {
-	if err := s.world.createStream(ctx, s.stream(), s.subject()); err != nil {
-		return err
-	}
 	for _, c := range s.crews {
 		made, err := consumer.New(c.config(), consumer.OnType(eventType, func(context.Context, *consumer.Event) error { return nil })) // for its name
 		if err != nil {

@@ -263,6 +263,17 @@ func TestTheWorkersInADatabaseOfTheirOwn(t *testing.T) {
 	}
 }
 
+// A subscription that is there and of another topic would get nothing for ever: setup says so.
+func TestASubscriptionOfAnotherTopicIsRefused(t *testing.T) {
+	t.Parallel()
+	environ := onPubSub(t)
+	must(t, environ, "setup")
+	output, code := run(t, environ, "setup", "--topic-default=another")
+	if code != 1 || !strings.Contains(output, "the subscription pf-domain-events-sub is one of projects/shop/topics/marketplace") {
+		t.Errorf("it ended with %d:\n%s", code, output)
+	}
+}
+
 // Settings that cannot work are told all at once, and nothing starts.
 func TestSettingsAreRefused(t *testing.T) {
 	t.Parallel()

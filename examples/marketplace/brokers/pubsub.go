@@ -91,7 +91,14 @@ func (b *pubsubBroker) subscribe(ctx context.Context, subscription *pubsubpb.Sub
 	subscription.Name, subscription.Topic = b.client.Subscriber(id).String(), b.topic(subscription.GetTopic())
 	subscription.ExpirationPolicy = &pubsubpb.ExpirationPolicy{} // never
 	_, err := b.client.SubscriptionAdminClient.CreateSubscription(ctx, subscription)
-	if err != nil && status.Code(err) != codes.AlreadyExists {
+	if status.Code(err) == codes.AlreadyExists {
+		var there *pubsubpb.Subscription
+		there, err = b.client.SubscriptionAdminClient.GetSubscription(ctx, &pubsubpb.GetSubscriptionRequest{Subscription: subscription.GetName()})
+		if err == nil && there.GetTopic() != subscription.GetTopic() {
+			return fmt.Errorf("pubsub: the subscription %s is one of %s: give ours another name", id, there.GetTopic())
+		}
+	}
+	if err != nil {
 		return fmt.Errorf("pubsub: make the subscription %s: %w", id, err)
 	}
 	return nil

@@ -148,18 +148,18 @@ func TestDeadLettersOfTheLoop(t *testing.T) {
 func TestDeadLettersAreNotLost(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, bare())
-	const other = "elsewhere"
+	w.inject(t, pubsubemulator.Fault{Kind: pubsubemulator.KindError, Code: "PERMISSION_DENIED", Method: "Publish", Topic: topicName(dead)})
 	log := &records{}
-	handle := w.consumer(t, consumer.Config{Logger: log.logger()}, consumer.On(placed, failing("bad", func() error { return consumer.Poison(errBroken) })))
-	stop := w.run(t, handle, googlepubsub.Config{DeadLetters: other})
+	handler := w.consumer(t, consumer.Config{Logger: log.logger()}, consumer.On(placed, failing("bad", func() error { return consumer.Poison(errBroken) })))
+	stop := w.run(t, handler, googlepubsub.Config{DeadLetters: dead})
 	w.publish(t, newMessage("bad", 1))
 	eventually(t, "the log says so", func() bool { return log.has("a dead letter is not published") })
 	stop() // and what is kept is given back
-	stop = w.run(t, handle, googlepubsub.Config{DeadLetters: other})
+	w.wantLeft(t, 1)
+	stop = w.run(t, handler, googlepubsub.Config{DeadLetters: dead})
 	eventually(t, "it came again", func() bool { return w.outcomes.count(consumer.Poisoned, "bad") == 2 })
-	w.createTopic(t, other)
-	w.createSubscription(t, &pb.Subscription{Name: subscriptionName(other), Topic: topicName(other)})
-	w.pullSome(t, other, 1)
+	w.emulator.ClearFaults()
+	w.pullSome(t, dead, 1)
 	stop()
 	w.wantLeft(t, 0)
 }

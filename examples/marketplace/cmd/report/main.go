@@ -76,18 +76,17 @@ func showNotices(ctx context.Context, worker *pgxpool.Pool) error {
 
 // drained looks until everything came through, or patience is at an end.
 func drained(ctx context.Context, shop, worker *pgxpool.Pool) (found report.Report, err error) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
+	end := time.Now().Add(patience)
 	again := time.NewTicker(500 * time.Millisecond)
 	defer again.Stop()
 	for {
-		if found, err = report.Look(ctx, shop, worker); err != nil || found.Drained() {
+		if found, err = report.Look(ctx, shop, worker); err != nil || found.Drained() || time.Now().After(end) {
 			return found, err
 		}
 		select {
 		case <-again.C:
 		case <-ctx.Done():
-			return found, nil
+			return found, ctx.Err()
 		}
 	}
 }
