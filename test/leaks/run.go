@@ -301,10 +301,16 @@ func (r *run) control(pid int) error {
 func (r *run) end(ctx context.Context) error {
 	err := cluster.Until(ctx, "good events are published and bad ones dead", func() (bool, error) {
 		var open, dead int
-		const query = `SELECT count(*) FILTER (WHERE state IN (0, 1) AND event_type <> 'order_lost'), -- whose topic has no stream
-			(SELECT count(*) FROM outbox_dlq) FROM outbox_events`
-		err := r.pool.QueryRow(ctx, query).Scan(&open, &dead)
-		return open == 0 && dead >= r.report.letters(), err
+		var which *string
+		const query = `SELECT count(*), (SELECT count(*) FROM outbox_dlq), string_agg(DISTINCT format('%s in state %s, last %s', event_type, state, last_error), '; ')
+			FROM outbox_events WHERE state < 4 AND tenant_id IS NOT NULL` // which only good ones have
+		if err := r.pool.QueryRow(ctx, query).Scan(&open, &dead, &which); err != nil {
+			return false, fmt.Errorf("leaks: %w", err)
+		}
+		if open > 0 {
+			return false, fmt.Errorf("leaks: %d good events are open: %s", open, *which)
+		}
+		return dead >= r.report.letters(), nil
 	})
 	if err != nil {
 		return err
