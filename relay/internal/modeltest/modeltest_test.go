@@ -69,7 +69,7 @@ func TestASequenceReplays(t *testing.T) {
 // TestTooLittleIsTold: a report of nothing passes for no proof.
 func TestTooLittleIsTold(t *testing.T) {
 	t.Parallel()
-	report := &Report{Sequences: 500, Actions: 30_000, Kinds: map[string]int{}, Saw: map[string]int{}}
+	report := &Report{Sequences: 500, Actions: 30_000, Planned: 30_000, Kinds: map[string]int{}, Saw: map[string]int{}}
 	if got, want := len(report.TooLittle()), len(Kinds())+len(outcomes)+len(changes); got != want {
 		t.Errorf("%d complaints, want %d", got, want)
 	}

@@ -22,6 +22,8 @@ type Proof struct {
 // Report is what was compared.
 type Report struct {
 	Sequences, Actions int
+	// Planned is how many actions there should be; what is to be met grows with it.
+	Planned int
 	// Kinds counts the actions by kind, Saw what came of them.
 	Kinds, Saw map[string]int
 	// Changes counts how events went from one state to another, as "settle 0>6".
@@ -30,14 +32,15 @@ type Report struct {
 	Mismatch string
 }
 
-// Run runs sequences until one side answers or holds something else than the other.
+// Run runs sequences until one side answers or holds something else than the other. Dice may be unkind: it goes on, up to three
+// times as long, until enough was met.
 func (p Proof) Run(ctx context.Context, db *Database) (*Report, error) {
-	report := &Report{Kinds: map[string]int{}, Saw: map[string]int{}, Changes: map[string]int{}}
+	report := &Report{Planned: p.Sequences * p.Actions, Kinds: map[string]int{}, Saw: map[string]int{}, Changes: map[string]int{}}
 	laneOf, err := db.aggregates(ctx)
 	if err != nil {
 		return report, err
 	}
-	for i := range p.Sequences {
+	for i := 0; i < p.Sequences || i < 3*p.Sequences && len(report.TooLittle()) > 0; i++ {
 		seed := p.Seed + uint64(i)
 		if err := p.sequence(ctx, db, seed, laneOf, report); err != nil || report.Mismatch != "" {
 			return report, err
@@ -162,10 +165,10 @@ func tell(seed uint64, done []*step, difference string) string {
 
 // TooLittle says in sentences what was not tested enough. The floors grow with the number of actions.
 func (r *Report) TooLittle() []string {
-	floor := r.Actions / 1000
+	floor := r.Planned / 1000
 	missing := tooFew("was done", r.Kinds, Kinds(), floor)
 	missing = append(missing, tooFew("was met", r.Saw, outcomes, floor)...)
-	return append(missing, tooFew("changed an event", r.Changes, changes, r.Actions/6000)...)
+	return append(missing, tooFew("changed an event", r.Changes, changes, r.Planned/6000)...)
 }
 
 func tooFew(what string, counts map[string]int, names []string, floor int) []string {
