@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/posthaste-dev/posthaste/internal/clean"
+	"github.com/posthaste-dev/posthaste/internal/wait"
 )
 
 // An Observation is what became of one delivery of a message.
@@ -108,7 +109,7 @@ func (c *Consumer) Process(ctx context.Context, attributes map[string]string, bo
 		began := time.Now()
 		err := c.handle(context.WithoutCancel(ctx), handler, event)
 		verdict := c.tell(ctx, event, c.judge(event, err, try), try, time.Since(began), err)
-		if verdict.Outcome != Delayed || !wait(ctx, verdict.After) {
+		if verdict.Outcome != Delayed || wait.For(ctx, verdict.After) != nil {
 			return verdict
 		}
 	}
@@ -161,18 +162,6 @@ func (c *Consumer) handle(ctx context.Context, handler Handler, event *Event) (e
 // The first failure is tried again after a second, and then twice as late each time, up to a minute.
 func backoff(attempt int) time.Duration {
 	return min(time.Second<<min(max(attempt-1, 0), 6), time.Minute)
-}
-
-// wait waits, and tells whether ctx is still alive.
-func wait(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }
 
 var levels = map[Outcome]slog.Level{

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/posthaste-dev/posthaste/internal/check"
+	"github.com/posthaste-dev/posthaste/internal/wait"
 )
 
 // Leave is a relay that was asked to stop, and another that joined in its place. It explains nothing.
@@ -54,7 +55,7 @@ func Pauses(every time.Duration, least int) Blow {
 		}
 		fault := check.Fault{Relay: p.name, From: now()}
 		// To its end also when the storm is over: a process that stands still would do so for ever.
-		_ = pause(context.WithoutCancel(ctx), on.Plan.Lease+on.little())
+		_ = wait.For(context.WithoutCancel(ctx), on.Plan.Lease+on.little())
 		fault.To = now()
 		_, err = on.Fleet.signal(slot, syscall.SIGCONT, false)
 		return fault, err
@@ -77,7 +78,7 @@ func (t *Target) replace(ctx context.Context, end func(slot int) (check.Fault, e
 	if err != nil {
 		return fault, err
 	}
-	_ = pause(ctx, t.little()) // shorter when the storm is over
+	_ = wait.For(ctx, t.little()) // shorter when the storm is over
 	return fault, t.Fleet.start(slot)
 }
 
@@ -96,7 +97,7 @@ func Outages(every time.Duration, least int) Blow {
 			return check.Fault{}, fmt.Errorf("torture: %w", err)
 		}
 		fault := check.Fault{Topic: topic, From: now()}
-		_ = pause(ctx, outageLength) // shorter when the storm is over
+		_ = wait.For(ctx, outageLength) // shorter when the storm is over
 		fault.To = now()
 		if err := os.Remove(file); err != nil {
 			return fault, fmt.Errorf("torture: %w", err)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/posthaste-dev/posthaste/internal/check"
+	"github.com/posthaste-dev/posthaste/internal/wait"
 	"github.com/posthaste-dev/posthaste/torture/proxy"
 )
 
@@ -58,7 +59,7 @@ func SlowBroker(p *proxy.Proxy, by, length, every time.Duration, least int) Blow
 	return Blow{Kind: BrokerSlow, Every: every, Least: least, Strike: func(ctx context.Context, _ *Target) (check.Fault, error) {
 		p.Slow(by)
 		defer p.Slow(0)
-		_ = pause(ctx, length) // shorter when the storm is over
+		_ = wait.For(ctx, length) // shorter when the storm is over
 		return check.Fault{Detail: fmt.Sprintf("by %s", by)}, nil
 	}}
 }

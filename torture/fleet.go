@@ -14,6 +14,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/posthaste-dev/posthaste/internal/wait"
 )
 
 // process is one life of a relay.
@@ -247,7 +249,7 @@ func (f *Fleet) borrow(ctx context.Context) (slot int, free func()) {
 		if slot, free = f.victim(); free != nil {
 			return slot, free
 		}
-		if pause(ctx, 10*time.Millisecond) != nil {
+		if wait.For(ctx, 10*time.Millisecond) != nil {
 			return 0, nil
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/posthaste-dev/posthaste/internal/check"
+	"github.com/posthaste-dev/posthaste/internal/wait"
 	"github.com/posthaste-dev/posthaste/outbox"
 	"github.com/posthaste-dev/posthaste/relay"
 )
@@ -52,7 +53,7 @@ func newOperators(w *World, plan Plan) *operators {
 
 // run decides about every dead letter, until the context ends.
 func (o *operators) run(ctx context.Context) error {
-	for pause(ctx, 300*time.Millisecond) == nil {
+	for wait.For(ctx, 300*time.Millisecond) == nil {
 		if err := o.round(ctx); err != nil && ctx.Err() == nil && !(o.unsteady && interrupted(err)) {
 			return fmt.Errorf("torture: an operator: %w", err)
 		}

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"sync"
 
+	"github.com/posthaste-dev/posthaste/internal/wait"
 	"github.com/posthaste-dev/posthaste/relay"
 )
 
@@ -52,7 +53,7 @@ func plant(name string, inner relay.Publisher) (relay.Publisher, error) {
 				return err
 			}
 			// Later than the stream remembers, which would drop it.
-			if err := pause(ctx, 2*duplicateWindow); err != nil {
+			if err := wait.For(ctx, 2*duplicateWindow); err != nil {
 				return err
 			}
 			return inner.Publish(ctx, m)

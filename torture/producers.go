@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/posthaste-dev/posthaste/internal/check"
+	"github.com/posthaste-dev/posthaste/internal/wait"
 	"github.com/posthaste-dev/posthaste/outbox"
 )
 
@@ -54,7 +55,7 @@ func (p *producers) run(ctx context.Context) error {
 					return nil
 				}
 				due := p.began.Add(time.Duration(float64(p.plan.Production) * float64(at) / float64(p.plan.Events)))
-				if err := pause(ctx, time.Until(due)); err != nil {
+				if err := wait.For(ctx, time.Until(due)); err != nil {
 					return err
 				}
 				before := p.interrupted.Load()
@@ -62,7 +63,7 @@ func (p *producers) run(ctx context.Context) error {
 					return fmt.Errorf("torture: a producer: %w", err)
 				}
 				if p.interrupted.Load() > before { // the server may be away for a while
-					if err := pause(ctx, 50*time.Millisecond); err != nil {
+					if err := wait.For(ctx, 50*time.Millisecond); err != nil {
 						return err
 					}
 				}
@@ -89,7 +90,7 @@ func (p *producers) transact(ctx context.Context, random *rand.Rand, d deal) err
 		}
 		if d.hold > 0 {
 			p.held.Add(1)
-			if err := pause(ctx, d.hold); err != nil {
+			if err := wait.For(ctx, d.hold); err != nil {
 				return err
 			}
 		}
@@ -182,19 +183,4 @@ func (p *producers) emit(ctx context.Context, tx pgx.Tx, list []made) error {
 	}
 	_, err := outbox.Emit(ctx, outbox.InSchema(tx, p.world.Run), events...)
 	return err
-}
-
-// pause waits, if there is anything to wait for.
-func pause(ctx context.Context, length time.Duration) error {
-	if length <= 0 {
-		return ctx.Err()
-	}
-	timer := time.NewTimer(length)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
 }

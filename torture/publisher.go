@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/posthaste-dev/posthaste/internal/check"
+	"github.com/posthaste-dev/posthaste/internal/wait"
 	"github.com/posthaste-dev/posthaste/outbox"
 	"github.com/posthaste-dev/posthaste/relay"
 )
@@ -60,13 +61,13 @@ func (h *hostile) Publish(ctx context.Context, message *relay.Message) error {
 		return err
 	}
 	// A broker that takes its time, before it accepts and then to say so: a kill finds something in either state.
-	if err := pause(ctx, time.Duration(chance%15)*time.Millisecond); err != nil {
+	if err := wait.For(ctx, time.Duration(chance%15)*time.Millisecond); err != nil {
 		return err
 	}
 	if err := h.inner.Publish(ctx, message); err != nil {
 		return err
 	}
-	if err := pause(ctx, late(chance)); err != nil {
+	if err := wait.For(ctx, late(chance)); err != nil {
 		return err
 	}
 	return h.loseAck(message.ID, chance)

@@ -17,6 +17,7 @@ import (
 
 	"github.com/posthaste-dev/posthaste/broker/googlepubsub"
 	"github.com/posthaste-dev/posthaste/internal/check"
+	"github.com/posthaste-dev/posthaste/internal/wait"
 	"github.com/posthaste-dev/posthaste/outbox"
 	"github.com/posthaste-dev/posthaste/relay"
 )
@@ -110,7 +111,7 @@ func (s *pubSubStage) receive(ctx context.Context, topic string) {
 			m.Ack()
 		})
 		if err != nil {
-			_ = pause(ctx, 100*time.Millisecond) // it may be away; a subscription that is gone shows as lost messages
+			_ = wait.For(ctx, 100*time.Millisecond) // it may be away; a subscription that is gone shows as lost messages
 		}
 	}
 }
@@ -170,7 +171,7 @@ func (s *pubSubStage) deliveries(ctx context.Context, published []outbox.ID) ([]
 		if missing == 0 && quiet > quietWith || quiet > quietWithout {
 			break
 		}
-		if err := pause(ctx, 100*time.Millisecond); err != nil {
+		if err := wait.For(ctx, 100*time.Millisecond); err != nil {
 			return nil, nil, err
 		}
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/posthaste-dev/posthaste/internal/check"
+	"github.com/posthaste-dev/posthaste/internal/wait"
 	"github.com/posthaste-dev/posthaste/outbox"
 )
 
@@ -138,7 +139,7 @@ const progressEvery = 5 * time.Second
 
 // progress says how far the producers are, and how long they need for the rest.
 func (r *run) progress(ctx context.Context, weather *storm) {
-	for pause(ctx, progressEvery) == nil {
+	for wait.For(ctx, progressEvery) == nil {
 		done, passed := r.producers.committed.Load(), time.Since(r.began)
 		left := r.plan.Production * time.Duration(max(0, int64(r.plan.Events)-done)) / time.Duration(r.plan.Events)
 		r.sayf("%d of %d events, %.0f a second, %d faults; about %s left", done, r.plan.Events, float64(done)/passed.Seconds(),
@@ -173,7 +174,7 @@ func (r *run) drain(ctx context.Context) (bool, error) {
 			r.sayf("%d events are still open after %s", open, r.plan.Drain)
 			return true, nil // the relays had the time to finish: what is open now is stuck
 		}
-		if err := pause(ctx, 200*time.Millisecond); err != nil {
+		if err := wait.For(ctx, 200*time.Millisecond); err != nil {
 			return false, err
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/posthaste-dev/posthaste/internal/check"
+	"github.com/posthaste-dev/posthaste/internal/wait"
 )
 
 // Blow is one kind of harm, done over and over while the producers write.
@@ -60,7 +61,7 @@ func (s *storm) repeat(ctx context.Context, blow Blow, target *Target) error {
 	for {
 		// Between a half and one and a half of the time, so that two kinds do not fall into step.
 		rest := every/2 + time.Duration(target.Random.Int64N(int64(every)+1))
-		if pause(ctx, rest) != nil {
+		if wait.For(ctx, rest) != nil {
 			return nil //nolint:nilerr // the storm is over
 		}
 		from := now()

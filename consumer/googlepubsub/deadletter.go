@@ -15,6 +15,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/posthaste-dev/posthaste/internal/clean"
+	"github.com/posthaste-dev/posthaste/internal/wait"
 )
 
 // The attributes that a dead letter has besides the message's own.
@@ -61,7 +62,7 @@ func (l *loop) bury(ctx context.Context, message *pubsub.Message, attempt int, r
 		}
 		l.consumer.Logger().LogAttrs(ctx, slog.LevelError, "a dead letter is not published, and its message is kept: see that the topic exists and that publishing is allowed",
 			slog.String("consumer", l.consumer.Name()), slog.String("topic", l.config.DeadLetters), slog.String("error", clean.Error(err)))
-		if !wait(ctx, pause(try)) {
+		if wait.For(ctx, pause(try)) != nil {
 			return false
 		}
 	}

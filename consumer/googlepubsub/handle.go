@@ -7,6 +7,7 @@ import (
 	"cloud.google.com/go/pubsub/v2"
 
 	"github.com/posthaste-dev/posthaste/consumer"
+	"github.com/posthaste-dev/posthaste/internal/wait"
 )
 
 // handle is what becomes of one delivery of a message.
@@ -44,7 +45,7 @@ func (l *loop) process(ctx context.Context, message *pubsub.Message) bool {
 		case counted && l.retries:
 			return false
 		}
-		if !wait(ctx, hold(verdict, counted)) || counted || verdict.Outcome == consumer.Poisoned {
+		if wait.For(ctx, hold(verdict, counted)) != nil || counted || verdict.Outcome == consumer.Poisoned {
 			return false
 		}
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/posthaste-dev/posthaste/consumer"
 	"github.com/posthaste-dev/posthaste/internal/clean"
+	"github.com/posthaste-dev/posthaste/internal/wait"
 )
 
 const (
@@ -38,7 +39,7 @@ func Run(ctx context.Context, client *pubsub.Client, handler *consumer.Consumer,
 		return err
 	}
 	l := &loop{client: client, consumer: handler, config: config, places: make(chan struct{}, config.Concurrency)}
-	for failures := 1; ; failures++ {
+	for failures := 1; ctx.Err() == nil; failures++ {
 		began := time.Now()
 		err := l.ask(ctx)
 		if err == nil {
@@ -53,10 +54,9 @@ func Run(ctx context.Context, client *pubsub.Client, handler *consumer.Consumer,
 			}
 			l.complain(ctx, err)
 		}
-		if !wait(ctx, pause(failures)) {
-			return nil
-		}
+		_ = wait.For(ctx, pause(failures)) // the loop looks whether it is over
 	}
+	return nil
 }
 
 var errClosed = errors.New("googlepubsub: the client was closed, and with it the loop: end the context first")
@@ -147,16 +147,4 @@ func (l *loop) complain(ctx context.Context, err error) {
 // pause is a second, and then twice as long each time, up to half a minute.
 func pause(try int) time.Duration {
 	return min(time.Second<<min(try-1, 5), 30*time.Second)
-}
-
-// wait waits, and tells whether ctx is still alive.
-func wait(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }

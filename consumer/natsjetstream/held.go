@@ -9,6 +9,7 @@ import (
 
 	"github.com/posthaste-dev/posthaste/consumer"
 	"github.com/posthaste-dev/posthaste/internal/natsheader"
+	"github.com/posthaste-dev/posthaste/internal/wait"
 )
 
 // A delivery is a message that the loop has and the server waits for.
@@ -118,7 +119,7 @@ func (h *held) setAckWait(wait time.Duration) {
 // well. If these words are lost the message comes again, and the inbox knows it.
 func (h *held) keep(ctx context.Context) {
 	for ctx.Err() == nil {
-		pause(ctx, h.keepAll())
+		_ = wait.For(ctx, h.keepAll())
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 
 	"github.com/posthaste-dev/posthaste/consumer"
 	"github.com/posthaste-dev/posthaste/internal/clean"
+	"github.com/posthaste-dev/posthaste/internal/wait"
 )
 
 const (
@@ -105,7 +106,7 @@ func (l *loop) wait(ctx context.Context, final func(error) bool) (jetstream.Cons
 			return nil, err
 		}
 		l.log.WarnContext(ctx, "the server does not answer as it should; asking again", slog.String("error", clean.Error(err)))
-		pause(ctx, again)
+		_ = wait.For(ctx, again)
 	}
 }
 
@@ -125,7 +126,7 @@ func (l *loop) receive(ctx context.Context, source jetstream.Consumer, take func
 		}
 		// The consumer may have been deleted, and may be made again.
 		l.log.WarnContext(ctx, "receiving was interrupted; asking again", slog.String("error", clean.Error(err)))
-		pause(ctx, again)
+		_ = wait.For(ctx, again)
 		if source, err = l.wait(ctx, func(error) bool { return false }); err != nil {
 			return err
 		}
@@ -194,14 +195,5 @@ func (l *loop) flush(ctx context.Context) {
 	defer cancel()
 	if err := l.js.Conn().FlushWithContext(ctx); err != nil && !errors.Is(err, nats.ErrConnectionClosed) {
 		l.log.WarnContext(ctx, "the last acknowledgements may not have reached the server: those messages come again", slog.String("error", clean.Error(err)))
-	}
-}
-
-func pause(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
 	}
 }

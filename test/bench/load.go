@@ -7,6 +7,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/posthaste-dev/posthaste/internal/wait"
 )
 
 // A Client is one of the concurrent users of a closed loop.
@@ -81,7 +83,7 @@ type loadState struct {
 // window lets the load settle, opens the measuring window, and closes it.
 func (l Load) window(ctx context.Context, length time.Duration, state *loadState) (Sample, error) {
 	sample := Sample{Clients: l.Clients}
-	if err := wait(ctx, l.Settle); err != nil {
+	if err := wait.For(ctx, l.Settle); err != nil {
 		return sample, err
 	}
 	servers, err := l.servers(ctx)
@@ -96,7 +98,7 @@ func (l Load) window(ctx context.Context, length time.Duration, state *loadState
 	began := time.Now()
 	state.measuring.Store(true)
 	for range 10 {
-		if err = wait(ctx, length); err != nil || state.measured.Load() >= int64(max(l.AtLeast, 1)) {
+		if err = wait.For(ctx, length); err != nil || state.measured.Load() >= int64(max(l.AtLeast, 1)) {
 			break
 		}
 	}
@@ -116,15 +118,4 @@ func (l Load) servers(ctx context.Context) ([]int, error) {
 		return nil, nil
 	}
 	return l.Servers(ctx)
-}
-
-func wait(ctx context.Context, length time.Duration) error {
-	timer := time.NewTimer(length)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
 }

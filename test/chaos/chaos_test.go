@@ -45,13 +45,6 @@ func part(args []string) error {
 	return torture.Live(ctx, args[1], torture.Relay)
 }
 
-type logWriter struct{ t *testing.T }
-
-func (w logWriter) Write(text []byte) (int, error) {
-	w.t.Log(strings.TrimSpace(string(text)))
-	return len(text), nil
-}
-
 // Bugs of the publisher must be found in the middle of everything else, and be called what they are.
 func TestPlantedBugsAreFound(t *testing.T) {
 	t.Parallel()
@@ -71,7 +64,7 @@ func TestPlantedBugsAreFound(t *testing.T) {
 				t.Fatal(err)
 			}
 			plan := chaos.Plan{Duration: 20 * time.Second, Rate: 100, Seed: 1, Folder: t.TempDir(), Executable: executable, Plant: planted.plant}
-			report, err := chaos.Half(t.Context(), plan, planted.broker, logWriter{t})
+			report, err := chaos.Half(t.Context(), plan, planted.broker, t.Output())
 			if err != nil {
 				t.Fatal(err)
 			}

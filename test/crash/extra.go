@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/posthaste-dev/posthaste/internal/check"
+	"github.com/posthaste-dev/posthaste/internal/wait"
 	"github.com/posthaste-dev/posthaste/outbox"
 	"github.com/posthaste-dev/posthaste/relay"
 )
@@ -73,7 +74,7 @@ func (t *trial) arrivals(ctx context.Context, p *process, enough uint64) error {
 		if err != nil || n >= enough {
 			return err
 		}
-		if err := pause(ctx, 2*time.Millisecond); err != nil {
+		if err := wait.For(ctx, 2*time.Millisecond); err != nil {
 			return err
 		}
 	}
@@ -139,7 +140,7 @@ func (t *trial) outlives(ctx context.Context, p *process, quarantines int) (quar
 		if quarantined || over {
 			return quarantined, nil
 		}
-		if err := pause(ctx, 20*time.Millisecond); err != nil {
+		if err := wait.For(ctx, 20*time.Millisecond); err != nil {
 			return false, err
 		}
 	}

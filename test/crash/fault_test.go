@@ -38,7 +38,7 @@ func TestFaultC16CrashAtTheLastAttempt(t *testing.T) {
 		outcome, err := s.run(t.Context())
 		must(t, err)
 		report := &Report{plan: s.plan, Outcomes: []*Outcome{outcome}}
-		must(t, report.Print(logWriter{t}))
+		must(t, report.Print(t.Output()))
 		if !report.OK() {
 			t.Errorf("commits=%t: it does not pass", h.commits)
 		}

@@ -68,21 +68,14 @@ func small(t *testing.T, points ...string) Plan {
 	return plan
 }
 
-type logWriter struct{ t *testing.T }
-
-func (w logWriter) Write(text []byte) (int, error) {
-	w.t.Log(strings.TrimSpace(string(text)))
-	return len(text), nil
-}
-
 // play runs a plan and logs what it came to.
 func play(t *testing.T, plan Plan) *Report {
 	t.Helper()
-	report, err := Run(t.Context(), plan, logWriter{t})
+	report, err := Run(t.Context(), plan, t.Output())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := report.Print(logWriter{t}); err != nil {
+	if err := report.Print(t.Output()); err != nil {
 		t.Fatal(err)
 	}
 	return report

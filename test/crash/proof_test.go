@@ -47,7 +47,7 @@ func TestAPointThatDoesNotExistIsRefused(t *testing.T) {
 			t.Errorf("%s: it ended with %v: %s", test.orders, p.err, p.lastWords())
 		}
 	}
-	if _, err := Run(t.Context(), small(t, "settle.never"), logWriter{t}); err == nil {
+	if _, err := Run(t.Context(), small(t, "settle.never"), t.Output()); err == nil {
 		t.Error("the proof takes it")
 	}
 }
@@ -75,7 +75,7 @@ func TestAPointThatIsNotReachedIsMissed(t *testing.T) {
 			outcome, err := s.run(t.Context())
 			must(t, err)
 			report := &Report{plan: plan, Outcomes: []*Outcome{outcome}}
-			must(t, report.Print(logWriter{t}))
+			must(t, report.Print(t.Output()))
 			if outcome.Hit || report.OK() {
 				t.Error("it passes")
 			}

@@ -13,6 +13,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/posthaste-dev/posthaste/internal/wait"
 )
 
 // hook is a trigger that stands still in the middle of the victim's statement.
@@ -116,7 +118,7 @@ func (t *trap) kill(ctx context.Context, victim *process, limit time.Duration) (
 		if time.Now().After(deadline) || victim.ended() {
 			return false, nil
 		}
-		if err := pause(ctx, 3*time.Millisecond); err != nil {
+		if err := wait.For(ctx, 3*time.Millisecond); err != nil {
 			return false, err
 		}
 		if session, err = t.catch(ctx, victim); err != nil {
@@ -172,20 +174,8 @@ func (t *trap) gone(ctx context.Context, session int) error {
 		if !there {
 			return nil
 		}
-		if err := pause(ctx, 5*time.Millisecond); err != nil {
+		if err := wait.For(ctx, 5*time.Millisecond); err != nil {
 			return err
 		}
-	}
-}
-
-// pause waits a while.
-func pause(ctx context.Context, length time.Duration) error {
-	timer := time.NewTimer(length)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
 	}
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/posthaste-dev/posthaste/internal/check"
 	"github.com/posthaste-dev/posthaste/internal/crash"
+	"github.com/posthaste-dev/posthaste/internal/wait"
 	"github.com/posthaste-dev/posthaste/torture"
 )
 
@@ -213,7 +214,7 @@ func (t *trial) await(ctx context.Context, limit time.Duration, p *process, cond
 			t.problemf("%s did not get so far that the trial could begin: %s", p.life.Name, p.lastWords())
 			return nil
 		}
-		if err := pause(ctx, 20*time.Millisecond); err != nil {
+		if err := wait.For(ctx, 20*time.Millisecond); err != nil {
 			return err
 		}
 	}
@@ -237,7 +238,7 @@ func (t *trial) drain(ctx context.Context, p *process) (bool, error) {
 		case time.Now().After(deadline):
 			return true, nil // it had the time to finish: what is open now is stuck
 		}
-		if err := pause(ctx, 25*time.Millisecond); err != nil {
+		if err := wait.For(ctx, 25*time.Millisecond); err != nil {
 			return false, err
 		}
 	}

@@ -23,13 +23,6 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m, goleak.IgnoreTopFunction("go.opencensus.io/stats/view.(*worker).start")) // a client library's, never ended
 }
 
-type logWriter struct{ t *testing.T }
-
-func (w logWriter) Write(text []byte) (int, error) {
-	w.t.Log(strings.TrimSpace(string(text)))
-	return len(text), nil
-}
-
 // programs builds the marketplace, with this program as its worker.
 func programs(t *testing.T) string {
 	t.Helper()
@@ -65,7 +58,7 @@ func TestPlantedMistakesAreFound(t *testing.T) {
 			round, err := Play(t.Context(), Plan{
 				Programs: folder, Postgres: pgtest.Servers()[0].URL, Folder: t.TempDir(), Environment: []string{plantVariable + "=" + test.plant},
 				Load: 6 * time.Second, Rate: 30, Clients: 6, Every: 100 * time.Millisecond, Kills: 2, Drain: 2 * time.Minute,
-			}, chaos.NATS, test.inbox, logWriter{t})
+			}, chaos.NATS, test.inbox, t.Output())
 			if err != nil {
 				t.Fatal(err)
 			}

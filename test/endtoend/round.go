@@ -12,6 +12,7 @@ import (
 
 	"github.com/posthaste-dev/posthaste/examples/marketplace/events"
 	"github.com/posthaste-dev/posthaste/internal/check"
+	"github.com/posthaste-dev/posthaste/internal/wait"
 	"github.com/posthaste-dev/posthaste/outbox"
 	"github.com/posthaste-dev/posthaste/test/server"
 )
@@ -111,7 +112,7 @@ func (r *round) enough() bool {
 
 // watch looks how many messages wait for the consumers. When they get many, the clients wait as well.
 func (r *round) watch(ctx context.Context) {
-	for pause(ctx, 100*time.Millisecond) == nil {
+	for wait.For(ctx, 100*time.Millisecond) == nil {
 		if n, err := r.waiting(ctx); err == nil {
 			r.report.Watched++
 			r.report.Waiting = max(r.report.Waiting, n)
@@ -139,7 +140,7 @@ func (r *round) drain(ctx context.Context) error {
 		if r.report.Drained || r.report.DrainTime > r.plan.Drain {
 			return nil
 		}
-		if err := pause(ctx, 100*time.Millisecond); err != nil {
+		if err := wait.For(ctx, 100*time.Millisecond); err != nil {
 			return err
 		}
 	}
@@ -235,16 +236,4 @@ func writeHistory(name string, history check.History) error {
 		return fmt.Errorf("endtoend: %w", err)
 	}
 	return errors.Join(history.Write(file), file.Close())
-}
-
-// pause waits, unless ctx ends.
-func pause(ctx context.Context, length time.Duration) error {
-	timer := time.NewTimer(length)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return fmt.Errorf("endtoend: %w", context.Cause(ctx))
-	}
 }

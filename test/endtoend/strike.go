@@ -7,13 +7,14 @@ import (
 	"time"
 
 	"github.com/posthaste-dev/posthaste/internal/check"
+	"github.com/posthaste-dev/posthaste/internal/wait"
 	"github.com/posthaste-dev/posthaste/outbox"
 	"github.com/posthaste-dev/posthaste/test/cluster"
 )
 
 // strikes kills processes, one kind after the other, and starts them again, until it is enough or ctx ends. What it has begun it finishes.
 func (r *round) strikes(ctx context.Context, enough func() bool) error {
-	for i := 0; !enough() && pause(ctx, r.plan.Every) == nil; i++ {
+	for i := 0; !enough() && wait.For(ctx, r.plan.Every) == nil; i++ {
 		kind := Kinds[(i+len(Kinds)-1)%len(Kinds)] // workers first: their kills at the commit are wanted most
 		actors := r.cast.of(kind)
 		victim := actors[rand.IntN(len(actors))]
@@ -39,7 +40,7 @@ func (r *round) strike(ctx context.Context, victim *actor) error {
 // strikeAPI kills the API, if it can be while a request waits for its answer.
 func (r *round) strikeAPI(ctx context.Context, victim *actor) error {
 	for deadline := time.Now().Add(time.Second); r.load.inFlight.Load() == 0 && time.Now().Before(deadline); {
-		if err := pause(ctx, time.Millisecond); err != nil {
+		if err := wait.For(ctx, time.Millisecond); err != nil {
 			return err
 		}
 	}
@@ -161,7 +162,7 @@ func (r *round) killAtGate(ctx context.Context, g gate) (*actor, error) {
 func (r *round) whoIsAt(ctx context.Context, g gate) (*actor, error) {
 	waiting, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	for pause(waiting, 5*time.Millisecond) == nil {
+	for wait.For(waiting, 5*time.Millisecond) == nil {
 		found, err := rows[struct{ Life string }](ctx, r.pool, `SELECT a.application_name FROM pg_locks l JOIN pg_stat_activity a USING (pid)
 			WHERE l.locktype = 'advisory' AND l.objid = $1 AND NOT l.granted AND a.datname = current_database()`, g.lock)
 		if err != nil {

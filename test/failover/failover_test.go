@@ -31,20 +31,13 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m, goleak.IgnoreTopFunction("go.opencensus.io/stats/view.(*worker).start"))
 }
 
-type logWriter struct{ t *testing.T }
-
-func (w logWriter) Write(text []byte) (int, error) {
-	w.t.Log(strings.TrimSpace(string(text)))
-	return len(text), nil
-}
-
 func proof(t *testing.T) *Proof {
 	t.Helper()
 	executable, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &Proof{Broker: "nats://127.0.0.1:14222", Folder: t.TempDir(), Executable: executable, Planted: executable, Short: true, Seed: 1, Say: logWriter{t}}
+	p := &Proof{Broker: "nats://127.0.0.1:14222", Folder: t.TempDir(), Executable: executable, Planted: executable, Short: true, Seed: 1, Say: t.Output()}
 	if at := os.Getenv("POSTHASTE_NATS_URL"); at != "" {
 		p.Broker = at
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/jackc/pgx/v5/stdlib"
 
+	"github.com/posthaste-dev/posthaste/internal/wait"
 	"github.com/posthaste-dev/posthaste/outbox"
 	"github.com/posthaste-dev/posthaste/relay"
 	"github.com/posthaste-dev/posthaste/schema"
@@ -301,7 +302,7 @@ func (h *history) resume(ctx context.Context, on *cluster.Cluster, after *small)
 		return result, nil // the result tells
 	}
 	result.WouldSend = int(r.Paused().WouldSend())
-	if err := pause(ctx, time.Second); err != nil {
+	if err := wait.For(ctx, time.Second); err != nil {
 		return nil, err
 	}
 	result.Paused = after.sentOf(h.pending)+after.sentOf(h.published) == 0 && after.said("paused")

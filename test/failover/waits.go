@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/posthaste-dev/posthaste/internal/check"
+	"github.com/posthaste-dev/posthaste/internal/wait"
 	"github.com/posthaste-dev/posthaste/test/cluster"
 	"github.com/posthaste-dev/posthaste/torture"
 )
@@ -97,14 +98,14 @@ func (w *Waits) cancel(ctx context.Context, server *cluster.Cluster, on *torture
 
 // hang lets everything wait until no relay can have a lease any more, and then looks for a second.
 func (w *Waits) hang(ctx context.Context, server *cluster.Cluster, on *torture.Target) error {
-	if err := pause(ctx, on.Plan.Lease); err != nil {
+	if err := wait.For(ctx, on.Plan.Lease); err != nil {
 		return err
 	}
 	before, err := on.World.Arrivals(ctx)
 	if err != nil {
 		return fmt.Errorf("failover: %w", err)
 	}
-	if err := pause(ctx, time.Second); err != nil {
+	if err := wait.For(ctx, time.Second); err != nil {
 		return err
 	}
 	after, err := on.World.Arrivals(ctx)
@@ -142,15 +143,4 @@ func number(ctx context.Context, server *cluster.Cluster, query string, args ...
 		return 0, fmt.Errorf("failover: %w", err)
 	}
 	return n, nil
-}
-
-func pause(ctx context.Context, length time.Duration) error {
-	timer := time.NewTimer(length)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
 }

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+
+	"github.com/posthaste-dev/posthaste/internal/wait"
 )
 
 // orders is how a life is to end: at a passage of a point, some time after its start, or, if neither is given, when it is asked to.
@@ -176,18 +178,6 @@ func (c *crew) standStill(ctx context.Context, length time.Duration) error {
 	if err := p.signal(syscall.SIGSTOP); err != nil {
 		return err
 	}
-	pause(ctx, length)
+	_ = wait.For(ctx, length)
 	return p.signal(syscall.SIGCONT)
-}
-
-// pause waits, and tells whether the context is still alive.
-func pause(ctx context.Context, length time.Duration) bool {
-	timer := time.NewTimer(length)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }

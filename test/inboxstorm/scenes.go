@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+
+	"github.com/posthaste-dev/posthaste/internal/wait"
 )
 
 // The names of the scenes.
@@ -103,7 +105,7 @@ func (w *world) forgetting(ctx context.Context) (_ []*history, err error) {
 			if err := redis.End(os.Kill); err != nil {
 				return err
 			}
-			pause(ctx, 2*holdTime)
+			_ = wait.For(ctx, 2*holdTime)
 			s.forgot = append(s.forgot, time.Now())
 			if err := redis.Start(ctx); err != nil {
 				return err

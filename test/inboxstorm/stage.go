@@ -15,6 +15,7 @@ import (
 
 	"github.com/posthaste-dev/posthaste/consumer"
 	"github.com/posthaste-dev/posthaste/consumer/natsjetstream"
+	"github.com/posthaste-dev/posthaste/internal/wait"
 	"github.com/posthaste-dev/posthaste/test/cluster"
 )
 
@@ -174,7 +175,7 @@ func (s *stage) left(ctx context.Context, c *crew) (waiting, unacknowledged int,
 func (s *stage) drain(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, s.world.plan.Patience)
 	defer cancel()
-	for pause(ctx, 200*time.Millisecond) {
+	for wait.For(ctx, 200*time.Millisecond) == nil {
 		drained := true
 		for _, c := range s.crews {
 			waiting, unacknowledged, err := s.left(ctx, c)

@@ -59,16 +59,9 @@ func tiny(t *testing.T) torture.Plan {
 	}
 }
 
-type logWriter struct{ t *testing.T }
-
-func (w logWriter) Write(text []byte) (int, error) {
-	w.t.Log(strings.TrimSpace(string(text)))
-	return len(text), nil
-}
-
 func play(t *testing.T, plan torture.Plan) *torture.Report {
 	t.Helper()
-	report, err := torture.Run(t.Context(), plan, logWriter{t})
+	report, err := torture.Run(t.Context(), plan, t.Output())
 	if err != nil {
 		t.Fatal(err)
 	}

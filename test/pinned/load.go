@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/posthaste-dev/posthaste/internal/wait"
 	"github.com/posthaste-dev/posthaste/outbox"
 )
 
@@ -52,7 +53,7 @@ func (l *load) run(ctx context.Context) error {
 
 func (l *load) transaction(ctx context.Context, random *rand.Rand, worker, n int) error {
 	due := l.tape.began.Add(time.Duration(n) * time.Second * time.Duration(l.plan.PerTx) / time.Duration(l.plan.Rate))
-	if err := pause(ctx, time.Until(due)); err != nil {
+	if err := wait.For(ctx, time.Until(due)); err != nil {
 		return err
 	}
 	contract := moved()
@@ -80,18 +81,3 @@ func (l *load) transaction(ctx context.Context, random *rand.Rand, worker, n int
 
 // filler makes a payload of about 256 bytes.
 var filler = strings.Repeat("x", 130)
-
-// pause waits, if there is anything to wait for.
-func pause(ctx context.Context, length time.Duration) error {
-	if length <= 0 {
-		return ctx.Err()
-	}
-	timer := time.NewTimer(length)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-}

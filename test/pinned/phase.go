@@ -9,6 +9,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/posthaste-dev/posthaste/internal/wait"
 	"github.com/posthaste-dev/posthaste/outbox"
 	"github.com/posthaste-dev/posthaste/relay"
 )
@@ -95,7 +96,7 @@ func (r *run) warmUp(ctx context.Context, t *tape, bell *outbox.Doorbell) error 
 			if time.Now().After(deadline) {
 				return fmt.Errorf("pinned: the relay did not deliver probe %d within %s", n, 2*r.plan.Drain)
 			}
-			if err := pause(ctx, 10*time.Millisecond); err != nil {
+			if err := wait.For(ctx, 10*time.Millisecond); err != nil {
 				return err
 			}
 		}
@@ -137,7 +138,7 @@ func (r *run) untilLanes(ctx context.Context, runner Runner) error {
 		if time.Now().After(deadline) {
 			return fmt.Errorf("pinned: the relay has %d of %d lanes after %s", runner.Stats().Lanes, lanes, r.plan.Drain)
 		}
-		if err := pause(ctx, 20*time.Millisecond); err != nil {
+		if err := wait.For(ctx, 20*time.Millisecond); err != nil {
 			return err
 		}
 	}
@@ -146,13 +147,13 @@ func (r *run) untilLanes(ctx context.Context, runner Runner) error {
 
 // meter reads the statistics at the beginning and the end of the measured stretch.
 func (r *run) meter(ctx context.Context, length time.Duration) (before, after reads, err error) {
-	if err = pause(ctx, r.plan.Settle); err != nil {
+	if err = wait.For(ctx, r.plan.Settle); err != nil {
 		return before, after, err
 	}
 	if before, err = r.db.reads(ctx); err != nil {
 		return before, after, err
 	}
-	if err = pause(ctx, length); err != nil {
+	if err = wait.For(ctx, length); err != nil {
 		return before, after, err
 	}
 	after, err = r.db.reads(ctx)
@@ -162,7 +163,7 @@ func (r *run) meter(ctx context.Context, length time.Duration) (before, after re
 // untilDelivered waits until all is delivered, or for as long as the plan allows.
 func (r *run) untilDelivered(ctx context.Context, t *tape) error {
 	for deadline := time.Now().Add(r.plan.Drain); t.undelivered() > 0 && time.Now().Before(deadline); {
-		if err := pause(ctx, 50*time.Millisecond); err != nil {
+		if err := wait.For(ctx, 50*time.Millisecond); err != nil {
 			return err
 		}
 	}

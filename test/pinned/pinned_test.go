@@ -90,13 +90,6 @@ func tiny() pinned.Plan {
 	}
 }
 
-type logWriter struct{ t *testing.T }
-
-func (w logWriter) Write(text []byte) (int, error) {
-	w.t.Log(strings.TrimSpace(string(text)))
-	return len(text), nil
-}
-
 // newStandIn makes a stand-in, with a bug where one is given.
 func newStandIn(bug func(*standIn)) func(relay.Config) (pinned.Runner, error) {
 	return func(config relay.Config) (pinned.Runner, error) {
@@ -110,7 +103,7 @@ func newStandIn(bug func(*standIn)) func(relay.Config) (pinned.Runner, error) {
 
 func play(t *testing.T, plan pinned.Plan, newRelay func(relay.Config) (pinned.Runner, error)) *pinned.Report {
 	t.Helper()
-	report, err := pinned.Run(t.Context(), plan, newRelay, logWriter{t})
+	report, err := pinned.Run(t.Context(), plan, newRelay, t.Output())
 	if err != nil {
 		t.Fatal(err)
 	}

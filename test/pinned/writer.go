@@ -6,6 +6,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/posthaste-dev/posthaste/internal/wait"
 	"github.com/posthaste-dev/posthaste/outbox"
 )
 
@@ -65,7 +66,7 @@ func (w *writer) finish(ctx context.Context, t *tape) (Own, error) {
 		return o, err
 	}
 	for deadline := time.Now().Add(w.run.plan.Drain); len(t.ofWriter()) < 2 && time.Now().Before(deadline); {
-		if err := pause(ctx, 10*time.Millisecond); err != nil {
+		if err := wait.For(ctx, 10*time.Millisecond); err != nil {
 			return o, err
 		}
 	}

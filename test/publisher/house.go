@@ -10,6 +10,7 @@ import (
 
 	"github.com/posthaste-dev/posthaste/daemon/registryfile"
 	"github.com/posthaste-dev/posthaste/internal/check"
+	"github.com/posthaste-dev/posthaste/internal/wait"
 	"github.com/posthaste-dev/posthaste/test/chaos"
 	"github.com/posthaste-dev/posthaste/test/cluster"
 	"github.com/posthaste-dev/posthaste/test/server"
@@ -100,7 +101,7 @@ func (s *stage) drain(ctx context.Context, most time.Duration) (bool, error) {
 		if err != nil || open == 0 || time.Now().After(deadline) {
 			return open == 0, err
 		}
-		if err := pause(ctx, 100*time.Millisecond); err != nil {
+		if err := wait.For(ctx, 100*time.Millisecond); err != nil {
 			return false, err
 		}
 	}
@@ -201,15 +202,4 @@ func (h *house) close() error {
 		problems = append(problems, h.database.Close())
 	}
 	return errors.Join(problems...)
-}
-
-func pause(ctx context.Context, length time.Duration) error {
-	timer := time.NewTimer(length)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return fmt.Errorf("publisher: %w", context.Cause(ctx))
-	}
 }

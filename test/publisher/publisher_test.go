@@ -41,13 +41,6 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m, goleak.IgnoreTopFunction("go.opencensus.io/stats/view.(*worker).start")) // a client library's, never ended
 }
 
-type logWriter struct{ t *testing.T }
-
-func (w logWriter) Write(text []byte) (int, error) {
-	w.t.Log(strings.TrimSpace(string(text)))
-	return len(text), nil
-}
-
 func executable(t *testing.T) string {
 	t.Helper()
 	path, err := os.Executable()
@@ -88,7 +81,7 @@ func TestSurvive(t *testing.T) {
 			if want != "" {
 				plan.Drain, plan.Patience = 20*time.Second, 15*time.Second
 			}
-			half, err := publisher.Survive(t.Context(), plan, chaos.NATS, logWriter{t})
+			half, err := publisher.Survive(t.Context(), plan, chaos.NATS, t.Output())
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -112,7 +105,7 @@ func TestStopAll(t *testing.T) {
 			if plant == plantLingers {
 				plan.Limit = 3 * time.Second
 			}
-			report, err := publisher.StopAll(t.Context(), plan, logWriter{t})
+			report, err := publisher.StopAll(t.Context(), plan, t.Output())
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -206,7 +199,7 @@ func TestMakeWithoutAPublisher(t *testing.T) {
 	t.Parallel()
 	_, err := publisher.Make(t.Context(), publisher.Run{
 		Root: "../..", Postgres: pgtest.Servers()[0].URL, NATS: natsURL(), Folder: t.TempDir(), Target: "help",
-	}, logWriter{t})
+	}, t.Output())
 	if err == nil || !strings.Contains(err.Error(), "make ended without") {
 		t.Errorf("got %v", err)
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/posthaste-dev/posthaste/internal/check"
+	"github.com/posthaste-dev/posthaste/internal/wait"
 	"github.com/posthaste-dev/posthaste/test/chaos"
 	"github.com/posthaste-dev/posthaste/test/cluster"
 )
@@ -192,7 +193,7 @@ func (h *half) flows(ctx context.Context) error {
 		if err != nil || now >= before+flowing {
 			return err
 		}
-		if err := pause(ctx, 50*time.Millisecond); err != nil {
+		if err := wait.For(ctx, 50*time.Millisecond); err != nil {
 			return err
 		}
 	}
@@ -245,7 +246,7 @@ func (h *half) noticed(ctx context.Context, since int64) error {
 		if err != nil || old == 0 {
 			return err
 		}
-		if err := pause(ctx, 20*time.Millisecond); err != nil {
+		if err := wait.For(ctx, 20*time.Millisecond); err != nil {
 			return err
 		}
 	}
@@ -298,7 +299,7 @@ func (h *half) quiet(ctx context.Context, least uint64) (last uint64, err error)
 		if last = now; last >= least && still >= 10 {
 			return last, nil
 		}
-		if err := pause(ctx, 100*time.Millisecond); err != nil {
+		if err := wait.For(ctx, 100*time.Millisecond); err != nil {
 			return 0, err
 		}
 	}
@@ -316,7 +317,7 @@ func (h *half) outage(ctx context.Context) error {
 		if err := h.producers.Write(ctx, h.plan.Waiting+h.plan.Waiting/20, h.plan.Outage*3/4); err != nil {
 			return err
 		}
-		if err := pause(ctx, time.Until(began.Add(h.plan.Outage))); err != nil {
+		if err := wait.For(ctx, time.Until(began.Add(h.plan.Outage))); err != nil {
 			return err
 		}
 		var err error

@@ -2,15 +2,12 @@ package relay
 
 import (
 	"math/rand/v2"
-	"os"
 	"strings"
 	"testing"
 
-	"github.com/jackc/pgx/v5/pgxpool"
-
 	"github.com/posthaste-dev/posthaste/internal/clean"
 	"github.com/posthaste-dev/posthaste/outbox"
-	"github.com/posthaste-dev/posthaste/relay/relaytest"
+	"github.com/posthaste-dev/posthaste/test/pgtest"
 )
 
 // hostile texts, and noise from a fixed seed.
@@ -33,31 +30,16 @@ func hostile() []string {
 // Fault S-4: whatever a broker says, the settle that writes it down does not fail because of it.
 func TestCleanedTextCanBeStored(t *testing.T) {
 	t.Parallel()
-	for name, server := range map[string][2]string{
-		"postgres18": {"POSTHASTE_POSTGRES18_URL", "postgres://postgres@127.0.0.1:15418/posthaste?sslmode=disable"},
-		"postgres15": {"POSTHASTE_POSTGRES15_URL", "postgres://postgres@127.0.0.1:15415/posthaste?sslmode=disable"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			address := server[1]
-			if given := os.Getenv(server[0]); given != "" {
-				address = given
-			}
-			pool, home := relaytest.Database(t, address)
-			store(t, pool, home)
-		})
-	}
+	pgtest.OnEach(t, storeHostile)
 }
 
-func store(t *testing.T, pool *pgxpool.Pool, home string) {
+func storeHostile(t *testing.T, db *pgtest.DB) {
 	t.Helper()
 	id := outbox.NewID().String()
-	if _, err := pool.Exec(t.Context(), `INSERT INTO `+home+`.outbox_events (id, event_type, aggregate_type, aggregate_id, payload_json)
-		VALUES ($1::text::uuid, 'order_created', 'order', '1', json_build_object('eventId', $1::text))`, id); err != nil {
-		t.Fatal(err)
-	}
+	db.Exec(t, `INSERT INTO {schema}.outbox_events (id, event_type, aggregate_type, aggregate_id, payload_json)
+		VALUES ($1::text::uuid, 'order_created', 'order', '1', json_build_object('eventId', $1::text))`, id)
 	write := func(text string) (stored string, err error) {
-		err = pool.QueryRow(t.Context(), "UPDATE "+home+".outbox_events SET last_error = $2 WHERE id = $1 RETURNING last_error", id, text).Scan(&stored)
+		err = db.Pool.QueryRow(t.Context(), db.SQL("UPDATE {schema}.outbox_events SET last_error = $2 WHERE id = $1 RETURNING last_error"), id, text).Scan(&stored)
 		return stored, err
 	}
 	refused := 0

@@ -12,6 +12,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/posthaste-dev/posthaste/internal/wait"
 	"github.com/posthaste-dev/posthaste/outbox"
 	"github.com/posthaste-dev/posthaste/relay"
 )
@@ -96,7 +97,7 @@ func (r *run) live(ctx context.Context) (err error) {
 		if r.report.Lost == 0 || time.Now().After(deadline) {
 			return context.Cause(ctx)
 		}
-		if err := pause(ctx, 50*time.Millisecond); err != nil {
+		if err := wait.For(ctx, 50*time.Millisecond); err != nil {
 			return err
 		}
 	}
@@ -105,7 +106,7 @@ func (r *run) live(ctx context.Context) (err error) {
 // stretches measures with and without retention, in turns.
 func (r *run) stretches(ctx context.Context) error {
 	for i := range 2 * r.plan.Pairs {
-		if err := pause(ctx, r.plan.Settle); err != nil {
+		if err := wait.For(ctx, r.plan.Settle); err != nil {
 			return err
 		}
 		s := Stretch{Pair: i / 2, With: with(i), From: r.load.since()}
@@ -115,12 +116,12 @@ func (r *run) stretches(ctx context.Context) error {
 		} else {
 			worked <- nil
 		}
-		err := pause(ctx, r.plan.Length)
+		err := wait.For(ctx, r.plan.Length)
 		s.To = r.load.since()
 		if err = errors.Join(err, <-worked); err != nil { // it may take longer than planned; that is not measured
 			return err
 		}
-		if err := pause(ctx, min(r.plan.Settle, time.Second)); err != nil { // the last events of the stretch
+		if err := wait.For(ctx, min(r.plan.Settle, time.Second)); err != nil { // the last events of the stretch
 			return err
 		}
 		s.measure(r.load)
@@ -195,23 +196,12 @@ func (r *run) warmUp(ctx context.Context) error {
 			if time.Now().After(deadline) {
 				return fmt.Errorf("retention: the relay did not deliver probe %d within %s", n, r.plan.Drain)
 			}
-			if err := pause(ctx, 10*time.Millisecond); err != nil {
+			if err := wait.For(ctx, 10*time.Millisecond); err != nil {
 				return err
 			}
 		}
 	}
 	return nil
-}
-
-func pause(ctx context.Context, length time.Duration) error {
-	timer := time.NewTimer(length)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
 }
 
 // logs count what the relay warned of.
