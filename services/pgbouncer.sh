@@ -20,6 +20,8 @@ start() {
 #   make everybody the superuser, and a test of privileges would pass without testing.
 # - A startup parameter that PgBouncer cannot keep per client (search_path) stays an error: ignored, it
 #   would make queries run against the wrong schema.
+# - A pool has room for all transactions that tests of several packages have open at once: some wait for another client of
+#   the same pool, and with too little room all of them would.
 # - Idle connections go after 10 s, so that they do not keep a test's database from being dropped.
 write_settings() {
   echo '"postgres" ""' >"$DATA/users.txt"
@@ -39,8 +41,8 @@ auth_user = postgres
 auth_query = select rolname, '' from pg_catalog.pg_roles where rolname = \$1
 admin_users = postgres
 pool_mode = transaction
-default_pool_size = 20
-max_client_conn = 500
+default_pool_size = 100
+max_client_conn = 2000
 ignore_startup_parameters = extra_float_digits
 server_idle_timeout = 10
 autodb_idle_timeout = 10

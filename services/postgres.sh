@@ -17,7 +17,9 @@ create_cluster() {
   mv -T "$new" "$DATA/pgdata"
 }
 
-# A file and not command-line options, so that ALTER SYSTEM can still change a setting in a test.
+# - A file and not command-line options, so that ALTER SYSTEM can still change a setting in a test.
+# - Connections for the tests of several packages at once, each with a few pools of its own. One that nobody opens costs
+#   nothing but a place in tables.
 write_settings() {
   local preload=
   if [[ -e $MODULES/pg_stat_statements.so ]]; then preload=pg_stat_statements; fi
@@ -26,7 +28,7 @@ listen_addresses = '127.0.0.1'
 port = $PORT
 unix_socket_directories = '$STATE_DIR/run/$NAME'
 fsync = on
-max_connections = 300
+max_connections = 1000
 max_prepared_transactions = 50
 max_locks_per_transaction = 256
 wal_level = logical
@@ -64,7 +66,7 @@ check_major() {
   expect "$1" "$((number / 10000))" "server version"
   settings=$(sql "select string_agg(setting, ' ' order by name collate \"C\") from pg_settings where name in
     ('fsync', 'max_connections', 'max_prepared_transactions', 'wal_level', 'TimeZone')")
-  expect "UTC on 300 50 logical" "$settings" "settings"
+  expect "UTC on 1000 50 logical" "$settings" "settings"
   expect "UTF8 C" "$(sql "select pg_encoding_to_char(encoding) || ' ' || datcollate
     from pg_database where datname = current_database()")" "encoding and locale"
   expect 42 "$(sql 'begin; create table services_check (n int); insert into services_check values (42);

@@ -10,8 +10,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"math/rand/v2"
-	"net"
 	"os"
 	"path/filepath"
 	"slices"
@@ -20,6 +18,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/posthaste-dev/posthaste/test/port"
 )
 
 // Config says what a cluster shall be. The zero value is a cluster of PostgreSQL 15.
@@ -79,7 +79,7 @@ func prepare(config Config) (*Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	port, err := freePort()
+	port, err := port.Free()
 	if err != nil {
 		return nil, err
 	}
@@ -198,7 +198,12 @@ func (c *Cluster) Text(ctx context.Context, query string, args ...any) (text str
 }
 
 func (c *Cluster) on(ctx context.Context, run func(*pgx.Conn) error) error {
-	conn, err := pgx.Connect(ctx, c.URL())
+	config, err := pgx.ParseConfig(c.URL())
+	if err != nil {
+		return fmt.Errorf("cluster: %w", err)
+	}
+	config.ConnectTimeout = patience // what tests themselves ask has time, also on a busy machine
+	conn, err := pgx.ConnectConfig(ctx, config)
 	if err != nil {
 		return fmt.Errorf("cluster: %w", err)
 	}
@@ -221,16 +226,24 @@ func (c *Cluster) Set(ctx context.Context, name, value string) error {
 	if err := c.Exec(ctx, "SELECT pg_reload_conf()"); err != nil {
 		return err
 	}
-	return Until(ctx, name+" is "+value, func() (bool, error) {
+	return Within(ctx, patience, name+" is "+value, func() (bool, error) {
 		now, err := c.Text(ctx, "pg_conf_load_time()")
 		return now != before, err
 	})
 }
 
+// patience is for what a server does by itself: it starts, recovers, ends. A busy machine takes its time for that.
+const patience = 3 * time.Minute
+
 // Until looks again and again until it is so, or the context or a minute has ended. An error beside a yes ends
 // it too; one beside a no is told if it stays the last.
 func Until(ctx context.Context, what string, is func() (bool, error)) error {
-	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	return Within(ctx, time.Minute, what, is)
+}
+
+// Within is Until with another limit of time.
+func Within(ctx context.Context, limit time.Duration, what string, is func() (bool, error)) error {
+	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
@@ -245,23 +258,4 @@ func Until(ctx context.Context, what string, is func() (bool, error)) error {
 			return errors.Join(fmt.Errorf("cluster: waited in vain until %s: %w", what, ctx.Err()), err)
 		}
 	}
-}
-
-// The ports below those that the system gives to outgoing connections: while a server is down, a client that
-// tries one of those again and again gets connected to itself in the end.
-const firstPort, lastPort = 20_000, 32_000
-
-func freePort() (int, error) {
-	for range 100 {
-		port := firstPort + rand.IntN(lastPort-firstPort)
-		listener, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", "127.0.0.1:"+strconv.Itoa(port))
-		if err != nil {
-			continue
-		}
-		if err := listener.Close(); err != nil {
-			return 0, fmt.Errorf("cluster: %w", err)
-		}
-		return port, nil
-	}
-	return 0, errors.New("cluster: there is no free port")
 }

@@ -102,9 +102,15 @@ func TestLives(t *testing.T) {
 // show what a barrier is for.
 func TestKilledServerForgets(t *testing.T) {
 	t.Parallel()
-	c := start(t, Config{Settings: map[string]string{"wal_writer_delay": "10s"}})
+	// Nobody else writes the log meanwhile, however long that is.
+	c := start(t, Config{Settings: map[string]string{"autovacuum": "off", "bgwriter_lru_maxpages": "0", "checkpoint_timeout": "1h"}})
 	must(t, c.Exec(t.Context(), "CREATE TABLE t (n int)"))
 	must(t, c.Exec(t.Context(), "CHECKPOINT"))
+	writer, err := c.Text(t.Context(), "SELECT pid FROM pg_stat_activity WHERE backend_type = 'walwriter'")
+	must(t, err)
+	pid, err := strconv.Atoi(writer)
+	must(t, err)
+	must(t, syscall.Kill(pid, syscall.SIGSTOP)) // it ends with the others all the same
 	must(t, c.Exec(t.Context(), "SET synchronous_commit = off; INSERT INTO t VALUES (1)"))
 	c.want(t, "1", "SELECT count(*) FROM t")
 	must(t, c.Kill(t.Context()))
@@ -131,7 +137,7 @@ func TestStandby(t *testing.T) {
 	must(t, err)
 	t.Cleanup(func() { closed(t, standby) })
 	must(t, primary.Set(t.Context(), "synchronous_standby_names", "second"))
-	must(t, Until(t.Context(), "the standby is synchronous", func() (bool, error) {
+	must(t, Within(t.Context(), patience, "the standby is synchronous", func() (bool, error) {
 		state, err := primary.Text(t.Context(), "SELECT sync_state FROM pg_stat_replication")
 		return state == "sync", err
 	}))
@@ -178,9 +184,11 @@ func TestNothingIsLeftOfAKilledTest(t *testing.T) {
 	t.Parallel()
 	command := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^$")
 	command.Env = append(os.Environ(), abandon+"=1")
+	command.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	output, err := command.StdoutPipe()
 	must(t, err)
 	must(t, command.Start())
+	defer time.AfterFunc(patience, func() { _ = command.Process.Kill() }).Stop() // which ends its output
 	text := make([]byte, 256)
 	n, err := output.Read(text)
 	must(t, err)
@@ -192,7 +200,7 @@ func TestNothingIsLeftOfAKilledTest(t *testing.T) {
 	segment := segmentOf(t, c)
 	must(t, syscall.Kill(command.Process.Pid, syscall.SIGKILL))
 	_ = command.Wait()
-	must(t, Until(t.Context(), "the folder is gone", func() (bool, error) {
+	must(t, Within(t.Context(), patience, "the folder is gone", func() (bool, error) {
 		_, err := os.Stat(folder)
 		return os.IsNotExist(err), nil
 	}))

@@ -34,7 +34,7 @@ func (c *Cluster) Standby(ctx context.Context, name string) (*Cluster, error) {
 	if _, err = standby.begin(ctx, err); err != nil {
 		return nil, err
 	}
-	err = Until(ctx, "the standby streams", func() (bool, error) {
+	err = Within(ctx, patience, "the standby streams", func() (bool, error) {
 		streaming, err := c.Text(ctx, "SELECT count(*) FROM pg_stat_replication WHERE application_name = $1 AND state = 'streaming'", name)
 		return streaming == "1", err
 	})
@@ -49,7 +49,7 @@ func (c *Cluster) Detach(ctx context.Context) error {
 	if err := c.Set(ctx, "primary_conninfo", ""); err != nil {
 		return err
 	}
-	return Until(ctx, "the standby receives nothing", func() (bool, error) {
+	return Within(ctx, patience, "the standby receives nothing", func() (bool, error) {
 		receivers, err := c.Text(ctx, "SELECT count(*) FROM pg_stat_wal_receiver")
 		return receivers == "0", err
 	})
@@ -57,9 +57,9 @@ func (c *Cluster) Detach(ctx context.Context) error {
 
 // Promote makes a standby take writes, on a timeline of its own.
 func (c *Cluster) Promote(ctx context.Context) error {
-	promoted, err := c.Text(ctx, "SELECT pg_promote(true, 60)")
+	promoted, err := c.Text(ctx, "SELECT pg_promote(true, $1)", int(patience.Seconds()))
 	if err == nil && promoted != "true" {
-		err = errors.New("cluster: the standby was not promoted within a minute")
+		err = fmt.Errorf("cluster: the standby was not promoted within %s", patience)
 	}
 	return err
 }
@@ -91,7 +91,7 @@ func (c *Cluster) Point(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	return Until(ctx, "the archive has the log", func() (bool, error) {
+	return Within(ctx, patience, "the archive has the log", func() (bool, error) {
 		_, err := os.Stat(filepath.Join(c.archive(), segment))
 		return err == nil, err
 	})
@@ -121,7 +121,7 @@ func (b *Backup) Restore(ctx context.Context, point string) (*Cluster, error) {
 	if _, err = restored.begin(ctx, err); err != nil {
 		return nil, err
 	}
-	err = Until(ctx, "the restore has ended", func() (bool, error) {
+	err = Within(ctx, patience, "the restore has ended", func() (bool, error) {
 		recovering, err := restored.Text(ctx, "pg_is_in_recovery()")
 		return strings.HasPrefix(recovering, "f"), err
 	})

@@ -55,7 +55,7 @@ func (c *Cluster) Start(ctx context.Context) error {
 		defer close(s.exited)
 		_ = command.Wait() // how it ended is in its log
 	}()
-	return Until(ctx, "the server answers", func() (bool, error) {
+	return Within(ctx, patience, "the server answers", func() (bool, error) {
 		select {
 		case <-s.exited:
 			c.server = nil
@@ -67,7 +67,7 @@ func (c *Cluster) Start(ctx context.Context) error {
 }
 
 func (c *Cluster) answers(ctx context.Context) (bool, error) {
-	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, 30*time.Second) // one that hangs is asked again
 	defer cancel()
 	err := c.on(ctx, func(conn *pgx.Conn) error { return conn.Ping(ctx) })
 	return err == nil, err
@@ -90,7 +90,7 @@ func (c *Cluster) Kill(ctx context.Context) error {
 	if c.server == nil {
 		return errors.New("cluster: it does not run")
 	}
-	err := Until(ctx, "the server's processes are gone", func() (bool, error) {
+	err := Within(ctx, patience, "the server's processes are gone", func() (bool, error) {
 		pids, err := c.processes()
 		for _, pid := range pids {
 			_ = syscall.Kill(pid, syscall.SIGKILL) // who is gone already is what we want
@@ -106,6 +106,8 @@ func (c *Cluster) gone(ctx context.Context) error {
 	case <-c.server.exited:
 		c.server = nil
 		return nil
+	case <-time.After(patience):
+		return fmt.Errorf("cluster: the server has not ended within %s", patience)
 	case <-ctx.Done():
 		return fmt.Errorf("cluster: the server does not end: %w", ctx.Err())
 	}

@@ -76,8 +76,13 @@ func NewName(prefix string) string {
 // drop removes a schema. A backend whose client is gone may still be at work in it: of two that wait for each other the
 // server ends one, and then the other one gets on.
 func drop(db *sql.DB, name string) error {
+	ctx, cancel := context.WithTimeoutCause(context.Background(), Patience, errors.New("somebody is still at work in it"))
+	defer cancel()
 	for {
-		_, err := db.ExecContext(context.Background(), `DROP SCHEMA IF EXISTS "`+name+`" CASCADE`)
+		_, err := db.ExecContext(ctx, `DROP SCHEMA IF EXISTS "`+name+`" CASCADE`)
+		if ctx.Err() != nil {
+			err = errors.Join(err, context.Cause(ctx))
+		}
 		if deadlock := (*pgconn.PgError)(nil); !errors.As(err, &deadlock) || deadlock.Code != "40P01" {
 			return err
 		}

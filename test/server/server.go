@@ -6,14 +6,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
-	"strconv"
 	"syscall"
+	"time"
 
 	"github.com/posthaste-dev/posthaste/test/cluster"
+	"github.com/posthaste-dev/posthaste/test/port"
 )
 
 // Server is a program that listens.
@@ -28,6 +28,9 @@ type Server struct {
 	command *exec.Cmd
 	ended   chan struct{}
 }
+
+// patience is for a server that starts or ends on a busy machine.
+const patience = 3 * time.Minute
 
 // Start starts the server and returns when it answers.
 func (s *Server) Start(ctx context.Context) error {
@@ -49,7 +52,7 @@ func (s *Server) Start(ctx context.Context) error {
 		defer close(ended)
 		_ = command.Wait() // how it ended is in its log
 	}()
-	return cluster.Until(ctx, s.Name+" answers", func() (bool, error) {
+	return cluster.Within(ctx, patience, s.Name+" answers", func() (bool, error) {
 		select {
 		case <-ended:
 			return true, fmt.Errorf("server: %s ended while it started: %s", s.Name, lastWords(s.Log))
@@ -68,8 +71,12 @@ func (s *Server) End(signal os.Signal) error {
 	if err := s.command.Process.Signal(signal); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return fmt.Errorf("server: end %s: %w", s.Name, err)
 	}
-	<-s.ended
-	return nil
+	select {
+	case <-s.ended:
+		return nil
+	case <-time.After(patience):
+		return fmt.Errorf("server: %s has not ended within %s of a signal: %s", s.Name, patience, signal)
+	}
 }
 
 // Close ends whatever runs.
@@ -92,16 +99,5 @@ func lastWords(log string) string {
 	return string(text[max(0, len(text)-1000):])
 }
 
-// FreeAddress has a port below those that the system gives to outgoing connections: while a server is down, a client that
-// tries one of those again and again gets connected to itself in the end.
-func FreeAddress() (string, error) {
-	for range 100 {
-		address := "127.0.0.1:" + strconv.Itoa(20_000+rand.IntN(12_000))
-		listener, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", address)
-		if err != nil {
-			continue
-		}
-		return address, listener.Close()
-	}
-	return "", errors.New("server: there is no free port")
-}
+// FreeAddress is one on which nobody listens, and that no other process of ours is given; see [port.Free].
+func FreeAddress() (string, error) { return port.Address() }

@@ -1,0 +1,59 @@
+package pgtest
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// Patience is how long a test waits for something that takes a moment, and for no longer even on a machine that is busy with
+// many others: only what hangs takes as long.
+const Patience = 3 * time.Minute
+
+// Waiting returns when the transaction's session waits for a lock, and fails the test if it never does. Ended is closed
+// when whatever should wait has not; nil: nobody tells.
+func (db *DB) Waiting(t testing.TB, tx pgx.Tx, ended <-chan struct{}) {
+	t.Helper()
+	waits, err := Waits(t.Context(), db.Pool, tx.Conn().PgConn().PID(), ended)
+	if err != nil || !waits {
+		t.Fatalf("nobody waits: %v", err)
+	}
+}
+
+// Waits returns true when the session waits for a lock, and false when ended is closed before.
+func Waits(ctx context.Context, pool *pgxpool.Pool, session uint32, ended <-chan struct{}) (bool, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, Patience, errors.New("the session does not come to wait for a lock"))
+	defer cancel()
+	tick := time.NewTicker(2 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		var waits bool
+		err := pool.QueryRow(ctx, "SELECT coalesce(wait_event_type = 'Lock', false) FROM pg_stat_get_activity($1)", int(session)).Scan(&waits)
+		if err != nil || waits {
+			return waits, err
+		}
+		select {
+		case <-ended:
+			return false, nil
+		case <-tick.C:
+		case <-ctx.Done():
+			return false, context.Cause(ctx)
+		}
+	}
+}
+
+// Receive returns what a goroutine of the test has to say, and fails the test if it says nothing.
+func Receive[T any](t testing.TB, what string, from <-chan T) T {
+	t.Helper()
+	select {
+	case value := <-from:
+		return value
+	case <-time.After(Patience):
+		t.Fatalf("waited in vain for %s for: %s", Patience, what)
+		panic("not reached")
+	}
+}

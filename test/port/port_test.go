@@ -1,0 +1,121 @@
+package port
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+)
+
+// asks tells a child process of this test the first port of a small range, and for how many of it to ask. It says which it
+// got and waits to be killed.
+const asks = "POSTHASTE_PORT_ASKS"
+
+// few is how many ports the small range has.
+const few = 5
+
+func TestMain(m *testing.M) {
+	var from, n int
+	if _, err := fmt.Sscan(os.Getenv(asks), &from, &n); err == nil {
+		for range n {
+			port, err := free(from, from+few)
+			fmt.Println(port, err) //nolint:forbidigo // for the parent
+		}
+		_, _ = bufio.NewReader(os.Stdin).ReadString('\n') // which never comes
+		return
+	}
+	goleak.VerifyTestMain(m)
+}
+
+// ownRange is where a small range begins that no server is given a port of, and no other run of this test.
+func ownRange(t *testing.T) int {
+	t.Helper()
+	for from := 12_000; from < 14_000; from += few {
+		if claim, err := listen("unix", fmt.Sprint("@posthaste-port-test-", from)); err == nil {
+			t.Cleanup(func() { _ = claim.Close() })
+			return from
+		}
+	}
+	t.Fatal("400 runs of this test at the same time")
+	return 0
+}
+
+// ask has another process ask for so many ports, and returns what it was told and what ends it.
+func ask(t *testing.T, from, n int) (said []string, kill func()) {
+	t.Helper()
+	other := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^$")
+	other.Env = append(os.Environ(), fmt.Sprintf("%s=%d %d", asks, from, n))
+	other.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if _, err := other.StdinPipe(); err != nil { // it stays open for as long as this process lives
+		t.Fatal(err)
+	}
+	output, err := other.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := other.Start(); err != nil {
+		t.Fatal(err)
+	}
+	kill = func() {
+		_ = other.Process.Kill()
+		_ = other.Wait()
+	}
+	t.Cleanup(kill)
+	defer time.AfterFunc(2*time.Minute, func() { _ = other.Process.Kill() }).Stop()
+	for lines := bufio.NewScanner(output); len(said) < n; said = append(said, lines.Text()) {
+		if !lines.Scan() {
+			t.Fatalf("it said %q, and should have spoken %d times within two minutes", said, n)
+		}
+	}
+	return said, kill
+}
+
+// TestTwoProcessesShareNoPort: what one has, another does not get, though nobody listens there; until the first is dead.
+func TestTwoProcessesShareNoPort(t *testing.T) {
+	t.Parallel()
+	from := ownRange(t)
+	taken, err := listen("tcp", address(from+2)) // by somebody who does not ask
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = taken.Close() })
+	got := map[string]bool{fmt.Sprint(from+2, " <nil>"): true}
+	take := func(n int) (kill func()) {
+		said, kill := ask(t, from, n)
+		for _, port := range said {
+			if got[port] || !strings.HasSuffix(port, " <nil>") {
+				t.Errorf("given %q, and others had %v", port, got)
+			}
+			got[port] = true
+		}
+		return kill
+	}
+	take(1)
+	kill := take(3)
+	if said, _ := ask(t, from, 1); !strings.Contains(said[0], "none is free") {
+		t.Errorf("given %q, and others had %v", said, got)
+	}
+	kill()
+	clear(got)
+	take(3)
+}
+
+// TestAddress: a server can listen there.
+func TestAddress(t *testing.T) {
+	t.Parallel()
+	address, err := Address()
+	if err != nil {
+		t.Fatal(err)
+	}
+	listener, err := listen("tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = listener.Close()
+}
