@@ -73,6 +73,7 @@ RETURNS text LANGUAGE plpgsql AS $$
 DECLARE
     here   bigint;
     now_on integer;
+    moment CONSTANT timestamptz := clock_timestamp();
 BEGIN
     IF outbox_done_before('resume', outbox_resume.action_id) THEN
         RETURN 'done before';
@@ -80,7 +81,7 @@ BEGIN
     IF outbox_resume.scope = 'restored' THEN
         here := (SELECT s.system_identifier FROM pg_control_system() s);
         now_on := ('x' || left(pg_walfile_name(pg_current_wal_lsn()), 8))::bit(32)::integer;
-        UPDATE outbox_home h SET system_identifier = here, timeline = now_on, since = clock_timestamp(), seen_at = clock_timestamp()
+        UPDATE outbox_home h SET system_identifier = here, timeline = now_on, since = moment, seen_at = moment
          WHERE h.system_identifier <> here OR h.timeline <> now_on;
     ELSIF outbox_resume.scope IN ('all', 'topic', 'type') THEN
         DELETE FROM outbox_pauses p WHERE p.scope = outbox_resume.scope AND p.name = outbox_resume.name;
