@@ -31,6 +31,7 @@ func newTestSender(t testing.TB, publisher Publisher) *sender {
 	t.Helper()
 	config := complete(t)
 	config.Publisher = publisher
+	config.Lease = time.Hour // no machine stands still for a thirtieth of it, after which nothing is sent
 	r, err := New(config)
 	if err != nil {
 		t.Fatal(err)
@@ -139,7 +140,7 @@ func TestWhatWasDecidedTooLongAgoIsNotSent(t *testing.T) {
 	if outcome := s.publish(t.Context(), publish); outcome.Class != core.NotSent || sent != 1 {
 		t.Errorf("too late: %+v, sent %d times", outcome, sent)
 	}
-	s.clock.at(time.Now().Add(time.Minute)) // the machine was suspended meanwhile
+	s.clock.at(time.Now().Add(s.config.Lease)) // the machine was suspended meanwhile
 	publish.DecidedAt = 0
 	if outcome := s.publish(t.Context(), publish); outcome.Class != core.NotSent || sent != 1 {
 		t.Errorf("after a suspension: %+v, sent %d times", outcome, sent)

@@ -6,6 +6,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -90,6 +91,26 @@ func (d *desk) one(query string, args ...any) (answer string) {
 		d.t.Fatalf("%s: %v", query, err)
 	}
 	return answer
+}
+
+// patience ends a wait that would never end; nothing needs nearly as long.
+const patience = 2 * time.Minute
+
+// untilWaiting waits until so many sessions of the operator wait for a lock.
+func (d *desk) untilWaiting(sessions string) {
+	d.t.Helper()
+	look := time.NewTicker(5 * time.Millisecond)
+	defer look.Stop()
+	for began := time.Now(); ; <-look.C {
+		got := d.one(`SELECT count(*)::text FROM pg_catalog.pg_stat_activity
+			WHERE usename = $1 AND wait_event_type = 'Lock'`, "operator_"+d.schema)
+		if got == sessions {
+			return
+		}
+		if time.Since(began) > patience {
+			d.t.Fatalf("%s of %s sessions wait for a lock", got, sessions)
+		}
+	}
 }
 
 // event writes an event of an aggregate and type in a state, as a relay would have left it: 3 attempts,

@@ -138,12 +138,7 @@ func TestTheSameActionAtTheSameTime(t *testing.T) {
 				outcomes <- results[0].Outcome
 			})
 		}
-		for deadline := time.Now().Add(20 * time.Second); d.one("SELECT count(*)::text FROM pg_catalog.pg_stat_activity WHERE usename = $1 AND wait_event_type = 'Lock'",
-			"operator_"+d.schema) != fmt.Sprint(callers); {
-			if time.Now().After(deadline) {
-				t.Fatal("they do not all wait")
-			}
-		}
+		d.untilWaiting(fmt.Sprint(callers))
 		if err := gate.Rollback(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -273,23 +268,27 @@ func TestAFollowerThatCameWhileTheBlockEndedIsDue(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+			t.Cleanup(func() { _ = busy.Rollback(context.Background()) })
 			if _, err := busy.Exec(t.Context(), d.sql("SELECT FROM {schema}.outbox_events WHERE id = $1 FOR UPDATE"), head.String()); err != nil {
 				t.Fatal(err)
 			}
-			done := make(chan error)
+			done := make(chan error, 1)
 			go func() {
 				_, err := do(t.Context(), action(), head)
 				done <- err
 			}()
-			for waiting := "0"; waiting != "1"; { // for the row
-				waiting = d.one("SELECT count(*)::text FROM pg_stat_activity WHERE usename = $1 AND wait_event_type = 'Lock'", "operator_"+d.schema)
-			}
+			d.untilWaiting("1") // for the row
 			follower := d.event(name, "order_created", 3)
 			if err := busy.Rollback(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			if err := <-done; err != nil {
-				t.Error(err)
+			select {
+			case err := <-done:
+				if err != nil {
+					t.Error(err)
+				}
+			case <-time.After(patience):
+				t.Fatalf("the %s does not end", name)
 			}
 			if got := d.row(follower); got != "1 attempts=3 due" {
 				t.Errorf("after the %s the follower is %s", name, got)
@@ -389,7 +388,7 @@ func TestTheLargestAction(t *testing.T) {
 		if got := d.one("SELECT count(*)::text FROM {schema}.outbox_events WHERE state = 1"); got != fmt.Sprint(len(ids)) {
 			t.Errorf("%s followers are due", got)
 		}
-		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), patience)
 		defer cancel()
 		for {
 			notification, err := listener.Conn().WaitForNotification(ctx)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/posthaste-dev/posthaste/outbox"
 	"github.com/posthaste-dev/posthaste/relay/internal/core"
@@ -31,7 +32,13 @@ func TestNothingPassesAnEventThatWasNotSent(t *testing.T) {
 	send := func(publish *core.Publish, first bool) core.Class {
 		publish.DecidedAt, publish.First = s.clock.now(), first
 		s.send([]*core.Publish{publish})
-		return (<-results).outcome.Class
+		select {
+		case result := <-results:
+			return result.outcome.Class
+		case <-time.After(time.Minute):
+			t.Fatalf("event %s has no outcome", publish.Event.ID)
+			return core.Unknown
+		}
 	}
 	head, follower, elsewhere := stored(), stored(), stored()
 	elsewhere.Topic = "invoices"

@@ -1,6 +1,7 @@
 package natsjetstream
 
 import (
+	"context"
 	"crypto/tls"
 	"errors"
 	"strings"
@@ -113,9 +114,11 @@ func TestNobodyAnswersAtTheStart(t *testing.T) {
 			t.Fatal(err)
 		}
 		var route *relay.RouteError
-		if err := publisher.Publish(t.Context(), &relay.Message{Topic: "orders"}); !errors.As(err, &route) {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		if err := publisher.Publish(ctx, &relay.Message{Topic: "orders"}); !errors.As(err, &route) {
 			t.Errorf("%s: a publish without a server: %v", name, err)
 		}
+		cancel()
 		if err := publisher.Close(); err != nil {
 			t.Error(err)
 		}

@@ -1,6 +1,7 @@
 package pubsubbroker
 
 import (
+	"context"
 	"crypto/rand"
 	"crypto/rsa"
 	"crypto/x509"
@@ -88,7 +89,9 @@ func TestNobodyAnswersAtTheStart(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := connection.Ready(t.Context()); err == nil {
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	if err := connection.Ready(ctx); err == nil {
 		t.Error("it is ready")
 	}
 	if err := connection.Close(); err != nil {

@@ -1,6 +1,7 @@
 package crash_test
 
 import (
+	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -27,6 +28,8 @@ func calls(t *testing.T) (counts map[string]int, nameless []string) {
 	counts = map[string]int{}
 	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
 		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			return nil // somebody else's for a while: builds leave folders behind, and remove them
 		case err != nil:
 			return err
 		case entry.IsDir() && (entry.Name() == ".git" || entry.Name() == "testdata"):
@@ -35,6 +38,9 @@ func calls(t *testing.T) (counts map[string]int, nameless []string) {
 			return nil
 		}
 		text, err := os.ReadFile(path)
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
 		if err != nil {
 			return err
 		}

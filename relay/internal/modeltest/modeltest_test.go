@@ -4,11 +4,27 @@ import (
 	"context"
 	"os"
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { goleak.VerifyTestMain(calm{m}) }
+
+// calm waits for goroutines that were told to end: goleak itself looks for half a second, which may be too little on a
+// busy machine.
+type calm struct{ *testing.M }
+
+func (c calm) Run() int {
+	code := c.M.Run()
+	began := time.Now()
+	for goleak.Find() != nil { // that takes half a second
+		if time.Since(began) > time.Minute {
+			break // and fail
+		}
+	}
+	return code
+}
 
 func open(t *testing.T, url string) *Database {
 	t.Helper()

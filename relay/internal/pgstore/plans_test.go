@@ -53,7 +53,7 @@ func claims(t testing.TB, w *world) []planned {
 		statement, args := w.store.ReadStatement(read)
 		return planned{name, statement, args, "outbox_events_ready", laneExpression + `l\.lane\) AND \(seq > GREATEST\(l\.w, LEAST\(l\.c`, false, rows, 3, 64 * 5}
 	}
-	ready := someIDs(t, w, "state = 0 ORDER BY random() LIMIT 300")
+	ready := someIDs(t, w, "state = 0 ORDER BY md5(seq::text) LIMIT 300")
 	tenure := core.Tenure{Lane: 3, Token: outbox.NewID()}
 	w.exec(t, "UPDATE {schema}.outbox_lanes SET owner = $1, token = $1, lease_until = now() WHERE lane = 3", tenure.Token.String())
 	published, publishedArgs := w.store.SettleStatement(&core.Settle{Lanes: []core.Tenure{tenure}, Published: ready[:100]})

@@ -191,7 +191,7 @@ func TestTheCursorKeepsTheOrder(t *testing.T) {
 		if err := a.Commit(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if err := <-locked; err != nil {
+		if err := receive(t, "the second one's lock", locked); err != nil {
 			t.Fatal(err)
 		}
 		next, _ := w.insert(t, b, "1", "order_created")
@@ -240,7 +240,7 @@ func TestAStaleOwnerReadsNothing(t *testing.T) {
 		w.add(t, "1", core.Ready)
 		mine := w.add(t, "2", core.Ready)
 		token, other := outbox.NewID(), outbox.NewID()
-		if _, err := w.store.Acquire(t.Context(), core.Acquire{Relay: outbox.NewID(), Token: token, Lanes: []int16{lost, kept}, Max: 2, Lease: time.Minute}); err != nil {
+		if _, err := w.store.Acquire(t.Context(), core.Acquire{Relay: outbox.NewID(), Token: token, Lanes: []int16{lost, kept}, Max: 2, Lease: lease}); err != nil {
 			t.Fatal(err)
 		}
 		w.exec(t, "UPDATE {schema}.outbox_lanes SET token = $1 WHERE lane = $2", other.String(), lost)
