@@ -22,8 +22,8 @@ type Load struct {
 	Clients int
 	// Settle is how long the load runs before it is measured, in every block.
 	Settle time.Duration
-	// AtLeast is how many transactions a block must have measured; it lasts longer when the machine stalls,
-	// up to ten times its length. Defaults to 1.
+	// AtLeast is how many transactions a block must have measured; it lasts longer when the machine stalls, until
+	// that looks like a load that hangs. Defaults to 1.
 	AtLeast int
 	// Transaction does one unit of work. Its whole time is the latency.
 	Transaction func(context.Context, *Client) error
@@ -74,6 +74,9 @@ func (l Load) Measure(ctx context.Context, block Block) (Sample, error) {
 	return sample, nil
 }
 
+// hung is how long a block may last that has not measured enough.
+const hung = 2 * time.Minute
+
 // loadState is what the clients and the window share.
 type loadState struct {
 	measuring, stop atomic.Bool
@@ -97,8 +100,9 @@ func (l Load) window(ctx context.Context, length time.Duration, state *loadState
 	clientBefore := ProcessCPU()
 	began := time.Now()
 	state.measuring.Store(true)
-	for range 10 {
-		if err = wait.For(ctx, length); err != nil || state.measured.Load() >= int64(max(l.AtLeast, 1)) {
+	for {
+		err = wait.For(ctx, length)
+		if err != nil || state.measured.Load() >= int64(max(l.AtLeast, 1)) || time.Since(began) > hung {
 			break
 		}
 	}

@@ -154,25 +154,33 @@ func TestLaneWatchSeesWhoIsFree(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	sleep := func(seconds string) {
+		t.Helper()
+		if err := w.DB.Exec(t.Context(), "SELECT pg_sleep("+seconds+")"); err != nil {
+			t.Fatal(err)
+		}
+	}
 	watch, err := drain.WatchLanes(t.Context(), w)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if watch.Free() != 64 {
-		t.Errorf("%d lanes are free, want all", watch.Free())
-	}
-	began := time.Now()
-	lease("-1") // expired is free as well
-	if err := w.DB.Exec(t.Context(), "SELECT pg_sleep(0.3)"); err != nil {
-		t.Fatal(err)
-	}
-	lease("60")
-	for watch.Free() != 0 {
-		if err := w.DB.Exec(t.Context(), "SELECT pg_sleep(0.01)"); err != nil {
-			t.Fatal(err)
+	until := func(free int) {
+		t.Helper()
+		for watch.Free() != free {
+			sleep("0.01")
 		}
 	}
-	most := time.Since(began) + 100*time.Millisecond
+	until(64)
+	sleep("0.5") // nobody has had them yet, so this does not count
+	lease("60")
+	until(0)
+	began := time.Now()
+	lease("-1") // expired is free as well
+	until(64)
+	sleep("0.3")
+	lease("60")
+	until(0)
+	most := time.Since(began)
 	longest, err := watch.Stop(t.Context())
 	if err != nil || longest < 300*time.Millisecond || longest > most {
 		t.Errorf("%s without an owner, %v, want 300 ms to %s", longest, err, most)

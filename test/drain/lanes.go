@@ -22,12 +22,14 @@ type LaneWatch struct {
 	failed error
 
 	mutex   sync.Mutex
+	had     map[int16]bool      // an owner: until then nobody has started
 	since   map[int16]time.Time // when a lane was first seen without an owner
 	longest time.Duration
 	lanes   int
 }
 
-// WatchLanes begins to look. Until the first look that finds an owner, a lane counts as free from now on.
+// WatchLanes begins to look. A lane that has not had an owner yet is free, and its time does not count: how long processes
+// take to start says nothing.
 func WatchLanes(ctx context.Context, w *World) (*LaneWatch, error) {
 	config, err := w.DB.Config("bench-lanes")
 	if err != nil {
@@ -37,7 +39,7 @@ func WatchLanes(ctx context.Context, w *World) (*LaneWatch, error) {
 	if err != nil {
 		return nil, fmt.Errorf("drain: watch the lanes: %w", err)
 	}
-	watch := &LaneWatch{conn: conn, ended: make(chan struct{}), since: map[int16]time.Time{}}
+	watch := &LaneWatch{conn: conn, ended: make(chan struct{}), had: map[int16]bool{}, since: map[int16]time.Time{}}
 	if err := watch.look(ctx); err != nil {
 		return nil, errors.Join(err, conn.Close(ctx))
 	}
@@ -87,11 +89,12 @@ func (w *LaneWatch) look(ctx context.Context) error {
 
 func (w *LaneWatch) see(lane int16, owned bool, at time.Time) {
 	free, wasFree := w.since[lane]
-	if wasFree {
+	if wasFree && w.had[lane] {
 		w.longest = max(w.longest, at.Sub(free))
 	}
 	switch {
 	case owned:
+		w.had[lane] = true
 		delete(w.since, lane)
 	case !wasFree:
 		w.since[lane] = at

@@ -4,6 +4,6 @@
 // event behind it. `make proof-hostile` runs it.
 //
 // The files, in the order of the path: world.go and outlet.go are the servers and the relays, inputs.go and the files
-// input_*.go what is tried, run.go tries it, arrivals.go and the files of the brokers read back, judge.go and words.go say
-// what became of it, report.go adds it up.
+// input_*.go what is tried, run.go tries it, control.go goes the same way with nothing hostile on it, arrivals.go and
+// the files of the brokers read back, judge.go and words.go say what became of it, report.go adds it up.
 package hostile

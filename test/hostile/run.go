@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/posthaste-dev/posthaste/outbox"
 	"github.com/posthaste-dev/posthaste/relay"
@@ -25,13 +26,22 @@ type Plan struct {
 	Wrap func(inner relay.Publisher) relay.Publisher
 	// Spoil puts a planted bug into an outbox, before its relay starts. It gets a pool's Exec and the schema.
 	Spoil func(ctx context.Context, exec func(statement string) error, schema string) error
-	// Controls is how many good events without a bad one before them are measured on each broker. Defaults to 60.
-	Controls int
 	// Within is how long a good event behind a bad one may take. Defaults to 2 s, which is the promise.
 	Within time.Duration
-	// Patience is how long a good event is waited for, and then all that is open at the end. Defaults to 20 s.
-	Patience time.Duration
+	// Trips is how many controls must have come through meanwhile for it to be late: with fewer, it was the machine
+	// that was slow. Defaults to 50, which take less than Within unless one of them takes more than 20 ms.
+	Trips int
+	// Patience is how long a good event is waited for, and then all that is open at the end; Reading is how long it
+	// may take to read back what was published. They end a run that hangs, and decide nothing else. Default to
+	// two minutes.
+	Patience, Reading time.Duration
 }
+
+// hung is how long something may take that takes a moment: after that it hangs.
+const hung = 2 * time.Minute
+
+// mostMissing is how many good events may not arrive within the patience before nothing more is tried on an outlet.
+const mostMissing = 3
 
 // trial is one input on one broker.
 type trial struct {
@@ -52,14 +62,17 @@ type good struct {
 // Run tries every input on every broker and judges what became of it.
 func Run(ctx context.Context, plan Plan, say io.Writer) (_ *Report, err error) {
 	began := time.Now()
-	if plan.Controls == 0 {
-		plan.Controls = 60
-	}
 	if plan.Within == 0 {
 		plan.Within = 2 * time.Second
 	}
+	if plan.Trips == 0 {
+		plan.Trips = 50
+	}
 	if plan.Patience == 0 {
-		plan.Patience = 20 * time.Second
+		plan.Patience = hung
+	}
+	if plan.Reading == 0 {
+		plan.Reading = hung
 	}
 	w, err := newWorld(ctx, plan.Servers)
 	if err != nil {
@@ -67,31 +80,55 @@ func Run(ctx context.Context, plan Plan, say io.Writer) (_ *Report, err error) {
 	}
 	defer func() { err = errors.Join(err, w.Close()) }()
 	plain, troubled, leftOut := all()
-	r := &run{plan: plan, say: say, began: began, report: newReport(leftOut, plan.Within)}
-	var phases [][]*outlet
-	for _, withTroubles := range []bool{false, true} {
-		var phase []*outlet
-		for _, on := range []Broker{NATS, PubSub} {
-			name := string(on)
-			if withTroubles {
-				name += "_troubled"
-			}
-			o, err := w.open(ctx, on, name, withTroubles, plan)
+	r := &run{plan: plan, say: say, began: began, report: newReport(leftOut, plan)}
+	var phases [2][]*outlet
+	for _, on := range []Broker{NATS, PubSub} {
+		for i, name := range []string{string(on), string(on) + "_troubled"} {
+			o, err := w.open(ctx, on, name, i == 1, plan)
 			if err != nil {
 				return nil, err
 			}
-			phase = append(phase, o)
+			phases[i] = append(phases[i], o)
 		}
-		phases = append(phases, phase)
-	}
-	for i, inputs := range [][]input{plain, troubled} {
-		if err := r.phase(ctx, phases[i], chosen(inputs, plan.Only)); err != nil {
+		o, err := w.open(ctx, on, string(on)+"_control", false, Plan{Patience: hung}) // no planted bug
+		if err != nil {
 			return nil, err
 		}
+		r.report.controls[on].at = o
+	}
+	err = r.beside(ctx, func(ctx context.Context) error {
+		for i, inputs := range [][]input{plain, troubled} {
+			if err := r.phase(ctx, phases[i], chosen(inputs, plan.Only)); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
 	}
 	r.report.seconds, r.report.partial = time.Since(began).Seconds(), plan.Only != nil
 	r.report.finish()
 	return r.report, nil
+}
+
+// beside does something while the controls go round.
+func (r *run) beside(ctx context.Context, do func(context.Context) error) error {
+	for _, c := range r.report.controls {
+		if err := c.at.warm(ctx); err != nil {
+			return err
+		}
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	circling, enough := context.WithCancel(ctx)
+	for _, c := range r.report.controls {
+		group.Go(func() error { return c.circle(circling) })
+	}
+	group.Go(func() error {
+		defer enough()
+		return do(ctx)
+	})
+	return group.Wait()
 }
 
 func chosen(inputs []input, only func(string) bool) []input {
@@ -118,7 +155,6 @@ type run struct {
 // phase tries inputs on both brokers at once, one after the other on each, and judges them.
 func (r *run) phase(ctx context.Context, outlets []*outlet, inputs []input) error {
 	trials := make([][]*trial, len(outlets))
-	controls := make([][]good, len(outlets))
 	problems := make([]error, len(outlets))
 	var trying sync.WaitGroup
 	for i, o := range outlets {
@@ -126,17 +162,20 @@ func (r *run) phase(ctx context.Context, outlets []*outlet, inputs []input) erro
 		if i%2 == 1 { // from the other end: the large inputs do not meet, and the machine is not what is measured
 			slices.Reverse(own)
 		}
-		trying.Go(func() { trials[i], controls[i], problems[i] = r.tryAll(ctx, o, own) })
+		trying.Go(func() { trials[i], problems[i] = r.tryAll(ctx, o, own) })
 	}
 	trying.Wait()
 	if err := errors.Join(problems...); err != nil {
 		return err
 	}
 	for i, o := range outlets {
+		if n := len(trials[i]); n < len(inputs) {
+			r.report.failf("%s: no good event arrives any more after %d inputs of %d", o.topic, n, len(inputs))
+		}
 		if err := r.settled(ctx, o); err != nil {
 			return err
 		}
-		if err := r.judge(ctx, o, trials[i], controls[i]); err != nil {
+		if err := r.judge(ctx, o, trials[i]); err != nil {
 			return err
 		}
 		r.sayf("%s: %d inputs judged", o.topic, len(trials[i]))
@@ -144,32 +183,26 @@ func (r *run) phase(ctx context.Context, outlets []*outlet, inputs []input) erro
 	return nil
 }
 
-func (r *run) tryAll(ctx context.Context, o *outlet, inputs []input) (trials []*trial, controls []good, err error) {
-	every := max(1, len(inputs)/r.plan.Controls)
-	// The first event waits for the relay to take its lanes, which says nothing.
-	first, err := r.goods(ctx, o, nil, "first")
-	if err != nil {
-		return nil, nil, err
+func (r *run) tryAll(ctx context.Context, o *outlet, inputs []input) (trials []*trial, err error) {
+	if err := o.warm(ctx); err != nil {
+		return nil, err
 	}
-	if _, arrived := o.arrivals.of(first[0].id); !arrived {
-		return nil, nil, fmt.Errorf("hostile: %s: no event arrives at all", o.topic)
-	}
-	for i, in := range inputs {
+	missing := 0
+	for _, in := range inputs {
 		o.inputs.Add(1)
-		if i%every == 0 {
-			control, err := r.goods(ctx, o, nil, fmt.Sprintf("control-%d", i))
-			if err != nil {
-				return nil, nil, err
-			}
-			controls = append(controls, control...)
-		}
 		t := &trial{in: in, at: o}
 		if err := r.try(ctx, t); err != nil {
-			return nil, nil, fmt.Errorf("hostile: %s on %s: %w", in.name, o.broker, err)
+			return nil, fmt.Errorf("hostile: %s on %s: %w", in.name, o.broker, err)
 		}
 		trials = append(trials, t)
+		if _, arrived := o.arrivals.of(t.good[0].id); !arrived {
+			missing++
+		}
+		if missing == mostMissing {
+			break
+		}
 	}
-	return trials, controls, nil
+	return trials, nil
 }
 
 // try writes an input, then good events behind it, and waits for the one of another aggregate.
@@ -189,13 +222,13 @@ func (r *run) try(ctx context.Context, t *trial) error {
 			t.problem = fmt.Sprintf("failed, and not as a refusal: %.300v", refusal)
 		}
 		// The same transaction goes on, as the application would.
-		t.good, err = r.goods(ctx, t.at, tx, name)
+		t.good, err = t.at.goods(ctx, r.plan.Patience, tx, name)
 		return err
 	}
 	if err := tx.Commit(ctx); err != nil {
 		return fmt.Errorf("commit: %w", err)
 	}
-	t.good, err = r.goods(ctx, t.at, nil, name, t.sameAggregate()...)
+	t.good, err = t.at.goods(ctx, r.plan.Patience, nil, name, t.sameAggregate()...)
 	return err
 }
 
@@ -240,7 +273,9 @@ func (o *outlet) good(key string) corpus.Given {
 
 // goods commits good events, in the given transaction or in one of their own, and waits for the first. When the
 // others arrive is seen later: the broker has written it down.
-func (r *run) goods(ctx context.Context, o *outlet, tx pgx.Tx, name string, more ...corpus.Given) ([]good, error) {
+func (o *outlet) goods(
+	ctx context.Context, patience time.Duration, tx pgx.Tx, name string, more ...corpus.Given,
+) ([]good, error) {
 	if tx == nil {
 		var err error
 		if tx, err = o.begin(ctx); err != nil {
@@ -264,10 +299,22 @@ func (r *run) goods(ctx context.Context, o *outlet, tx pgx.Tx, name string, more
 		return nil, fmt.Errorf("hostile: commit a good event: %w", err)
 	}
 	o.bell.Ring()
-	waiting, enough := context.WithTimeout(ctx, r.plan.Patience)
+	waiting, enough := context.WithTimeout(ctx, patience)
 	defer enough()
 	o.arrivals.await(waiting, all[0].id)
 	return all, context.Cause(ctx)
+}
+
+// warm waits for a first event: the relay takes its lanes before it sends any, which says nothing.
+func (o *outlet) warm(ctx context.Context) error {
+	first, err := o.goods(ctx, hung, nil, "first")
+	if err != nil {
+		return err
+	}
+	if _, arrived := o.arrivals.of(first[0].id); !arrived {
+		return fmt.Errorf("hostile: %s: no event arrives at all", o.topic)
+	}
+	return nil
 }
 
 // settled waits until nothing is open that is due, for as long as the plan's patience.

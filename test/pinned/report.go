@@ -3,23 +3,25 @@ package pinned
 import (
 	"fmt"
 	"io"
+	"math"
 	"time"
 
 	"github.com/posthaste-dev/posthaste/internal/figures"
 	"github.com/posthaste-dev/posthaste/test/bench"
 )
 
-// The musts.
+// The musts of a form in which times decide.
 const (
 	minThird    = 0.95 // the last third's rate, of the first's
 	maxP99      = 3    // times that of the unpinned stretch
 	maxWriter99 = 300 * time.Millisecond
-	minOffered  = 0.9 // of the planned rate: with less, too little was asked of the relay
+	minOffered  = 0.9 // of the rate: with less, too little was asked of the relay
 )
 
 // Report is what a run found.
 type Report struct {
-	Plan                      Plan
+	Plan                      Plan    // as it was on this machine
+	Capacity                  float64 // events per second that the machine can move
 	Unpinned                  *Phase
 	Snapshot, SnapshotControl *Phase
 	Writer, WriterControl     *Phase
@@ -39,6 +41,36 @@ func flat(p *Phase, limit time.Duration) []string {
 	return problems
 }
 
+// maxPages is how many pages a read may look at while a pin is held. It must be nearer to what a read looks at without
+// a pin than to every dead row, which is what it looks at without the watermark.
+func (r *Report) maxPages() float64 { return math.Sqrt(r.Unpinned.ReadPages * float64(r.Plan.Dead)) }
+
+// narrow tells what is wrong with the reads of a phase: they look at what is dead.
+func narrow(p *Phase, limit float64) []string {
+	if p.ReadPages <= limit {
+		return nil
+	}
+	return []string{fmt.Sprintf("%s: a read looks at %.0f pages, at most %.0f are allowed", p.Name, p.ReadPages, limit)}
+}
+
+// compare tells what is wrong with a phase under a pin, and with its control, which must show that it would have been
+// seen.
+func (r *Report) compare(found, control *Phase, under string, limit time.Duration) (problems []string, fails bool) {
+	fails = r.Plan.Timed || r.Plan.Dead > 0
+	if r.Plan.Timed {
+		problems = append(problems, flat(found, limit)...)
+		fails = fails && len(flat(control, limit)) > 0
+	}
+	if r.Plan.Dead > 0 {
+		problems = append(problems, narrow(found, r.maxPages())...)
+		fails = fails && len(narrow(control, r.maxPages())) > 0
+	}
+	if !fails {
+		problems = append(problems, under+" the run without the watermark passed as well: nothing was shown")
+	}
+	return problems, fails
+}
+
 // sound tells what makes a phase void: lost or reordered events, or too little load.
 func sound(p *Phase, plan Plan) []string {
 	var problems []string
@@ -48,7 +80,10 @@ func sound(p *Phase, plan Plan) []string {
 	if p.Inverted > 0 {
 		problems = append(problems, fmt.Sprintf("%s: %d events came before an earlier one of their aggregate", p.Name, p.Inverted))
 	}
-	if p.Offered < minOffered*float64(plan.Rate) {
+	if p.Counted < minReads {
+		problems = append(problems, fmt.Sprintf("%s: too little was tested: %d reads were counted", p.Name, p.Counted))
+	}
+	if plan.Timed && p.Offered < minOffered*float64(plan.Rate) {
 		problems = append(problems, fmt.Sprintf("%s: too little was tested: %.0f events/s were committed, %d were planned", p.Name, p.Offered, plan.Rate))
 	}
 	return problems
@@ -60,21 +95,25 @@ func (r *Report) limits() (snapshot, writer time.Duration) {
 	return snapshot, max(snapshot, maxWriter99)
 }
 
+func (r *Report) underSnapshot() (problems []string, controlFails bool) {
+	limit, _ := r.limits()
+	return r.compare(r.Snapshot, r.SnapshotControl, "under a snapshot", limit)
+}
+
+func (r *Report) behindWriter() (problems []string, controlFails bool) {
+	_, limit := r.limits()
+	return r.compare(r.Writer, r.WriterControl, "behind an open writer", limit)
+}
+
 // Problems are the musts that were missed, each in a sentence.
 func (r *Report) Problems() []string {
 	var problems []string
 	for _, p := range []*Phase{r.Unpinned, r.Snapshot, r.Writer} {
 		problems = append(problems, sound(p, r.Plan)...)
 	}
-	snapshot, writer := r.limits()
-	problems = append(problems, flat(r.Snapshot, snapshot)...)
-	problems = append(problems, flat(r.Writer, writer)...)
-	if len(flat(r.SnapshotControl, snapshot)) == 0 {
-		problems = append(problems, "under a snapshot the run without the watermark passed as well: nothing was shown")
-	}
-	if len(flat(r.WriterControl, writer)) == 0 {
-		problems = append(problems, "behind an open writer the run without the watermark passed as well: nothing was shown")
-	}
+	snapshot, _ := r.underSnapshot()
+	writer, _ := r.behindWriter()
+	problems = append(append(problems, snapshot...), writer...)
 	if !r.Own.InOrder() {
 		problems = append(problems, fmt.Sprintf("the open writer's events: %d early, order of arrival %v, want [1 2]", r.Own.Early, r.Own.Order))
 	}
@@ -110,6 +149,7 @@ func (r *Report) phases() []*Phase {
 
 func (r *Report) figures(ok bool) *figures.Line {
 	f := figures.New("bench-pinned")
+	f.Addf("capacity", "%.0f", r.Capacity)
 	f.Addf("rate", "%d", r.Plan.Rate)
 	f.Addf("seconds_each", "%.0f", r.Plan.Length.Seconds())
 	f.Addf("dead_made", "%d", r.Plan.Dead)
@@ -117,12 +157,15 @@ func (r *Report) figures(ok bool) *figures.Line {
 		f.Addf(p.Name+"_last_first", "%.3f", p.ratio())
 		f.Addf(p.Name+"_p50_ms", "%.1f", millis(p.P50))
 		f.Addf(p.Name+"_p99_ms", "%.1f", millis(p.P99))
+		f.Addf(p.Name+"_pages", "%.0f", p.ReadPages)
 	}
+	f.Addf("max_pages", "%.0f", r.maxPages())
 	f.Addf("snapshot_p99_ratio", "%.2f", r.Snapshot.P99.Seconds()/r.Unpinned.P99.Seconds())
 	f.Addf("writer_p99_ratio", "%.2f", r.Writer.P99.Seconds()/r.Unpinned.P99.Seconds())
-	snapshot, writer := r.limits()
-	f.Addf("snapshot_control_fails", "%t", len(flat(r.SnapshotControl, snapshot)) > 0)
-	f.Addf("writer_control_fails", "%t", len(flat(r.WriterControl, writer)) > 0)
+	_, snapshot := r.underSnapshot()
+	_, writer := r.behindWriter()
+	f.Addf("snapshot_control_fails", "%t", snapshot)
+	f.Addf("writer_control_fails", "%t", writer)
 	f.Addf("writer_own_in_order", "%t", r.Own.InOrder())
 	f.Addf("writer_own_wait_ms", "%.1f", millis(r.Own.Wait))
 	f.Addf("lost", "%d", r.Unpinned.Undelivered+r.Snapshot.Undelivered+r.Writer.Undelivered)

@@ -29,7 +29,13 @@ func Run(ctx context.Context, plan Plan, newRelay func(relay.Config) (Runner, er
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
 	r := &run{plan: plan, db: db, say: say, began: time.Now(), newRelay: newRelay}
-	report := &Report{Plan: plan}
+	report := &Report{}
+	if report.Capacity, err = r.capacity(ctx); err != nil {
+		return nil, err
+	}
+	r.plan = plan.On(report.Capacity)
+	report.Plan = r.plan
+	r.sayf("the machine moves %.0f events/s; the load is %d", report.Capacity, r.plan.Rate)
 	if report.Unpinned, err = r.unpinned(ctx); err != nil {
 		return nil, err
 	}
@@ -108,8 +114,13 @@ func (r *run) cleanUp(ctx context.Context) error {
 		return err
 	}
 	r.sayf("vacuum")
-	if err := r.db.Exec(ctx, "VACUUM ANALYZE public.outbox_events", "CHECKPOINT"); err != nil {
+	if err := r.db.Exec(ctx, "VACUUM ANALYZE public.outbox_events"); err != nil {
 		return err
+	}
+	if r.plan.Timed { // the next phase shall not pay for it
+		if err := r.db.Exec(ctx, "CHECKPOINT"); err != nil {
+			return err
+		}
 	}
 	high, err := r.db.lastNumber(ctx)
 	if err != nil {

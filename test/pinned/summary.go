@@ -21,7 +21,9 @@ type Phase struct {
 	// Undelivered were not delivered when the phase was over; Inverted came before an earlier event of their
 	// aggregate, Repeated more than once.
 	Undelivered, Inverted, Repeated int
-	// Reads a second, their mean time and how many pages each looked at; zero where the server does not tell.
+	// Counted are the reads that the server has counted: how many per second, their mean time and how many pages each
+	// looked at.
+	Counted   int64
 	Reads     float64
 	ReadTime  time.Duration
 	ReadPages float64
@@ -59,6 +61,7 @@ func (r *run) summarise(p phase, t *tape, before, after reads, ended int64) *Pha
 	s.P50, s.P99, s.Max = quantile(latencies, 0.5), quantile(latencies, 0.99), quantile(latencies, 1)
 	s.Late = quantile(slices.Clone(t.late[int(float64(len(t.late))*float64(from)/float64(to)):]), 0.99)
 	if calls := after.calls - before.calls; calls > 0 {
+		s.Counted = calls
 		s.Reads = float64(calls) / p.length.Seconds()
 		s.ReadTime = time.Duration((after.millis - before.millis) / float64(calls) * float64(time.Millisecond))
 		s.ReadPages = float64(after.blocks-before.blocks) / float64(calls)

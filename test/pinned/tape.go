@@ -114,6 +114,15 @@ func (t *tape) undelivered() int {
 	return missing
 }
 
+// lastAck is when the last event was acknowledged.
+func (t *tape) lastAck() time.Duration {
+	last := int64(1)
+	for i := range t.acked {
+		last = max(last, t.acked[i].Load())
+	}
+	return time.Duration(last)
+}
+
 // ofWriter are the deliveries of the open writer's aggregate so far.
 func (t *tape) ofWriter() []own {
 	t.mu.Lock()

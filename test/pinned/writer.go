@@ -65,7 +65,7 @@ func (w *writer) finish(ctx context.Context, t *tape) (Own, error) {
 	if err != nil {
 		return o, err
 	}
-	for deadline := time.Now().Add(w.run.plan.Drain); len(t.ofWriter()) < 2 && time.Now().Before(deadline); {
+	for deadline := time.Now().Add(hung); len(t.ofWriter()) < 2 && time.Now().Before(deadline); {
 		if err := wait.For(ctx, 10*time.Millisecond); err != nil {
 			return o, err
 		}

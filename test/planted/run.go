@@ -18,11 +18,12 @@ import (
 	bugs "github.com/posthaste-dev/posthaste/internal/planted"
 )
 
-// atATime is how many proofs run beside each other: more would only make each of them slower.
-const atATime = 2
+// atATime is how many proofs run beside each other. Most of them wait more than they work.
+const atATime = 4
 
-// longest is how long a proof may take to find a mistake.
-const longest = 30 * time.Second
+// hung is how long a proof may take before it counts as one that hangs. It is no measure of the mistake: proofs take
+// seconds, and on a slow machine longer, with a mistake as without.
+const hung = 5 * time.Minute
 
 // Finding is what became of one mistake.
 type Finding struct {
@@ -36,6 +37,7 @@ type Finding struct {
 // runner runs the programs that were built.
 type runner struct {
 	root, folder string
+	hung         time.Duration
 	began        time.Time
 	say          io.Writer
 	mu           sync.Mutex // guards say
@@ -52,15 +54,18 @@ func Run(ctx context.Context, list []bugs.Description, say io.Writer) (_ *Report
 		return nil, fmt.Errorf("planted: %w", err)
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(folder)) }()
-	r := &runner{root: root, folder: folder, began: time.Now(), say: say}
+	r := &runner{root: root, folder: folder, hung: hung, began: time.Now(), say: say}
 	proofs := table()
 	if err := r.buildAll(ctx, list, proofs); err != nil {
 		return nil, err
 	}
-	report := &Report{}
-	report.addClean(r.clean(ctx, list, proofs))
-	report.Findings = r.plantAll(ctx, list, proofs)
-	report.Took = time.Since(r.began)
+	var group errgroup.Group
+	group.SetLimit(atATime)
+	clean := r.clean(ctx, &group, list, proofs)
+	findings := r.plantAll(ctx, &group, list, proofs)
+	_ = group.Wait() // nobody returns an error
+	report := &Report{Findings: findings, Took: time.Since(r.began)}
+	report.addClean(clean)
 	return report, ctx.Err()
 }
 
@@ -80,23 +85,33 @@ func rootFolder(ctx context.Context) (string, error) {
 // buildAll builds what the mistakes' proofs need, with the tag.
 func (r *runner) buildAll(ctx context.Context, list []bugs.Description, proofs map[bugs.Bug]proof) error {
 	done := map[build]bool{}
+	var group errgroup.Group
+	group.SetLimit(2) // the linker works alone most of the time
 	for _, d := range list {
 		p, exists := proofs[d.Bug]
 		if !exists || done[p.build] {
 			continue
 		}
 		done[p.build] = true
-		args := []string{"build"}
-		if p.build.test {
-			args = []string{"test", "-c"}
-		}
-		command := exec.CommandContext(ctx, "go", append(args, "-tags", "planted", "-o", r.program(p.build), "./"+p.build.folder)...)
-		command.Dir = r.root
-		if text, err := command.CombinedOutput(); err != nil {
-			return fmt.Errorf("planted: go %s %s: %w\n%s", args[0], p.build.folder, err, text)
-		}
+		group.Go(func() error { return r.build(ctx, p.build) })
+	}
+	if err := group.Wait(); err != nil {
+		return err
 	}
 	r.sayf("%d programs are built", len(done))
+	return nil
+}
+
+func (r *runner) build(ctx context.Context, b build) error {
+	args := []string{"build"}
+	if b.test {
+		args = []string{"test", "-c"}
+	}
+	command := exec.CommandContext(ctx, "go", append(args, "-tags", "planted", "-o", r.program(b), "./"+b.folder)...)
+	command.Dir = r.root
+	if text, err := command.CombinedOutput(); err != nil {
+		return fmt.Errorf("planted: go %s %s: %w\n%s", args[0], b.folder, err, text)
+	}
 	return nil
 }
 
@@ -104,18 +119,18 @@ func (r *runner) program(b build) string {
 	return filepath.Join(r.folder, strings.ReplaceAll(b.folder, "/", "_"))
 }
 
-// clean runs each proof without a mistake and returns why not all of them pass.
-func (r *runner) clean(ctx context.Context, list []bugs.Description, proofs map[bugs.Bug]proof) map[string]string {
-	results := map[string]string{}
+// clean lets each proof run without a mistake. When the group has ended, what it returned tells why not all of them pass.
+func (r *runner) clean(
+	ctx context.Context, group *errgroup.Group, list []bugs.Description, proofs map[bugs.Bug]proof,
+) map[string]string {
+	results, asked := map[string]string{}, map[string]bool{}
 	var mu sync.Mutex
-	var group errgroup.Group
-	group.SetLimit(atATime)
 	for _, d := range list {
 		p, exists := proofs[d.Bug]
-		if _, done := results[p.String()]; done || !exists {
+		if asked[p.String()] || !exists {
 			continue
 		}
-		results[p.String()] = ""
+		asked[p.String()] = true
 		group.Go(func() error {
 			began := time.Now()
 			o := r.run(ctx, &p, "")
@@ -131,15 +146,14 @@ func (r *runner) clean(ctx context.Context, list []bugs.Description, proofs map[
 			return nil
 		})
 	}
-	_ = group.Wait() // nobody returns an error
 	return results
 }
 
-// plantAll makes the mistakes.
-func (r *runner) plantAll(ctx context.Context, list []bugs.Description, proofs map[bugs.Bug]proof) []Finding {
+// plantAll lets the mistakes be made. When the group has ended, what it returned tells what became of them.
+func (r *runner) plantAll(
+	ctx context.Context, group *errgroup.Group, list []bugs.Description, proofs map[bugs.Bug]proof,
+) []Finding {
 	findings := make([]Finding, len(list))
-	var group errgroup.Group
-	group.SetLimit(atATime)
 	for i, d := range list {
 		findings[i] = Finding{Bug: d.Bug, Missed: "no proof is named for it"}
 		p, exists := proofs[d.Bug]
@@ -158,13 +172,12 @@ func (r *runner) plantAll(ctx context.Context, list []bugs.Description, proofs m
 			return nil
 		})
 	}
-	_ = group.Wait() // nobody returns an error
 	return findings
 }
 
 // run runs a proof with a mistake; an empty one is none.
 func (r *runner) run(ctx context.Context, p *proof, bug bugs.Bug) outcome {
-	ctx, cancel := context.WithTimeout(ctx, longest)
+	ctx, cancel := context.WithTimeout(ctx, r.hung)
 	defer cancel()
 	command := exec.CommandContext(ctx, r.program(p.build), p.args...)
 	command.Dir = r.root

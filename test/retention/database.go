@@ -2,21 +2,74 @@ package retention
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/posthaste-dev/posthaste/test/bench"
 )
 
 // database is the run's own.
-type database struct{ *bench.Outbox }
+type database struct {
+	*bench.Outbox
+	janitor *pgxpool.Pool // retention's connections, which are known by their name
+	watcher *pgxpool.Pool
+}
 
-func newDatabase(ctx context.Context, plan Plan) (*database, error) {
-	made, err := bench.NewOutbox(ctx, plan.URL, plan.Workers+4)
-	if err != nil {
+const janitorName = "proof-janitor"
+
+func newDatabase(ctx context.Context, plan Plan) (_ *database, err error) {
+	db := &database{}
+	if db.Outbox, err = bench.NewOutbox(ctx, plan.URL, plan.Workers+2); err != nil {
 		return nil, err
 	}
-	return &database{made}, nil
+	if db.janitor, err = db.Pool(ctx, janitorName, 2); err == nil {
+		if db.watcher, err = db.Pool(ctx, "proof-watcher", 1); err == nil {
+			err = db.Exec(ctx, countDeleted...)
+		}
+	}
+	if err != nil {
+		return nil, errors.Join(err, db.Close())
+	}
+	return db, nil
+}
+
+// Close drops the database.
+func (db *database) Close() error {
+	for _, pool := range []*pgxpool.Pool{db.janitor, db.watcher} {
+		if pool != nil {
+			pool.Close()
+		}
+	}
+	return db.Outbox.Close()
+}
+
+// countDeleted notes how many rows each statement deletes, whoever runs it and however.
+var countDeleted = []string{
+	"CREATE TABLE public.proof_deleted (deleted bigint)",
+	`CREATE FUNCTION public.proof_note_deleted() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS $$
+		BEGIN INSERT INTO public.proof_deleted SELECT count(*) FROM gone; RETURN NULL; END $$`,
+	`CREATE TRIGGER proof_note_deleted AFTER DELETE ON public.outbox_events REFERENCING OLD TABLE AS gone
+		EXECUTE FUNCTION public.proof_note_deleted()`,
+	"ALTER TABLE public.outbox_events ENABLE ALWAYS TRIGGER proof_note_deleted",
+}
+
+// blocked counts who waits for a lock that retention holds. pg_blocking_pids stops everybody for a moment, so only
+// those that wait are asked about.
+const blocked = `
+SELECT count(*) FROM pg_stat_activity a
+ WHERE a.datname = current_database() AND CASE WHEN a.wait_event_type = 'Lock' AND a.application_name <> $1
+       THEN EXISTS (SELECT FROM pg_stat_activity j WHERE j.application_name = $1 AND j.datname = current_database()
+                       AND j.pid = ANY (pg_blocking_pids(a.pid))) END`
+
+// blockedNow is how many wait for retention at this moment.
+func (db *database) blockedNow(ctx context.Context) (n int, err error) {
+	if err = db.watcher.QueryRow(ctx, blocked, janitorName).Scan(&n); err != nil {
+		return 0, fmt.Errorf("retention: who is blocked: %w", err)
+	}
+	return n, nil
 }
 
 // relics are events of long ago: relic is their aggregate type.
@@ -40,26 +93,18 @@ func (db *database) fill(ctx context.Context, plan Plan, say func(string, ...any
 	if err := db.Exec(ctx, "SET session_replication_role = replica", "SET synchronous_commit = off"); err != nil {
 		return err
 	}
-	insert := func(rows int, age time.Duration, state int) error {
-		for left := rows; left > 0; left -= 50_000 {
-			if _, err := db.Control.Exec(ctx, relics, min(left, 50_000), age.Microseconds(), state); err != nil {
-				return fmt.Errorf("retention: old events: %w", err)
-			}
-		}
-		return nil
-	}
 	for pair := range plan.Pairs {
-		rows := plan.Rows / plan.Pairs
+		rows := plan.perPair()
 		if pair == 0 {
 			rows += requested // these come on top
 		}
-		if err := insert(rows, plan.age(pair), 6); err != nil {
+		if err := db.insert(ctx, rows, plan.age(pair), 6); err != nil {
 			return err
 		}
-		say("%d old events", (pair+1)*plan.Rows/plan.Pairs)
+		say("%d old events", (pair+1)*plan.perPair())
 	}
 	for _, state := range []int{1, 3, 4, 5} {
-		if err := insert(unsettled/4, 400*day, state); err != nil {
+		if err := db.insert(ctx, unsettled/4, 400*day, state); err != nil {
 			return err
 		}
 	}
@@ -69,6 +114,27 @@ func (db *database) fill(ctx context.Context, plan Plan, say func(string, ...any
 	return db.Exec(ctx, "RESET session_replication_role", "RESET synchronous_commit", "VACUUM ANALYZE public.outbox_events", "CHECKPOINT")
 }
 
+// insert writes old events.
+func (db *database) insert(ctx context.Context, rows int, age time.Duration, state int) error {
+	for left := rows; left > 0; left -= 50_000 {
+		if _, err := db.Control.Exec(ctx, relics, min(left, 50_000), age.Microseconds(), state); err != nil {
+			return fmt.Errorf("retention: old events: %w", err)
+		}
+	}
+	return nil
+}
+
+// fillMore writes what retention meets in one more pair.
+func (db *database) fillMore(ctx context.Context, plan Plan, pair int) error {
+	if err := db.Exec(ctx, "SET session_replication_role = replica", "SET synchronous_commit = off"); err != nil {
+		return err
+	}
+	if err := db.insert(ctx, plan.perPair(), plan.age(pair), 6); err != nil {
+		return err
+	}
+	return db.Exec(ctx, "RESET session_replication_role", "RESET synchronous_commit")
+}
+
 // left is what is in the tables at the end.
 type left struct {
 	due       int // published relics that nobody has asked for again
@@ -76,19 +142,21 @@ type left struct {
 	unsettled int
 	live      int
 	slowest   time.Duration // of the statements that delete, as the server counts it
+	largest   int64         // rows that one statement deleted
 }
 
 const leftQuery = `
 SELECT count(*) FILTER (WHERE aggregate_type = 'relic' AND state = 6 AND r.event_id IS NULL), count(*) FILTER (WHERE r.event_id IS NOT NULL),
        count(*) FILTER (WHERE aggregate_type = 'relic' AND state IN (1, 3, 4, 5)), count(*) FILTER (WHERE aggregate_type = 'thing' AND aggregate_id <> 'probe'),
        (SELECT coalesce(max(s.max_exec_time), 0) FROM public.pg_stat_statements s
-         WHERE s.dbid = (SELECT oid FROM pg_database WHERE datname = current_database()) AND s.query ILIKE '%DELETE FROM %outbox_events%')
+         WHERE s.dbid = (SELECT oid FROM pg_database WHERE datname = current_database()) AND s.query ILIKE '%DELETE FROM %outbox_events%'),
+       (SELECT coalesce(max(deleted), 0) FROM public.proof_deleted)
   FROM public.outbox_events e LEFT JOIN public.outbox_requests r ON r.event_id = e.id`
 
 func (db *database) left(ctx context.Context) (left, error) {
 	var l left
 	var millis float64
-	if err := db.Control.QueryRow(ctx, leftQuery).Scan(&l.due, &l.requested, &l.unsettled, &l.live, &millis); err != nil {
+	if err := db.Control.QueryRow(ctx, leftQuery).Scan(&l.due, &l.requested, &l.unsettled, &l.live, &millis, &l.largest); err != nil {
 		return l, fmt.Errorf("retention: what is left: %w", err)
 	}
 	l.slowest = time.Duration(millis * float64(time.Millisecond))

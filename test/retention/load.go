@@ -48,7 +48,7 @@ type load struct {
 
 // newLoad has room for twice the planned time, and for a machine that stands still.
 func newLoad(plan Plan, pool *pgxpool.Pool, bell *outbox.Doorbell) *load {
-	length := 4*time.Duration(plan.Pairs)*(plan.Settle+plan.Length) + 2*time.Minute
+	length := 4*time.Duration(plan.MostPairs)*(plan.Settle+plan.Length) + 10*time.Minute
 	transactions := int(length.Seconds()*float64(plan.Rate))/plan.PerTx + plan.Rate
 	l := &load{
 		plan: plan, pool: pool, bell: bell, began: time.Now(),

@@ -105,7 +105,13 @@ func (r *run) live(ctx context.Context) (err error) {
 
 // stretches measures with and without retention, in turns.
 func (r *run) stretches(ctx context.Context) error {
-	for i := range 2 * r.plan.Pairs {
+	for i := 0; i < 2*r.plan.Pairs || i%2 == 1 || i < 2*r.plan.MostPairs && r.report.undecided() != ""; i++ {
+		if i%2 == 0 && i >= 2*r.plan.Pairs {
+			r.sayf("one more pair, because %s", r.report.undecided())
+			if err := r.db.fillMore(ctx, r.plan, i/2); err != nil {
+				return err
+			}
+		}
 		if err := wait.For(ctx, r.plan.Settle); err != nil {
 			return err
 		}
@@ -133,7 +139,7 @@ func (r *run) stretches(ctx context.Context) error {
 
 // retain lets the rows of one pair be deleted.
 func (r *run) retain(ctx context.Context, pair int) error {
-	janitor, err := r.janitor(r.db.Producers, relay.RetentionConfig{
+	janitor, err := r.janitor(r.db.janitor, relay.RetentionConfig{
 		Published: r.plan.window(pair), Batch: r.plan.Batch, Pause: r.plan.Pause,
 		Logger: slog.New(slog.NewTextHandler(r.say, &slog.HandlerOptions{Level: slog.LevelWarn})),
 	})
@@ -141,8 +147,12 @@ func (r *run) retain(ctx context.Context, pair int) error {
 		return err
 	}
 	began := time.Now()
+	watching, enough := context.WithCancel(ctx)
+	watched := make(chan error, 1)
+	go func() { watched <- r.watch(watching) }()
 	result, err := janitor.Once(ctx)
-	if err != nil {
+	enough()
+	if err = errors.Join(err, <-watched); err != nil {
 		return err
 	}
 	r.report.Removed += result.Published
@@ -151,6 +161,24 @@ func (r *run) retain(ctx context.Context, pair int) error {
 	r.report.Refused += len(result.Refused)
 	r.report.Busy += time.Since(began)
 	return nil
+}
+
+// watch looks again and again for somebody who waits for retention.
+func (r *run) watch(ctx context.Context) error {
+	for {
+		n, err := r.db.blockedNow(ctx)
+		if ctx.Err() != nil {
+			return nil //nolint:nilerr // it was told to stop
+		}
+		if err != nil {
+			return err
+		}
+		r.report.Looks++
+		r.report.Blocked += n
+		if wait.For(ctx, 20*time.Millisecond) != nil {
+			return nil //nolint:nilerr // it was told to stop
+		}
+	}
 }
 
 // startRelay runs a relay until stop is called.

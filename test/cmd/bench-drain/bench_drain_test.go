@@ -15,16 +15,21 @@ import (
 
 func TestFlags(t *testing.T) {
 	t.Parallel()
-	short, err := parse(nil)
-	if err != nil {
-		t.Fatal(err)
+	form := func(args ...string) options {
+		t.Helper()
+		o, err := parse(args)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return o
 	}
-	long, err := parse([]string{"-long"})
-	if err != nil {
-		t.Fatal(err)
+	short, full, long := form("-short"), form(), form("-long")
+	if long.events < 200_000 || long.pairs < 6 || long.planned() <= full.planned() {
+		t.Errorf("the long form has %d events, %d pairs, %s of fleets; the full one %s", long.events, long.pairs, long.planned(), full.planned())
 	}
-	if long.events < 200_000 || long.pairs < 6 || long.planned() <= short.planned() {
-		t.Errorf("the long form has %d events, %d pairs, %s of fleets; the short one %s", long.events, long.pairs, long.planned(), short.planned())
+	// Less than this and a kill in the middle is none, and nobody is behind anybody.
+	if short.events < 5_000 || short.pairs < 1 || short.fleetEvents < 6_000 || short.planned() >= full.planned() {
+		t.Errorf("the short form has %d events, %d pairs, %d events of fleets", short.events, short.pairs, short.fleetEvents)
 	}
 	if _, err := parse([]string{"-only", "nothing"}); err == nil {
 		t.Error("a part that does not exist was taken")
@@ -34,7 +39,7 @@ func TestFlags(t *testing.T) {
 // Every size of fleet needs the fleet of one beside it, and one of them loses a relay.
 func TestSettings(t *testing.T) {
 	t.Parallel()
-	for _, args := range [][]string{nil, {"-long"}} {
+	for _, args := range [][]string{nil, {"-short"}, {"-long"}} {
 		o, err := parse(args)
 		if err != nil {
 			t.Fatal(err)

@@ -25,7 +25,7 @@ import (
 // options are the flags.
 type options struct {
 	url, nats   string
-	long        bool
+	long, short bool
 	only        string
 	events      int
 	pairs       int
@@ -74,12 +74,13 @@ func parse(args []string) (options, error) {
 	flags.StringVar(&o.url, "url", pgtest.Servers()[0].URL, "server to measure on, on this machine, as a role that may create databases and checkpoint")
 	flags.StringVar(&o.nats, "nats", natsURL(), "NATS server with JetStream")
 	flags.BoolVar(&o.long, "long", false, "the long form: more events, more pairs, every combination of relays, delay and aggregates")
+	flags.BoolVar(&o.short, "short", false, "the short form: fewer events, and one turn of each; its ratios say little")
 	flags.StringVar(&o.only, "only", "", "measure only one part: single, fleet")
-	flags.IntVar(&o.events, "events", 0, "events of a drain (default 20,000, with -long 200,000)")
-	flags.IntVar(&o.pairs, "pairs", 0, "turns of each subject (default 3, with -long 8)")
+	flags.IntVar(&o.events, "events", 0, "events of a drain (default 20,000, with -short 5,000, with -long 200,000)")
+	flags.IntVar(&o.pairs, "pairs", 0, "turns of each subject (default 3, with -short 1, with -long 8)")
 	flags.IntVar(&o.batch, "batch", 1000, "batch of the two loops; the relay has its default")
-	flags.IntVar(&o.fleetEvents, "fleet-events", 0, "events of a drain by several processes (default 24,000, with -long 100,000)")
-	flags.IntVar(&o.fleetPairs, "fleet-pairs", 0, "turns of each number of processes (default 2, with -long 6)")
+	flags.IntVar(&o.fleetEvents, "fleet-events", 0, "events of a drain by several processes (default 24,000, with -short 6,000, with -long 100,000)")
+	flags.IntVar(&o.fleetPairs, "fleet-pairs", 0, "turns of each number of processes (default 2, with -short 1, with -long 6)")
 	flags.DurationVar(&o.killLease, "kill-lease", 5*time.Second, "lease of the relays of which one is killed; the others have the default")
 	flags.StringVar(&o.profile, "profile", "", "file for the CPU profile of the relay with typed contracts")
 	flags.BoolVar(&o.statements, "statements", false, "print the costliest statements of every drain by relays, with pg_stat_statements")
@@ -93,18 +94,21 @@ func parse(args []string) (options, error) {
 }
 
 func (o options) withDefaults() options {
-	set := func(value *int, short, long int) {
-		if *value == 0 && o.long {
+	set := func(value *int, short, full, long int) {
+		switch {
+		case *value != 0:
+		case o.long:
 			*value = long
-		}
-		if *value == 0 {
+		case o.short:
 			*value = short
+		default:
+			*value = full
 		}
 	}
-	set(&o.events, 20_000, 200_000)
-	set(&o.pairs, 3, 8)
-	set(&o.fleetEvents, 24_000, 100_000)
-	set(&o.fleetPairs, 2, 6)
+	set(&o.events, 5_000, 20_000, 200_000)
+	set(&o.pairs, 1, 3, 8)
+	set(&o.fleetEvents, 6_000, 24_000, 100_000)
+	set(&o.fleetPairs, 1, 2, 6)
 	return o
 }
 

@@ -69,12 +69,19 @@ func TestDrawsRepeatAndAreSkewed(t *testing.T) {
 
 func TestFlags(t *testing.T) {
 	t.Parallel()
-	short, err := parse(nil)
+	full, err := parse(nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if planned := short.planned(); planned < 40*time.Second || planned > 90*time.Second {
-		t.Errorf("the short form plans %s of turns", planned)
+	if planned := full.planned(); planned < 40*time.Second || planned > 90*time.Second {
+		t.Errorf("the full form plans %s of turns", planned)
+	}
+	short, err := parse([]string{"-short"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if planned := short.planned(); planned < 10*time.Second || planned > 20*time.Second || short.walRuns != full.walRuns || len(short.plan()) != len(full.plan()) {
+		t.Errorf("the short form plans %s of turns, and counts WAL over %d transactions", planned, short.walRuns)
 	}
 	long, err := parse([]string{"-long"})
 	if err != nil {

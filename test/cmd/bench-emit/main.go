@@ -26,6 +26,7 @@ import (
 type options struct {
 	url     string
 	long    bool
+	short   bool
 	costs   bool
 	clients []int
 	rounds  int
@@ -58,9 +59,10 @@ func parse(args []string) (options, error) {
 	flags := flag.NewFlagSet("bench-emit", flag.ContinueOnError)
 	flags.StringVar(&o.url, "url", pgtest.Servers()[0].URL, "server to measure on, as a role that may create databases and checkpoint")
 	flags.BoolVar(&o.long, "long", false, "the long form, with all drivers and the cost of every index")
+	flags.BoolVar(&o.short, "short", false, "the short form: few rounds, whose ratios say little; what does not vary is counted as always")
 	flags.BoolVar(&o.costs, "indexes", false, "measure what each index and check costs (part of -long)")
 	clients := flags.String("clients", "8,32", "numbers of clients for throughput")
-	flags.IntVar(&o.rounds, "rounds", 0, "rounds of a phase (default 14, with -long 32)")
+	flags.IntVar(&o.rounds, "rounds", 0, "rounds of a phase (default 14, with -short 3, with -long 32)")
 	flags.DurationVar(&duration, "duration", 0, "about how long all turns together shall take; sets -rounds")
 	flags.DurationVar(&o.block, "block", 100*time.Millisecond, "length of a turn; short, so that a round is over before the machine's mood changes")
 	flags.DurationVar(&o.settle, "settle", 20*time.Millisecond, "how long a turn runs before it is measured")
@@ -88,11 +90,14 @@ func (o options) withDefaults(duration time.Duration) options {
 			o.rounds++
 		}
 	}
-	if o.rounds == 0 {
+	switch {
+	case o.rounds > 0:
+	case o.long:
+		o.rounds = 32
+	case o.short:
+		o.rounds = 3
+	default:
 		o.rounds = 14
-		if o.long {
-			o.rounds = 32
-		}
 	}
 	return o
 }
