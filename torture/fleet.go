@@ -126,8 +126,8 @@ func (f *Fleet) signal(slot int, signal os.Signal, end bool) (*process, error) {
 	return p, nil
 }
 
-// leaveTime is how long a relay that was asked to stop may take: its drain time, and some more.
-const leaveTime = 20 * time.Second
+// leaveTime is how long a relay that was asked to stop may take: its drain time, and much more.
+const leaveTime = 2 * time.Minute
 
 // awaitStart waits until a relay's process listens for signals, which it does before it opens its file of steps:
 // one that is asked to stop before that dies of the signal.

@@ -3,9 +3,12 @@ package torture
 import (
 	"context"
 	"fmt"
+	"maps"
 	"sync"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/posthaste-dev/posthaste/outbox"
 )
 
 // promises are the transactions that a forgetful database has acknowledged, each with the number of its events.
@@ -23,8 +26,11 @@ func (p *promises) add(key string, events int) {
 	p.events[key] = events
 }
 
-// broken counts the events of those whose business row is not there in the end.
+// broken counts the events of those whose business row is not there.
 func (p *promises) broken(ctx context.Context, w *World) (events int, err error) {
+	p.mu.Lock()
+	made := maps.Clone(p.events) // before the rows are read: what is promised later is not missed
+	p.mu.Unlock()
 	rows, err := w.Pool.Query(ctx, w.SQL("SELECT key FROM {schema}.torture_done"))
 	if err != nil {
 		return 0, fmt.Errorf("torture: %w", err)
@@ -33,13 +39,35 @@ func (p *promises) broken(ctx context.Context, w *World) (events int, err error)
 	if err != nil {
 		return 0, fmt.Errorf("torture: %w", err)
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
 	for _, key := range kept {
-		delete(p.events, key)
+		delete(made, key)
 	}
-	for _, n := range p.events {
+	for _, n := range made {
 		events += n
 	}
 	return events, nil
+}
+
+// Vanished is how many events the database has acknowledged and lost so far.
+func (t *Target) Vanished(ctx context.Context) (int, error) {
+	return t.producers.promised.broken(ctx, t.World)
+}
+
+// Phantoms is how many messages have arrived so far whose events the database does not have. It reads all messages,
+// which can be done more than once on NATS alone.
+func (t *Target) Phantoms(ctx context.Context) (phantoms int, err error) {
+	arrived, _, err := t.World.stage.deliveries(ctx, nil)
+	if err != nil {
+		return 0, err
+	}
+	ids := make([]outbox.ID, len(arrived))
+	for i, d := range arrived {
+		ids[i] = d.ID
+	}
+	err = t.World.Pool.QueryRow(ctx, t.World.SQL(`SELECT count(*) FROM unnest($1::uuid[]) a(id)
+		WHERE NOT EXISTS (SELECT FROM {schema}.outbox_events e WHERE e.id = a.id)`), ids).Scan(&phantoms)
+	if err != nil {
+		return 0, fmt.Errorf("torture: look for phantoms: %w", err)
+	}
+	return phantoms, nil
 }

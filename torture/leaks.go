@@ -18,7 +18,7 @@ var others = [][]byte{
 }
 
 // patienceWithLeaks is how long goroutines may take that are about to end.
-const patienceWithLeaks = 5 * time.Second
+const patienceWithLeaks = time.Minute
 
 // reportLeaks waits for goroutines that are about to end and writes down the others, one a line.
 func reportLeaks(to io.Writer) {

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -29,6 +30,7 @@ type operators struct {
 	// decisions are by the number of the dead letter; next is what arrived first after a skip or a discard.
 	decisions map[int64]*decision
 	next      map[outbox.ID]uint64
+	mu        sync.Mutex // for did
 	did       map[check.Verb]int
 	// refused are actions that found their event in another state than its dead letter says.
 	refused []string
@@ -43,6 +45,21 @@ type letter struct {
 
 // actor is who the log of actions names.
 const actor = "torture"
+
+// verbsAtLeast is how often each verb must be used in a thorough run.
+var verbsAtLeast = map[check.Verb]int{check.Redrive: 5, check.Skip: 1, check.Discard: 1}
+
+// idle tells whether one of them was used too little so far.
+func (o *operators) idle() bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for verb, least := range verbsAtLeast {
+		if o.did[verb] < least {
+			return true
+		}
+	}
+	return false
+}
 
 func newOperators(w *World, plan Plan) *operators {
 	return &operators{
@@ -123,7 +140,9 @@ func (o *operators) carryOut(ctx context.Context, d *decision, l letter) error {
 			return err
 		}
 		o.next[l.Event] = arrived + 1
+		o.mu.Lock()
 		o.did[d.verb]++
+		o.mu.Unlock()
 	}
 	do := map[check.Verb]func(context.Context, relay.Action, ...outbox.ID) ([]relay.ActionResult, error){
 		check.Redrive: o.desk.Redrive, check.Skip: o.desk.Skip, check.Discard: o.desk.Discard,

@@ -72,11 +72,17 @@ func (d *desk) outage(on bool) {
 // refused hands a message over that must be answered at once.
 func (d *desk) refused(seq int64) error {
 	d.t.Helper()
+	return d.answer(seq, d.hand(seq))
+}
+
+// answer waits for what becomes of a message.
+func (d *desk) answer(seq int64, answer <-chan error) error {
+	d.t.Helper()
 	select {
-	case err := <-d.hand(seq):
+	case err := <-answer:
 		return err
-	case <-time.After(30 * time.Second):
-		d.t.Fatalf("%d was taken", seq)
+	case <-time.After(time.Minute):
+		d.t.Fatalf("%d was taken, and is not answered", seq)
 		return nil
 	}
 }
@@ -150,10 +156,10 @@ func TestHostilePipelinerLosesTheLastAck(t *testing.T) {
 	for _, answer := range d.inner.answers {
 		answer(nil)
 	}
-	if err := <-first; err != nil {
+	if err := d.answer(1, first); err != nil {
 		t.Errorf("the first is answered with %v", err)
 	}
-	if err := <-last; !errors.Is(err, errNoAck) {
+	if err := d.answer(2, last); !errors.Is(err, errNoAck) {
 		t.Errorf("the last is answered with %v", err)
 	}
 	faults, err := os.ReadFile(filepath.Join(d.folder, "faults"))

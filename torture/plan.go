@@ -35,7 +35,7 @@ type Plan struct {
 	Production time.Duration
 	Producers  int
 	Lease      time.Duration
-	// Drain is how long the relays may take for what is left when the producers are done.
+	// Drain is how long nothing may move while something is left when the producers are done.
 	Drain time.Duration
 	Seed  uint64
 

@@ -34,10 +34,22 @@ type producers struct {
 	// interrupted counts transactions whose connection broke.
 	interrupted atomic.Int64
 	promised    promises
+	// more tells whether they are to go on when all events are written, which was at the time that is reached, in
+	// nanoseconds since began. Nil: they are not.
+	more    func() bool
+	reached atomic.Int64
 }
 
 // transactionTime is how long a producer waits for a transaction in all: an answer may have got lost on the way.
 const transactionTime = 10 * time.Second
+
+// oddAtLeast is how many transactions of each odd kind there must be in a thorough run.
+const oddAtLeast = 10
+
+// tame tells whether there were too few so far.
+func (p *producers) tame() bool {
+	return min(p.held.Load(), p.rollbacks.Load(), p.undone.Load()) < oddAtLeast
+}
 
 // errRolledBack ends a transaction that was meant to fail.
 var errRolledBack = errors.New("rolled back on purpose")
@@ -49,28 +61,40 @@ func (p *producers) run(ctx context.Context) error {
 	for n := range p.plan.Producers {
 		random := rand.New(rand.NewPCG(p.plan.Seed, uint64(n)))
 		group.Go(func() error {
-			for {
-				at := p.claimed.Load()
-				if at >= int64(p.plan.Events) {
-					return nil
-				}
-				due := p.began.Add(time.Duration(float64(p.plan.Production) * float64(at) / float64(p.plan.Events)))
-				if err := wait.For(ctx, time.Until(due)); err != nil {
+			for p.wanted() {
+				if err := p.next(ctx, random); err != nil {
 					return err
 				}
-				before := p.interrupted.Load()
-				if err := p.transact(ctx, random, draw(random, p.plan.Aggregates)); err != nil {
-					return fmt.Errorf("torture: a producer: %w", err)
-				}
-				if p.interrupted.Load() > before { // the server may be away for a while
-					if err := wait.For(ctx, 50*time.Millisecond); err != nil {
-						return err
-					}
-				}
 			}
+			return nil
 		})
 	}
 	return group.Wait() //nolint:wrapcheck // the producers' own
+}
+
+// wanted tells whether there is to be another transaction.
+func (p *producers) wanted() bool {
+	if p.claimed.Load() < int64(p.plan.Events) {
+		return true
+	}
+	p.reached.CompareAndSwap(0, int64(time.Since(p.began)))
+	return p.more != nil && p.more()
+}
+
+// next waits until the next transaction is due, and runs it.
+func (p *producers) next(ctx context.Context, random *rand.Rand) error {
+	due := p.began.Add(time.Duration(float64(p.plan.Production) * float64(p.claimed.Load()) / float64(p.plan.Events)))
+	if err := wait.For(ctx, time.Until(due)); err != nil {
+		return err
+	}
+	before := p.interrupted.Load()
+	if err := p.transact(ctx, random, draw(random, p.plan.Aggregates)); err != nil {
+		return fmt.Errorf("torture: a producer: %w", err)
+	}
+	if p.interrupted.Load() == before {
+		return nil
+	}
+	return wait.For(ctx, 50*time.Millisecond) // the server may be away for a while
 }
 
 // transact runs one transaction and writes down what became of it.

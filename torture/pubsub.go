@@ -37,6 +37,8 @@ type pubSubStage struct {
 	times   []int64
 	last    time.Time
 	broken  error
+	// without is how long nothing must have arrived before the rest is taken for lost.
+	without time.Duration
 }
 
 // pubSubClient connects to a project: pubsub://project, or pubsub://project?emulator=host:port.
@@ -67,7 +69,7 @@ func openPubSub(ctx context.Context, address *url.URL, _ string, topics []string
 		return nil, err
 	}
 	receiving, stop := context.WithCancel(context.WithoutCancel(ctx))
-	s := &pubSubStage{client: client, stop: stop, seen: map[string]bool{}, arrived: map[outbox.ID]bool{}, last: time.Now()}
+	s := &pubSubStage{client: client, stop: stop, seen: map[string]bool{}, arrived: map[outbox.ID]bool{}, last: time.Now(), without: quietWithout}
 	for _, topic := range topics {
 		if err := s.create(ctx, topic); err != nil {
 			closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
@@ -94,7 +96,8 @@ func (s *pubSubStage) create(ctx context.Context, topic string) error {
 		return fmt.Errorf("torture: create a topic: %w", err)
 	}
 	_, err := s.client.SubscriptionAdminClient.CreateSubscription(ctx, &pubsubpb.Subscription{
-		Name: s.subscription(topic), Topic: s.topic(topic), EnableMessageOrdering: true, AckDeadlineSeconds: 30,
+		Name: s.subscription(topic), Topic: s.topic(topic), EnableMessageOrdering: true,
+		AckDeadlineSeconds: 10, // the least: what a broken connection had comes again after that
 	})
 	if err != nil {
 		return errors.Join(fmt.Errorf("torture: create a subscription: %w", err), s.remove(ctx, topic))
@@ -150,9 +153,11 @@ func (s *pubSubStage) arrivals(context.Context) (uint64, error) {
 	return uint64(len(s.list)), nil
 }
 
-// How long nothing must have arrived before the rest is taken for lost, and before no more copies are expected.
+// How long nothing must have arrived before the rest is taken for lost, also where a bug was planted that loses some,
+// and before no more copies are expected.
 const (
 	quietWithout = 30 * time.Second
+	quietPlanted = 12 * time.Second
 	quietWith    = time.Second
 )
 
@@ -168,7 +173,7 @@ func (s *pubSubStage) deliveries(ctx context.Context, published []outbox.ID) ([]
 		}
 		quiet := time.Since(s.last)
 		s.mu.Unlock()
-		if missing == 0 && quiet > quietWith || quiet > quietWithout {
+		if missing == 0 && quiet > quietWith || quiet > s.without {
 			break
 		}
 		if err := wait.For(ctx, 100*time.Millisecond); err != nil {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"path/filepath"
 	"sync"
@@ -31,6 +32,9 @@ func Run(ctx context.Context, plan Plan, say io.Writer) (_ *Report, err error) {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, w.Close()) }() //nolint:contextcheck // also after an interrupt
+	if s, is := w.stage.(*pubSubStage); is && plan.Plant != "" {
+		s.without = quietPlanted
+	}
 	pool, err := producersPool(ctx, plan)
 	if err != nil {
 		return nil, err
@@ -64,6 +68,8 @@ type run struct {
 	producers *producers
 	faults    *check.Writer
 	drained   bool
+	// produceTime is how long the producers took. The storm was the same for all, so it tells what this machine can do.
+	produceTime time.Duration
 	// drainTime is how long what was left took when all was healed, and backlog how much that was.
 	drainTime time.Duration
 	backlog   int
@@ -117,10 +123,13 @@ func (r *run) act(ctx context.Context) error {
 	defer retire()
 	others.Go(func() { fail(cancel, r.operators.run(operating)) })
 	weather := &storm{target: Target{Plan: r.plan, World: r.world, Fleet: r.fleet, producers: r.producers}, faults: r.faults, sayf: r.sayf}
+	weather.wanting.Store(int64(len(r.plan.Storm)))
 	var raging sync.WaitGroup
 	raging.Go(func() { fail(cancel, weather.run(calm)) })
 	raging.Go(func() { r.progress(calm, weather) })
+	r.producers.more = func() bool { return r.tooLittle(weather) }
 	err := r.producers.run(ctx)
+	r.produceTime = time.Duration(r.producers.reached.Load())
 	r.sayf("%d events committed in %d transactions", r.producers.committed.Load(), r.producers.keys.Load())
 	heal()
 	raging.Wait()
@@ -132,6 +141,17 @@ func (r *run) act(ctx context.Context) error {
 	retire()
 	others.Wait()
 	return errors.Join(err, context.Cause(ctx))
+}
+
+// longestStorm is how much longer than planned a storm goes on at most, because too little has come of it yet.
+const longestStorm = 5 * time.Minute
+
+// tooLittle tells whether more must happen than has, as the plan has it. With a planted bug it does not matter.
+func (r *run) tooLittle(weather *storm) bool {
+	if r.plan.Plant != "" || time.Since(r.producers.began) > r.plan.Production+longestStorm {
+		return false
+	}
+	return weather.wanting.Load() > 0 || r.plan.Thorough && (r.operators.idle() || r.producers.tame())
 }
 
 // progressEvery is how often is said how far the run has come.
@@ -154,10 +174,11 @@ func fail(cancel context.CancelCauseFunc, err error) {
 	}
 }
 
-// drain waits until no event is open and no dead one blocks, for as long as the plan allows. Operators go
-// on meanwhile.
+// drain waits until no event is open and no dead one blocks, or until nothing has moved for as long as the plan allows:
+// on a slow machine the rest takes longer, and is not stuck. Operators go on meanwhile.
 func (r *run) drain(ctx context.Context) (bool, error) {
-	for deadline := time.Now().Add(r.plan.Drain); ; {
+	least, deadline := math.MaxInt, time.Now().Add(r.plan.Drain)
+	for {
 		var open int
 		err := r.world.Pool.QueryRow(ctx, r.world.SQL("SELECT count(*) FROM {schema}.outbox_events WHERE state IN (0, 1, 2, 3, 4)")).Scan(&open)
 		switch {
@@ -166,12 +187,13 @@ func (r *run) drain(ctx context.Context) (bool, error) {
 			return false, fmt.Errorf("torture: %w", err)
 		case open == 0:
 			return true, nil
-		case r.backlog == 0:
-			r.backlog = open
+		case open < least:
+			least, deadline = open, time.Now().Add(r.plan.Drain)
+			r.backlog = max(r.backlog, open)
 		case r.fleet.allEnded():
 			return false, nil // there is nobody left to drain
 		case time.Now().After(deadline):
-			r.sayf("%d events are still open after %s", open, r.plan.Drain)
+			r.sayf("%d events are open, and for %s none has moved", open, r.plan.Drain)
 			return true, nil // the relays had the time to finish: what is open now is stuck
 		}
 		if err := wait.For(ctx, 200*time.Millisecond); err != nil {

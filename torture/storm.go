@@ -20,8 +20,11 @@ type Blow struct {
 	Kind check.FaultKind
 	// Every is about how long it rests between two.
 	Every time.Duration
-	// Least is how often it must have happened.
+	// Least is how often it must have happened: until then the producers go on, also when they have written all events.
 	Least int
+	// Enough tells, when it has happened that often, whether what it was for has come of it; if not, it falls again.
+	// Defaults to yes. It is not called while the blow falls.
+	Enough func() bool
 	// Strike does it once, and undoes it before it returns, also when the context ends meanwhile. The fault goes into
 	// the log; its kind, and its times where it has none, are added.
 	Strike func(ctx context.Context, on *Target) (check.Fault, error)
@@ -43,6 +46,8 @@ type storm struct {
 	faults *check.Writer
 	sayf   func(format string, args ...any)
 	fallen atomic.Int64
+	// wanting is how many blows have not fallen as often as they must.
+	wanting atomic.Int64
 }
 
 // run strikes until the context ends, and returns when everything is undone.
@@ -58,10 +63,15 @@ func (s *storm) run(ctx context.Context) error {
 
 func (s *storm) repeat(ctx context.Context, blow Blow, target *Target) error {
 	every := blow.Every / 2 // the first comes sooner, or a short storm would not have them all
-	for {
+	satisfied := false
+	for times := 0; ; {
+		if !satisfied && times >= blow.Least && (blow.Enough == nil || blow.Enough()) {
+			satisfied = true
+			s.wanting.Add(-1)
+		}
 		// Between a half and one and a half of the time, so that two kinds do not fall into step.
 		rest := every/2 + time.Duration(target.Random.Int64N(int64(every)+1))
-		if wait.For(ctx, rest) != nil {
+		if s.pause(ctx, rest) != nil {
 			return nil //nolint:nilerr // the storm is over
 		}
 		from := now()
@@ -76,10 +86,23 @@ func (s *storm) repeat(ctx context.Context, blow Blow, target *Target) error {
 			return fmt.Errorf("torture: %s: %w", blow.Kind, err)
 		}
 		every = blow.Every
+		times++
 		if err := s.log(blow.Kind, fault, from); err != nil {
 			return err
 		}
 	}
+}
+
+// pause rests for so long, and until the producers have written half of what they should in that time: on a machine
+// that is too slow for the plan the storm is slower as well, or they would hardly get anything done.
+func (s *storm) pause(ctx context.Context, rest time.Duration) error {
+	plan := s.target.Plan
+	enough := s.target.producers.committed.Load() + int64(float64(plan.Events)*rest.Seconds()/plan.Production.Seconds()/2)
+	err := wait.For(ctx, rest)
+	for err == nil && s.target.producers.committed.Load() < enough {
+		err = wait.For(ctx, 20*time.Millisecond)
+	}
+	return err
 }
 
 // log writes a fault down, and says it.

@@ -25,7 +25,7 @@ const (
 
 // restoring is how long a server may take to come back. It is waited for also when the storm is over.
 func restoring(ctx context.Context) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
+	return context.WithTimeout(context.WithoutCancel(ctx), 3*time.Minute)
 }
 
 func (s *servers) databaseStops(kind check.FaultKind, mode cluster.Mode, every time.Duration, least int) torture.Blow {
@@ -96,7 +96,7 @@ func (s *servers) droppedAnswers(every time.Duration, least int) torture.Blow {
 		}
 		ctx, cancel := restoring(ctx)
 		defer cancel()
-		err := cluster.Until(ctx, "the emulator answers again", func() (bool, error) {
+		err := cluster.Within(ctx, 3*time.Minute, "the emulator answers again", func() (bool, error) {
 			err := s.faults(ctx, http.MethodDelete, "")
 			return err == nil, err
 		})

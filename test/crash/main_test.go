@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"os"
-	"path/filepath"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -16,12 +14,11 @@ import (
 	"github.com/posthaste-dev/posthaste/torture"
 )
 
-// The programs of all tests, by their tags.
-var programs = struct {
+// programs has the program of all tests.
+var programs struct {
 	sync.Mutex
-	folder string
-	built  map[string]string
-}{built: map[string]string{}}
+	folder, built string
+}
 
 func TestMain(m *testing.M) {
 	// A client of Google's that torture links starts a goroutine when the program begins.
@@ -34,25 +31,20 @@ func TestMain(m *testing.M) {
 	}))
 }
 
-// program builds the program whose processes die, once.
-func program(t *testing.T, tags ...string) string {
+// program builds the program whose processes die, once. It has mistakes in it, none of which is made if none is asked
+// for.
+func program(t *testing.T) string {
 	t.Helper()
 	programs.Lock()
 	defer programs.Unlock()
-	name := strings.Join(tags, ",")
-	if done, is := programs.built[name]; is {
-		return done
-	}
-	var err error
-	if programs.folder == "" {
+	if programs.built == "" {
+		var err error
 		programs.folder, err = os.MkdirTemp("", "test-crash-") //nolint:usetesting // several tests use it
 		must(t, err)
+		programs.built, err = Build(context.Background(), programs.folder, "planted")
+		must(t, err)
 	}
-	folder := filepath.Join(programs.folder, "with-"+name)
-	must(t, os.Mkdir(folder, 0o700))
-	programs.built[name], err = Build(context.Background(), folder, tags...)
-	must(t, err)
-	return programs.built[name]
+	return programs.built
 }
 
 // small is a plan of a few seconds.

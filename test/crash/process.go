@@ -101,8 +101,8 @@ func (p *process) kill() {
 	<-p.done
 }
 
-// leaveTime is how long a relay that was asked to stop may take: its drain time, and some more.
-const leaveTime = 30 * time.Second
+// leaveTime is how long a relay that was asked to stop may take: its drain time, and much more.
+const leaveTime = 2 * time.Minute
 
 // leave asks it to stop, and waits until it has.
 func (p *process) leave(ctx context.Context) error {

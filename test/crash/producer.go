@@ -21,6 +21,7 @@ type producer struct {
 	contracts contracts
 	history   *check.Writer
 	count     int
+	before    int  // transactions of others, whose things come first
 	poisoned  bool // the first event is poison
 }
 
@@ -43,7 +44,7 @@ func (p *producer) produce(ctx context.Context, events int) error {
 // transact runs one transaction. The last two of ten things have events that fail.
 func (p *producer) transact(ctx context.Context) error {
 	p.count++
-	key, thing := fmt.Sprintf("%s-%d", p.name, p.count), fmt.Sprintf("thing-%d", p.count%things)
+	key, thing := fmt.Sprintf("%s-%d", p.name, p.count), fmt.Sprintf("thing-%d", (p.before+p.count)%things)
 	err := outbox.InTx(ctx, p.pool, func(ctx context.Context, tx pgx.Tx) error {
 		var version uint64
 		err := tx.QueryRow(ctx, fmt.Sprintf(`INSERT INTO %s.torture_things AS t (id, version) VALUES ($1, 1)

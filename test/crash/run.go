@@ -24,10 +24,12 @@ type Plan struct {
 	Rounds int
 	// Events is how many events a trial has, at least.
 	Events int
-	// Beside is how many trials run at a time.
+	// Beside is how many trials run at a time. Most of its time each waits for a lease to end.
 	Beside int
 	// Patience is how long a process may take to die. Much more than it needs.
 	Patience time.Duration
+	// Drain is how long nothing may move while something is open. Many times what a relay needs.
+	Drain time.Duration
 	// Least is how many events all trials together must have had.
 	Least int
 	// Environment is added to that of all processes.
@@ -36,18 +38,19 @@ type Plan struct {
 
 // Long is the whole proof.
 func Long() Plan {
-	return Plan{Points: everything(), Events: 250, Rounds: 100, Beside: 4, Patience: patience, Least: 10_000}
+	return Plan{Points: everything(), Events: 250, Rounds: 100, Beside: 10, Patience: patience, Drain: drainTime, Least: 10_000}
 }
 
 // Short is the form for every change.
 func Short() Plan {
-	return Plan{Points: everything(), Events: 90, Rounds: 10, Beside: 4, Patience: patience}
+	return Plan{Points: everything(), Events: 90, Rounds: 10, Beside: 10, Patience: patience, Drain: drainTime}
 }
 
 // everything begins with what takes longest.
 func everything() []string { return append([]string{Stops, Poison}, Points()...) }
 
-const patience = 30 * time.Second
+// patience is how long something may take that must happen in the end, on whatever machine.
+const patience = 2 * time.Minute
 
 // Run tries every point of the plan.
 func Run(ctx context.Context, plan Plan, say io.Writer) (*Report, error) {

@@ -15,6 +15,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/posthaste-dev/posthaste/internal/wait"
+	"github.com/posthaste-dev/posthaste/test/cluster"
 )
 
 // hook is a trigger that stands still in the middle of the victim's statement.
@@ -85,7 +86,7 @@ func (t *trap) open() error {
 		return nil
 	}
 	// Also after an interrupt: the pool must not keep a session that holds the lock.
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	_, err := t.conn.Exec(ctx, "SELECT pg_advisory_unlock($1)", t.key)
 	t.conn.Release()
@@ -165,17 +166,11 @@ func (t *trap) catch(ctx context.Context, victim *process) (session int, err err
 
 // gone waits for the end of a session: it ends when it finds that nobody hears its answer.
 func (t *trap) gone(ctx context.Context, session int) error {
-	for {
+	return cluster.Within(ctx, patience, "the session of the dead process is gone", func() (bool, error) {
 		var there bool
-		err := t.pool.QueryRow(ctx, "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE pid = $1)", session).Scan(&there)
-		if err != nil {
-			return fmt.Errorf("crash: %w", err)
+		if err := t.pool.QueryRow(ctx, "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE pid = $1)", session).Scan(&there); err != nil {
+			return true, fmt.Errorf("crash: %w", err)
 		}
-		if !there {
-			return nil
-		}
-		if err := wait.For(ctx, 5*time.Millisecond); err != nil {
-			return err
-		}
-	}
+		return !there, nil
+	})
 }

@@ -15,11 +15,13 @@ import (
 	"github.com/posthaste-dev/posthaste/torture"
 )
 
-// drainTime is how long a relay may take for all that is open: many times what it needs.
+// drainTime is the plans' own.
 const drainTime = 45 * time.Second
 
-// lease is the shortest that a relay takes.
-const lease = time.Second
+// lease is short, because whoever takes over from a dead relay waits for its end, and long enough for a machine that
+// stands still for a moment. Those who are asked to stop give their lanes back, so theirs is longer: a publish that is
+// given up, after a third of it, is one that comes twice.
+const lease, leaseOfStops = 2 * time.Second, 15 * time.Second
 
 // Outcome is what a trial came to.
 type Outcome struct {
@@ -59,6 +61,7 @@ type trial struct {
 	lastLetter int64
 	decided    int
 	batches    int // of events that this process has written
+	written    int // transactions of these
 	files      []*os.File
 }
 
@@ -172,6 +175,9 @@ func (t *trial) start(l life, point string) (*process, error) {
 	}
 	l.Name = string(l.Role) + "-" + strconv.Itoa(len(t.lives)+1)
 	l.Database, l.Broker, l.Folder, l.Lease = t.plan.Postgres, t.plan.Broker, t.folder, lease
+	if t.name == Stops {
+		l.Lease = leaseOfStops
+	}
 	p, err := start(t.plan.Executable, l, point, t.hitFile(), t.plan.Environment)
 	if err != nil {
 		return nil, err
@@ -187,9 +193,11 @@ func (t *trial) produce(ctx context.Context, events int) error {
 	t.batches++
 	p := &producer{
 		run: t.world.Run, name: fmt.Sprintf("proof-%d", t.batches), pool: t.world.Pool, contracts: newContracts(t.world.Run), history: t.history,
-		poisoned: (t.setting.suspect || t.name == Poison) && t.batches == 1,
+		poisoned: (t.setting.suspect || t.name == Poison) && t.batches == 1, before: t.written,
 	}
-	return p.produce(ctx, events)
+	err := p.produce(ctx, events)
+	t.written += p.count
+	return err
 }
 
 // await polls a condition, for as long as the process runs.
@@ -222,7 +230,7 @@ func (t *trial) await(ctx context.Context, limit time.Duration, p *process, cond
 
 // drain decides about the dead and waits until nothing is open. False: there is nobody left to drain.
 func (t *trial) drain(ctx context.Context, p *process) (bool, error) {
-	for deadline := time.Now().Add(drainTime); ; {
+	for least, moved := -1, time.Now(); ; {
 		if err := t.decide(ctx); err != nil {
 			return false, err
 		}
@@ -235,7 +243,9 @@ func (t *trial) drain(ctx context.Context, p *process) (bool, error) {
 			return true, nil
 		case p.ended():
 			return false, nil
-		case time.Now().After(deadline):
+		case least < 0 || open < least:
+			least, moved = open, time.Now()
+		case time.Since(moved) > t.plan.Drain:
 			return true, nil // it had the time to finish: what is open now is stuck
 		}
 		if err := wait.For(ctx, 25*time.Millisecond); err != nil {

@@ -54,7 +54,7 @@ func (t *trial) parkFirst(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	err = t.await(ctx, drainTime, old, "SELECT count(*) > 0 FROM {schema}.outbox_events WHERE state = 2 HAVING NOT EXISTS (SELECT FROM {schema}.outbox_events WHERE state IN (0, 1))")
+	err = t.await(ctx, t.plan.Patience, old, "SELECT count(*) > 0 FROM {schema}.outbox_events WHERE state = 2 HAVING NOT EXISTS (SELECT FROM {schema}.outbox_events WHERE state IN (0, 1))")
 	if err != nil {
 		return err
 	}
@@ -92,7 +92,7 @@ func (t *trial) operatorDies(ctx context.Context) (successor *process, err error
 	if successor, err = t.start(life{Role: relays}, ""); err != nil {
 		return nil, err
 	}
-	err = t.await(ctx, drainTime, successor, "SELECT count(*) > 1 FROM {schema}.outbox_dlq HAVING NOT EXISTS (SELECT FROM {schema}.outbox_events WHERE state IN (0, 1, 2))")
+	err = t.await(ctx, t.plan.Patience, successor, "SELECT count(*) > 1 FROM {schema}.outbox_dlq HAVING NOT EXISTS (SELECT FROM {schema}.outbox_events WHERE state IN (0, 1, 2))")
 	if err != nil {
 		return nil, err
 	}

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"time"
 
 	"github.com/posthaste-dev/posthaste/test/cluster"
 	"github.com/posthaste-dev/posthaste/test/publisher"
@@ -41,6 +42,9 @@ type actor struct {
 // life names the present life, also to the database.
 func (a *actor) life() string { return fmt.Sprintf("%s-%d", a.name, a.lives) }
 
+// startTime is more than a process needs to begin, or what it has left in the database to end, on whatever machine.
+const startTime = 3 * time.Minute
+
 // start starts a life and returns when it works.
 func (a *actor) start(ctx context.Context) (err error) {
 	a.lives++
@@ -49,7 +53,7 @@ func (a *actor) start(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	return cluster.Until(ctx, a.life()+" works", func() (bool, error) {
+	return cluster.Within(ctx, startTime, a.life()+" works", func() (bool, error) {
 		said, err := os.ReadFile(log)
 		if err == nil && a.ready.Match(said) {
 			return true, nil

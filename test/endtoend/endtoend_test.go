@@ -27,11 +27,10 @@ func TestMain(m *testing.M) {
 func programs(t *testing.T) string {
 	t.Helper()
 	folder := t.TempDir()
-	for _, name := range []string{"setup", "api", "outbox-publisher"} {
-		build := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-o", folder, "github.com/posthaste-dev/posthaste/examples/marketplace/cmd/"+name)
-		if said, err := build.CombinedOutput(); err != nil {
-			t.Fatalf("build %s: %v\n%s", name, err, said)
-		}
+	const commands = "github.com/posthaste-dev/posthaste/examples/marketplace/cmd/"
+	build := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-o", folder, commands+"setup", commands+"api", commands+"outbox-publisher")
+	if said, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("build: %v\n%s", err, said)
 	}
 	self, err := os.Executable()
 	if err == nil {
@@ -56,7 +55,7 @@ func TestPlantedMistakesAreFound(t *testing.T) {
 		t.Run(test.plant, func(t *testing.T) {
 			t.Parallel()
 			round, err := Play(t.Context(), Plan{
-				Programs: folder, Postgres: pgtest.Servers()[0].URL, Folder: t.TempDir(), Environment: []string{plantVariable + "=" + test.plant},
+				Programs: folder, Postgres: pgtest.Servers()[0].URL, Folder: t.TempDir(), Environment: []string{plantVariable + "=" + test.plant, "GORACE=atexit_sleep_ms=0"},
 				Load: 6 * time.Second, Rate: 30, Clients: 6, Every: 100 * time.Millisecond, Kills: 2, Drain: 2 * time.Minute,
 			}, chaos.NATS, test.inbox, t.Output())
 			if err != nil {

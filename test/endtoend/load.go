@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net/http"
 	"sync"
 	"sync/atomic"
@@ -46,11 +47,11 @@ func newLoad(api string, clients int) *load {
 // run has clients make requests at a rate until ctx ends; then they finish what they have begun.
 func (l *load) run(ctx context.Context, plan Plan) Answers {
 	var group sync.WaitGroup
-	for range plan.Clients {
+	for n := range plan.Clients {
 		group.Go(func() {
 			tick := time.NewTicker(time.Second * time.Duration(plan.Clients) / time.Duration(plan.Rate))
 			defer tick.Stop()
-			visitor := &visitor{load: l}
+			visitor := &visitor{load: l, dice: rand.New(rand.NewPCG(1, uint64(n)))}
 			for {
 				select {
 				case <-ctx.Done():
@@ -68,11 +69,11 @@ func (l *load) run(ctx context.Context, plan Plan) Answers {
 	return l.answers
 }
 
-// done is how many requests were answered well.
-func (l *load) done() int {
+// counts are how many requests were answered well, and of how many nobody told what became.
+func (l *load) counts() (done, interrupted int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.answers.Done
+	return l.answers.Done, l.answers.Interrupted
 }
 
 // An answer is what the API says about a change.

@@ -24,7 +24,7 @@ type Plan struct {
 	// must have been killed in a round at least.
 	Every time.Duration
 	Kills int
-	// Drain is how long everything may take until it has arrived everywhere.
+	// Drain is how long it may last, when the load is over, until less is on its way than ever before.
 	Drain time.Duration
 	// Environment is added to the workers'.
 	Environment []string

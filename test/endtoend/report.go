@@ -80,7 +80,7 @@ func (r *Round) Problems() []string {
 	is(r.Notices.Missing > 0, "%d changes of licences have no notice", r.Notices.Missing)
 	is(r.Inbox == Postgres && r.Notices.Surplus > 0, "%d notices came twice", r.Notices.Surplus)
 	is(r.Inbox == Redis && r.Notices.Unexplained > 0, "of %d surplus notices, %d are not explained by a kill between notice and mark", r.Notices.Surplus, r.Notices.Unexplained)
-	is(!r.Drained, "it did not drain within %s", r.plan.Drain)
+	is(!r.Drained, "it did not drain: nothing moved for %s", r.plan.Drain)
 	is(r.Broker == chaos.PubSub && r.Waiting >= mostWaiting, "%d messages waited for one subscription, fewer than %d must", r.Waiting, mostWaiting)
 
 	for _, kind := range Kinds {

@@ -26,6 +26,7 @@ type round struct {
 	load          *load
 	faults        check.History
 	interruptions []Interruption
+	between       bool // a worker has been killed between a notice and its mark
 	report        *Round
 	sayf          func(format string, args ...any)
 }
@@ -86,12 +87,17 @@ func (r *round) play(ctx context.Context) (err error) {
 // underLoad makes requests and kills processes, for as long as the plan says, and longer if that was not enough: on a busy machine
 // everything takes its time.
 func (r *round) underLoad(ctx context.Context) error {
-	loading, stop := context.WithTimeout(ctx, 10*r.plan.Load+time.Minute)
+	loading, stop := context.WithTimeout(ctx, 10*r.plan.Load+5*time.Minute)
 	defer stop()
 	answered := make(chan Answers, 1)
 	go func() { answered <- r.load.run(loading, r.plan) }()
 	began := time.Now()
-	err := r.strikes(loading, func() bool { return time.Since(began) > r.plan.Load && r.enough() })
+	err := r.strikes(loading, func() (bool, error) {
+		if time.Since(began) < r.plan.Load {
+			return false, nil
+		}
+		return r.enough(ctx)
+	})
 	stop()
 	r.report.Answers = <-answered
 	if err == nil && ctx.Err() != nil {
@@ -100,14 +106,32 @@ func (r *round) underLoad(ctx context.Context) error {
 	return err
 }
 
+// mostAtCommit is how many workers are killed at the commit of a notice in the hope of one that falls between the
+// notice and its mark: every one does, of a worker that marks behind its effect.
+const mostAtCommit = 3
+
 // enough tells whether the report will find that enough was tested.
-func (r *round) enough() bool {
+func (r *round) enough(ctx context.Context) (bool, error) {
 	for _, kind := range Kinds {
 		if r.report.Kills[kind] < r.plan.Kills {
-			return false
+			return false, nil
 		}
 	}
-	return r.report.MidRequest > 0 && r.report.InSettle > 0 && r.report.AtCommit > 0 && r.report.BeforeCommit > 0 && r.load.done() > r.plan.requests()*3/4
+	if r.report.MidRequest == 0 || r.report.InSettle == 0 || r.report.AtCommit == 0 || r.report.BeforeCommit == 0 {
+		return false, nil
+	}
+	if r.inbox == Redis && !r.between && r.report.AtCommit < mostAtCommit {
+		return false, nil
+	}
+	if done, interrupted := r.load.counts(); interrupted == 0 || done <= r.plan.requests()*3/4 {
+		return false, nil
+	}
+	var types, changes int
+	err := r.pool.QueryRow(ctx, "SELECT count(DISTINCT type), count(*) FILTER (WHERE type = $1) FROM witness.events", licenseChanged).Scan(&types, &changes)
+	if err != nil {
+		return false, fmt.Errorf("endtoend: %w", err)
+	}
+	return types >= len(events.EventTypes) && changes >= r.report.enough(), nil
 }
 
 // watch looks how many messages wait for the consumers. When they get many, the clients wait as well.
@@ -125,19 +149,20 @@ func (r *round) watch(ctx context.Context) {
 // made of it: that is the judge's.
 func (r *round) drain(ctx context.Context) error {
 	began := time.Now()
-	for {
+	for least, since := -1, began; ; {
 		open, err := r.count(ctx, "SELECT count(*) FROM outbox_events WHERE state <> 6")
 		if err != nil {
 			return err
 		}
-		waiting := 1
-		if open == 0 {
-			if waiting, err = r.waiting(ctx); err != nil {
-				return err
-			}
+		waiting, err := r.waiting(ctx)
+		if err != nil {
+			return err
+		}
+		if least < 0 || open+waiting < least {
+			least, since = open+waiting, time.Now()
 		}
 		r.report.Drained, r.report.DrainTime = open == 0 && waiting == 0, time.Since(began)
-		if r.report.Drained || r.report.DrainTime > r.plan.Drain {
+		if r.report.Drained || time.Since(since) > r.plan.Drain {
 			return nil
 		}
 		if err := wait.For(ctx, 100*time.Millisecond); err != nil {

@@ -13,11 +13,15 @@ import (
 )
 
 // strikes kills processes, one kind after the other, and starts them again, until it is enough or ctx ends. What it has begun it finishes.
-func (r *round) strikes(ctx context.Context, enough func() bool) error {
-	for i := 0; !enough() && wait.For(ctx, r.plan.Every) == nil; i++ {
+func (r *round) strikes(ctx context.Context, enough func() (bool, error)) error {
+	dice := rand.New(rand.NewPCG(1, 1))
+	for i := 0; wait.For(ctx, r.plan.Every) == nil; i++ {
+		if done, err := enough(); err != nil || done {
+			return err
+		}
 		kind := Kinds[(i+len(Kinds)-1)%len(Kinds)] // workers first: their kills at the commit are wanted most
 		actors := r.cast.of(kind)
-		victim := actors[rand.IntN(len(actors))]
+		victim := actors[dice.IntN(len(actors))]
 		if err := r.strike(context.WithoutCancel(ctx), victim); err != nil {
 			return err
 		}
@@ -194,7 +198,7 @@ func (r *round) noteInterruptions(ctx context.Context, life string) error {
 		return fmt.Errorf("endtoend: %w", err)
 	}
 	// What was on its way to the database when the worker died may still be done.
-	err = cluster.Until(ctx, "nothing of "+life+" is left in the database", func() (bool, error) {
+	err = cluster.Within(ctx, startTime, "nothing of "+life+" is left in the database", func() (bool, error) {
 		n, err := r.count(ctx, "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND application_name = $1", life)
 		return n == 0, err
 	})
@@ -207,6 +211,7 @@ func (r *round) noteInterruptions(ctx context.Context, life string) error {
 			return err
 		}
 		r.interruptions = append(r.interruptions, Interruption{Event: id, Token: token, Notices: notices})
+		r.between = r.between || notices > 0
 	}
 	return nil
 }

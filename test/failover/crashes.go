@@ -16,25 +16,31 @@ import (
 // crashes kills the server again and again under producers that do not wait for the disk. They lose commits; none of
 // those may have been published.
 func (p *Proof) crashes(ctx context.Context) (*torture.Report, error) {
-	plan, err := p.plan("crashes", "", p.size(4000, 1600), time.Duration(p.size(20, 10))*time.Second)
+	plan, err := p.plan("crashes", "", p.size(4000, 1600), time.Duration(p.size(20, 7))*time.Second)
 	if err != nil {
 		return nil, err
 	}
-	return p.crash(ctx, plan, p.size(5, 3))
+	return p.crash(ctx, plan, p.size(5, 3), (*torture.Target).Vanished)
 }
 
 // control does the same to relays that have no barrier: they must be found out.
 func (p *Proof) control(ctx context.Context) (*torture.Report, error) {
-	plan, err := p.plan("control", "", p.size(2400, 1600), time.Duration(p.size(12, 10))*time.Second)
+	plan, err := p.plan("control", "", p.size(2400, 1600), time.Duration(p.size(12, 7))*time.Second)
 	if err != nil {
 		return nil, err
 	}
-	plan.Executable, plan.Environment = p.Planted, []string{"POSTHASTE_PLANTED=" + string(planted.NoBarrier)}
-	return p.crash(ctx, plan, p.size(3, 3))
+	if plan.Executable, err = p.Planted(ctx); err != nil {
+		return nil, err
+	}
+	plan.Environment = []string{"POSTHASTE_PLANTED=" + string(planted.NoBarrier)}
+	return p.crash(ctx, plan, p.size(3, 3), (*torture.Target).Phantoms)
 }
 
-// crash plays a plan on a server that forgets as much as it can.
-func (p *Proof) crash(ctx context.Context, plan torture.Plan, least int) (_ *torture.Report, err error) {
+// crash plays a plan on a server that forgets as much as it can, and crashes at least so often, and until some of what
+// is wanted was found.
+func (p *Proof) crash(
+	ctx context.Context, plan torture.Plan, least int, wanted func(*torture.Target, context.Context) (int, error),
+) (_ *torture.Report, err error) {
 	server, err := cluster.New(ctx, cluster.Config{Settings: map[string]string{
 		// A commit that does wait for the disk comes late to it: what others have not written stays unwritten for long.
 		"commit_delay": "100000", "commit_siblings": "0",
@@ -48,6 +54,7 @@ func (p *Proof) crash(ctx context.Context, plan torture.Plan, least int) (_ *tor
 	}
 	plan.Postgres, plan.ProducersVia = server.URL(), server.URL()+"&synchronous_commit=off"
 	plan.Forgetful, plan.Doomed = true, none
+	found := 0
 	strike := func(ctx context.Context, on *torture.Target) (check.Fault, error) {
 		ctx = context.WithoutCancel(ctx)
 		if err := errors.Join(caughtUp(ctx, server, on), badMoment(ctx, on), muchToLose(ctx, on)); err != nil {
@@ -62,15 +69,21 @@ func (p *Proof) crash(ctx context.Context, plan torture.Plan, least int) (_ *tor
 			err = stopWriter(ctx, server)
 		}
 		fault.To = time.Now().UnixMicro()
+		if err == nil {
+			on.World.Pool.Reset() // its connections are from before
+			found, err = wanted(on, ctx)
+		}
 		return fault, err
 	}
-	plan.Storm = []torture.Blow{{Kind: check.DatabaseDown, Every: 800 * time.Millisecond, Least: least, Strike: strike}}
+	plan.Storm = []torture.Blow{{
+		Kind: check.DatabaseDown, Every: 800 * time.Millisecond, Least: least, Strike: strike, Enough: func() bool { return found > 0 },
+	}}
 	return torture.Run(ctx, plan, p)
 }
 
 // caughtUp waits until the relays publish what has just been committed: what has waited for long is durable anyway.
 func caughtUp(ctx context.Context, server *cluster.Cluster, on *torture.Target) error {
-	return cluster.Until(ctx, "the relays have caught up", func() (bool, error) {
+	return cluster.Within(ctx, patience, "the relays have caught up", func() (bool, error) {
 		// As a transaction that writes nothing: its commit would make everything durable.
 		open, err := number(ctx, server, on.World.SQL("SELECT count(*) FROM {schema}.outbox_events WHERE state = 0"))
 		return open <= most, err
@@ -122,7 +135,7 @@ const most = 100
 // is lost in a crash. It must be asleep, or it would keep a lock that everybody needs.
 func stopWriter(ctx context.Context, server *cluster.Cluster) error {
 	const query = "SELECT coalesce((SELECT pid FROM pg_stat_activity WHERE backend_type = 'walwriter'"
-	return cluster.Until(ctx, "the log's writer is asleep", func() (bool, error) {
+	return cluster.Within(ctx, patience, "the log's writer is asleep", func() (bool, error) {
 		pid, err := number(ctx, server, query+"), 0)")
 		if err != nil || pid == 0 {
 			return false, err

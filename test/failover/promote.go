@@ -19,7 +19,7 @@ func (p *Proof) strict(ctx context.Context) (_ *torture.Report, err error) {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, clusters.close()) }()
-	plan, err := p.plan("strict", cluster.URL(clusters.primary, clusters.standby), p.size(6000, 2500), time.Duration(p.size(12, 7))*time.Second)
+	plan, err := p.plan("strict", cluster.URL(clusters.primary, clusters.standby), p.size(6000, 2500), time.Duration(p.size(12, 5))*time.Second)
 	if err != nil {
 		return nil, err
 	}
@@ -40,7 +40,7 @@ func (p *Proof) asynchronous(ctx context.Context) (_ *torture.Report, err error)
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, clusters.close()) }()
-	plan, err := p.plan("asynchronous", cluster.URL(clusters.primary, clusters.standby), p.size(4000, 2000), time.Duration(p.size(10, 6))*time.Second)
+	plan, err := p.plan("asynchronous", cluster.URL(clusters.primary, clusters.standby), p.size(4000, 2000), time.Duration(p.size(10, 4))*time.Second)
 	if err != nil {
 		return nil, err
 	}
@@ -54,7 +54,7 @@ func (p *Proof) asynchronous(ctx context.Context) (_ *torture.Report, err error)
 		if err != nil {
 			return check.Fault{}, err
 		}
-		err = cluster.Until(ctx, "what the standby misses is published", func() (bool, error) {
+		err = cluster.Within(ctx, patience, "what the standby misses is published", func() (bool, error) {
 			count, err := clusters.primary.Text(ctx, on.World.SQL("SELECT count(*) FROM {schema}.outbox_events WHERE state = 6 AND created_at > $1::text::timestamptz"), since)
 			n, _ := strconv.Atoi(count)
 			return n >= lostAtLeast, err

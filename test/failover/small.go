@@ -166,7 +166,7 @@ func (p *Proof) standby(ctx context.Context) (_ *Standby, err error) {
 	if err != nil {
 		return nil, err
 	}
-	err = cluster.Until(ctx, "the standby has the events", func() (bool, error) {
+	err = cluster.Within(ctx, patience, "the standby has the events", func() (bool, error) {
 		n, err := clusters.standby.Text(ctx, "SELECT count(*) FROM outbox_events")
 		return n == fmt.Sprint(len(ids)), err
 	})
@@ -179,7 +179,7 @@ func (p *Proof) standby(ctx context.Context) (_ *Standby, err error) {
 	}
 	defer func() { err = errors.Join(err, r.stop()) }()
 	result := &Standby{}
-	if err := cluster.Until(ctx, "the relay names the standby", func() (bool, error) { return s.said("the database is a standby"), nil }); err != nil {
+	if err := cluster.Within(ctx, patience, "the relay names the standby", func() (bool, error) { return s.said("the database is a standby"), nil }); err != nil {
 		return result, nil // the result tells
 	}
 	result.Named = true
@@ -190,7 +190,7 @@ func (p *Proof) standby(ctx context.Context) (_ *Standby, err error) {
 	if err := clusters.standby.Promote(ctx); err != nil {
 		return nil, err
 	}
-	err = cluster.Until(ctx, "the events are published", func() (bool, error) { return s.sentOf(ids) >= len(ids), nil })
+	err = cluster.Within(ctx, patience, "the events are published", func() (bool, error) { return s.sentOf(ids) >= len(ids), nil })
 	result.Served = err == nil && s.sentOf(ids) == len(ids)
 	return result, nil
 }
@@ -280,7 +280,7 @@ func (h *history) publish(ctx context.Context, count int) ([]outbox.ID, error) {
 	if err != nil {
 		return nil, err
 	}
-	err = cluster.Until(ctx, "everything is published", func() (bool, error) {
+	err = cluster.Within(ctx, patience, "everything is published", func() (bool, error) {
 		open, err := h.on.Text(ctx, "SELECT count(*) FROM outbox_events WHERE state <> 6")
 		return open == "0", err
 	})
@@ -298,7 +298,7 @@ func (h *history) resume(ctx context.Context, on *cluster.Cluster, after *small)
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, r.stop()) }()
-	if err := cluster.Until(ctx, "the relay is paused", func() (bool, error) { return r.Paused() != nil, nil }); err != nil {
+	if err := cluster.Within(ctx, patience, "the relay is paused", func() (bool, error) { return r.Paused() != nil, nil }); err != nil {
 		return result, nil // the result tells
 	}
 	result.WouldSend = int(r.Paused().WouldSend())
@@ -310,7 +310,7 @@ func (h *history) resume(ctx context.Context, on *cluster.Cluster, after *small)
 	if err != nil || outcome != relay.ActionDone {
 		return nil, errors.Join(fmt.Errorf("failover: resume: %q", outcome), err)
 	}
-	_ = cluster.Until(ctx, "what was pending is sent", func() (bool, error) { return after.sentOf(h.pending) >= len(h.pending), nil }) // the result tells
+	_ = cluster.Within(ctx, patience, "what was pending is sent", func() (bool, error) { return after.sentOf(h.pending) >= len(h.pending), nil }) // the result tells
 	result.Sent = after.sentOf(h.pending)
 	for _, id := range h.pending {
 		result.Again += min(h.sent[id], after.sent[id])

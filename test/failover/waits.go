@@ -24,15 +24,15 @@ type Waits struct {
 	Seen, Early int
 	// Cancelled is how many waits were; Refused, how many answers of those the relays did not take.
 	Cancelled, Refused int
-	// Hung is how many sessions waited at the end, and Arrived what was published all the same in a second of it.
+	// Hung is how many sessions waited at the end, and Arrived what was published all the same in a second before it.
 	Hung, Arrived int
 }
 
 // ghost is a standby that never comes.
 const ghost = "ghost"
 
-// cancelling is for how long waits are cancelled.
-const cancelling = 3 * time.Second
+// cancelling is for how long waits are cancelled, at least.
+const cancelling = time.Second
 
 // waits lets all commits wait for a standby that is not there. First every wait is cancelled: the server then
 // answers success and warns, and the relays must take that for none (C5). Then nothing helps any more, until
@@ -43,7 +43,7 @@ func (p *Proof) waits(ctx context.Context) (_ *Waits, err error) {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, server.Close()) }()
-	plan, err := p.plan("waits", server.URL(), p.size(3000, 2000), 6*time.Second)
+	plan, err := p.plan("waits", server.URL(), p.size(3000, 2000), time.Duration(p.size(6, 4))*time.Second)
 	if err != nil {
 		return nil, err
 	}
@@ -61,16 +61,19 @@ func (p *Proof) waits(ctx context.Context) (_ *Waits, err error) {
 	if w.Report, err = torture.Run(ctx, plan, p); err != nil {
 		return nil, err
 	}
-	w.Refused, err = said(plan.Folder, "did not confirm the commit")
+	w.Refused, err = said(plan.Folder, unconfirmed)
 	return w, err
 }
+
+// unconfirmed is what a relay says of an answer that it does not take.
+const unconfirmed = "did not confirm the commit"
 
 // waiting are the sessions whose commit waits for a standby.
 const waiting = "FROM pg_stat_activity WHERE wait_event = 'SyncRep'"
 
-// cancel ends every wait for a while.
+// cancel ends every wait for a while, until enough has come of it.
 func (w *Waits) cancel(ctx context.Context, server *cluster.Cluster, on *torture.Target) error {
-	err := cluster.Until(ctx, "a commit waits", func() (bool, error) {
+	err := cluster.Within(ctx, patience, "a commit waits", func() (bool, error) {
 		n, err := server.Text(ctx, "SELECT count(*) "+waiting)
 		return err == nil && n != "0", err
 	})
@@ -82,15 +85,21 @@ func (w *Waits) cancel(ctx context.Context, server *cluster.Cluster, on *torture
 	if err != nil {
 		return err
 	}
-	for until := time.Now().Add(cancelling); time.Now().Before(until); {
+	for began := time.Now(); time.Since(began) < cancelling || w.Seen < enoughSeen || w.Refused == 0; {
 		n, err := number(ctx, server, "SELECT count(*) FROM (SELECT pg_cancel_backend(pid) "+waiting+") c")
 		if err != nil {
 			return err
 		}
 		w.Cancelled += n
-	}
-	if w.Seen, err = number(ctx, server, on.World.SQL("SELECT count(*) FROM {schema}.outbox_events WHERE created_at > $1::text::timestamptz"), since); err != nil {
-		return err
+		if w.Seen, err = number(ctx, server, on.World.SQL("SELECT count(*) FROM {schema}.outbox_events WHERE created_at > $1::text::timestamptz"), since); err != nil {
+			return err
+		}
+		if w.Refused, err = said(on.Plan.Folder, unconfirmed); err != nil {
+			return err
+		}
+		if time.Since(began) > patience {
+			break // the result tells
+		}
 	}
 	w.Early, err = number(ctx, server, on.World.SQL("SELECT count(*) FROM {schema}.outbox_events WHERE created_at > $1::text::timestamptz AND state = 6"), since)
 	return err
@@ -113,7 +122,10 @@ func (w *Waits) hang(ctx context.Context, server *cluster.Cluster, on *torture.T
 		return fmt.Errorf("failover: %w", err)
 	}
 	w.Arrived = int(after - before)
-	w.Hung, err = number(ctx, server, "SELECT count(*) "+waiting)
+	_ = cluster.Until(ctx, "a session waits", func() (bool, error) { // those that gave up come again; the result tells
+		w.Hung, err = number(ctx, server, "SELECT count(*) "+waiting)
+		return err != nil || w.Hung > 0, err
+	})
 	return err
 }
 

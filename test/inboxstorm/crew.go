@@ -2,6 +2,7 @@ package inboxstorm
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -13,8 +14,6 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
-
-	"github.com/posthaste-dev/posthaste/internal/wait"
 )
 
 // orders is how a life is to end: at a passage of a point, some time after its start, or, if neither is given, when it is asked to.
@@ -40,6 +39,7 @@ type crew struct {
 	most int
 
 	mu      sync.Mutex
+	dice    *rand.Rand
 	lives   int
 	kills   int
 	calm    bool
@@ -58,10 +58,10 @@ func (c *crew) next() (name string, o orders) {
 		return name, orders{}
 	case c.every > 0 && c.lives%c.every == 0:
 		c.kills++
-		return name, orders{after: 100*time.Millisecond + rand.N(c.random)}
+		return name, orders{after: 100*time.Millisecond + time.Duration(c.dice.Int64N(int64(c.random)))}
 	case len(c.points) > 0:
 		c.kills++
-		o := orders{point: c.points[c.lives%len(c.points)], passage: 1 + rand.IntN(c.passages)}
+		o := orders{point: c.points[c.lives%len(c.points)], passage: 1 + c.dice.IntN(c.passages)}
 		if strings.HasPrefix(o.point, "free.") { // few events fail
 			o.passage = 1
 		}
@@ -70,11 +70,22 @@ func (c *crew) next() (name string, o orders) {
 	return name, orders{}
 }
 
-// calmDown lets whoever is born from now on live.
-func (c *crew) calmDown() {
+// calmDown lets whoever is born from now on live, or not any more.
+func (c *crew) calmDown(calm bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.calm = true
+	c.calm = calm
+}
+
+// soFar are the endings so far. Who lives has done nothing special yet, but for standing still.
+func (c *crew) soFar() map[string]ending {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	list := maps.Clone(c.endings)
+	for name := range c.running {
+		list[name] = ending{Stopped: list[name].Stopped}
+	}
+	return list
 }
 
 // run keeps the crew at its size until the context ends, and then lets everybody finish.
@@ -162,22 +173,30 @@ func (c *crew) buried(p *process) error {
 	return nil
 }
 
-// standStill lets one of the crew stand still for a while.
-func (c *crew) standStill(ctx context.Context, length time.Duration) error {
+// standStill stops one of the crew after the other, until what one had in hand was given to another. It tells whether
+// there was one.
+func (c *crew) standStill(ctx context.Context, handedOn func(p *process) (bool, error)) (bool, error) {
 	c.mu.Lock()
 	names := slices.Sorted(maps.Keys(c.running))
-	if len(names) == 0 {
-		c.mu.Unlock()
-		return nil
-	}
-	p := c.running[names[rand.IntN(len(names))]]
-	end := c.endings[p.life.Name]
-	end.Stopped = true
-	c.endings[p.life.Name] = end
+	c.dice.Shuffle(len(names), func(i, j int) { names[i], names[j] = names[j], names[i] })
 	c.mu.Unlock()
-	if err := p.signal(syscall.SIGSTOP); err != nil {
-		return err
+	for _, name := range names {
+		c.mu.Lock()
+		p := c.running[name]
+		if p != nil {
+			c.endings[name] = ending{Stopped: true}
+		}
+		c.mu.Unlock()
+		if p == nil {
+			continue
+		}
+		stood, err := false, p.stop(ctx)
+		if err == nil {
+			stood, err = handedOn(p)
+		}
+		if err := errors.Join(err, p.signal(syscall.SIGCONT)); err != nil || stood {
+			return stood, err
+		}
 	}
-	_ = wait.For(ctx, length)
-	return p.signal(syscall.SIGCONT)
+	return false, nil
 }

@@ -3,7 +3,9 @@ package inboxstorm
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -95,8 +97,8 @@ func deal(random *rand.Rand, n int, kinds map[kind]int) (events []event, order [
 		order = append(order, late[i]...)
 		delete(late, i)
 	}
-	for _, which := range late {
-		order = append(order, which...)
+	for _, place := range slices.Sorted(maps.Keys(late)) {
+		order = append(order, late[place]...)
 	}
 	return events, order
 }

@@ -46,7 +46,7 @@ var faults = []fault{
 	{"I16", "a handler commits a transaction of its own", []string{"test/inbox.TestFaultI16OtherTransactions"}, nil},
 }
 
-// runTests runs the tests that the faults name, a package at a time.
+// runTests runs the tests that the faults name, a package at a time, or reads what became of them in an earlier run.
 func (r *Report) runTests(ctx context.Context) error {
 	packages := map[string][]string{}
 	for _, f := range faults {
@@ -56,6 +56,12 @@ func (r *Report) runTests(ctx context.Context) error {
 		}
 	}
 	for _, folder := range slices.Sorted(maps.Keys(packages)) {
+		if r.plan.Results != "" {
+			if err := r.tests.Load(r.plan.Results, repository+folder, packages[folder]...); err != nil {
+				return err
+			}
+			continue
+		}
 		if err := r.tests.Run(ctx, nil, "-run", "^("+strings.Join(packages[folder], "|")+")$", repository+folder); err != nil {
 			return err
 		}

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -81,6 +82,17 @@ func readJournal(file string) (lines []line, err error) {
 		lines = append(lines, l)
 	}
 	return lines, scanner.Err()
+}
+
+// heldBy are the events that a life has in hand, if these lines are all.
+func heldBy(lines []line) (holds []outbox.ID) {
+	for _, l := range lines {
+		holds = slices.DeleteFunc(holds, func(id outbox.ID) bool { return id == l.Event })
+		if l.What == held {
+			holds = append(holds, l.Event)
+		}
+	}
+	return holds
 }
 
 // overhears writes down what Redis answers to the guard. It stands in the client, so that it is as near to the answer as can be.

@@ -17,6 +17,8 @@ type Plan struct {
 	Scenes []string
 	// Tests tells to run the tests that show the faults which no storm shows, too.
 	Tests bool
+	// Results is a file of `scripts/test --keep` that tells what became of these tests. Empty: they are run.
+	Results string
 
 	// Events is how many the storm has.
 	Events int
@@ -30,11 +32,14 @@ type Plan struct {
 	Outages int
 	// Slow is how many events take longer than the broker waits.
 	Slow int
-	// Patience is how long everything may take to be handled after it was published.
+	// Patience is how long it may last until there is less to handle than ever before.
 	Patience time.Duration
 
 	// Wrong forms stand in for right ones, to see them found. For the tests of this package.
 	Wrong map[form]form
+	// enough tells whether what was planted has shown itself: until then a scene that goes on by itself does. For the
+	// tests.
+	enough func(tallies map[string]*tally) bool
 
 	// The least that must have been tried.
 	LeastKills   int // at each point of the storm
@@ -50,7 +55,7 @@ func Scenes() []string {
 func Long() Plan {
 	return Plan{
 		Scenes: Scenes(), Tests: true, Events: 10_000, Passages: 40, Lost: 50, Stills: 10, Outages: 5, Slow: 24,
-		Patience: 10 * time.Minute, LeastKills: 10, LeastMeeting: 50,
+		Patience: 3 * time.Minute, LeastKills: 10, LeastMeeting: 50,
 	}
 }
 

@@ -1,6 +1,7 @@
 package inboxstorm
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -9,6 +10,8 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
+
+	"github.com/posthaste-dev/posthaste/test/cluster"
 )
 
 // process is a life under way.
@@ -60,6 +63,32 @@ func (p *process) signal(signal os.Signal) error {
 		return fmt.Errorf("inboxstorm: signal %s: %w", p.life.Name, err)
 	}
 	return nil
+}
+
+// stop lets the process stand still, and returns when it does: until then it may do something still.
+func (p *process) stop(ctx context.Context) error {
+	if err := p.signal(syscall.SIGSTOP); err != nil {
+		return err
+	}
+	return cluster.Until(ctx, p.life.Name+" stands still", func() (bool, error) {
+		select {
+		case <-p.done:
+			return true, nil
+		default:
+		}
+		threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", p.command.Process.Pid))
+		for _, thread := range threads {
+			text, err := os.ReadFile(thread)
+			if err != nil {
+				continue // it has ended
+			}
+			// The state is what follows the name, which may have anything in it.
+			if _, state, _ := strings.Cut(string(text), ") "); !strings.HasPrefix(state, "T") {
+				return false, nil
+			}
+		}
+		return true, err
+	})
 }
 
 // ending is how a life ended, once it has.

@@ -7,7 +7,6 @@ import (
 	"io"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -30,7 +29,7 @@ func Build(ctx context.Context, folder string, tags ...string) (executable strin
 	return executable, nil
 }
 
-// Run plays the scenes of the plan, the storm after the others, and runs the tests meanwhile.
+// Run plays the scenes of the plan side by side, because in most of them everybody waits, and runs the tests meanwhile.
 func Run(ctx context.Context, plan Plan, say io.Writer) (_ *Report, err error) {
 	w, err := openWorld(ctx, plan)
 	if err != nil {
@@ -57,18 +56,9 @@ func Run(ctx context.Context, plan Plan, say io.Writer) (_ *Report, err error) {
 	if plan.Tests {
 		group.Go(func() error { return report.runTests(ctx) })
 	}
-	group.Go(func() error {
-		small, playing := errgroup.WithContext(ctx)
-		for _, name := range plan.Scenes {
-			if name != theStorm {
-				small.Go(func() error { return play(playing, name) })
-			}
-		}
-		if err := small.Wait(); err != nil || !slices.Contains(plan.Scenes, theStorm) {
-			return err
-		}
-		return play(ctx, theStorm)
-	})
+	for _, name := range plan.Scenes {
+		group.Go(func() error { return play(ctx, name) })
+	}
 	if err := group.Wait(); err != nil {
 		return nil, err
 	}

@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/posthaste-dev/posthaste/internal/wait"
+	"github.com/posthaste-dev/posthaste/test/server"
 )
 
 // The names of the scenes.
@@ -38,7 +39,25 @@ func (w *world) storm(ctx context.Context) ([]*history, error) {
 	for _, c := range s.crews {
 		c.random = 500 * time.Millisecond
 	}
-	return s.play(ctx, s.publishAndDrain)
+	return s.play(ctx, func(ctx context.Context) error { return s.untilEnough(ctx, (*Report).mustOfStorm) })
+}
+
+// portions is how many times a scene is made longer, by a quarter, before it is said that too little was tested.
+const portions = 8
+
+// untilEnough publishes and waits, and goes on with more events until it was enough.
+func (s *stage) untilEnough(ctx context.Context, must func(r *Report, failf fail)) error {
+	first := len(s.events)
+	for portion := 0; ; portion++ {
+		if err := s.publishAndDrain(ctx); err != nil {
+			return err
+		}
+		enough, err := s.enough(ctx, must)
+		if err != nil || enough || portion == portions {
+			return err
+		}
+		s.order = s.more(max(first/4, 20), map[kind]int{fails: 1})
+	}
 }
 
 // oneCall: consumers that mark in one call are killed between mark and effect, and others that have a guard at the same place. One
@@ -50,32 +69,53 @@ func (w *world) oneCall(ctx context.Context) ([]*history, error) {
 	for _, c := range s.crews {
 		c.Concurrency, c.most, c.passages = 1, w.plan.Lost, 5
 	}
-	return s.play(ctx, s.publishAndDrain)
+	return s.play(ctx, func(ctx context.Context) error { return s.untilEnough(ctx, (*Report).mustOfOneCall) })
 }
 
-// standstill: processes stand still in the middle of their work for longer than their holds last and the broker waits, and their
-// handlers, which heed nothing, go on when they wake up.
+// standstill: processes stand still in the middle of their work, until their holds have ended and the broker has given
+// what they had in hand to others, and their handlers, which heed nothing, go on when they wake up.
 func (w *world) standstill(ctx context.Context) ([]*history, error) {
 	const each = 60
-	s := w.newStage(theStandstill, each*w.plan.Stills, nil)
+	s := w.newStage(theStandstill, 0, nil)
 	s.takes(100 * time.Millisecond)
 	s.hire("postgres", inPostgres, 2).Heedless = true
 	s.hire("redis", inRedis, 2).Heedless = true
 	return s.play(ctx, func(ctx context.Context) error {
-		for part := range slices.Chunk(s.order, len(s.order)/w.plan.Stills) {
-			if err := s.atWork(ctx, part); err != nil {
+		stood := make([]int, len(s.crews))
+		for part := range w.plan.Stills + portions {
+			if err := s.atWork(ctx, s.more(each, nil)); err != nil {
 				return err
 			}
-			var group errgroup.Group
-			for _, c := range s.crews {
-				group.Go(func() error { return c.standStill(ctx, 2*ackWait) })
+			if err := s.standStill(ctx, stood); err != nil {
+				return err
 			}
-			if err := group.Wait(); err != nil {
+			if slices.Min(stood) < w.plan.Stills && part+1 < w.plan.Stills+portions {
+				continue
+			}
+			if err := s.drain(ctx); err != nil {
+				return err
+			}
+			if enough, err := s.enough(ctx, (*Report).mustOfStandstill); err != nil || enough {
 				return err
 			}
 		}
-		return s.drain(ctx)
+		return nil
 	})
+}
+
+// standStill has one process of each crew stand still, and counts for each whether it was in the middle of its work.
+func (s *stage) standStill(ctx context.Context, stood []int) error {
+	var group errgroup.Group
+	for i, c := range s.crews {
+		group.Go(func() error {
+			hit, err := c.standStill(ctx, func(p *process) (bool, error) { return s.handedOn(ctx, c, p) })
+			if hit {
+				stood[i]++
+			}
+			return err
+		})
+	}
+	return group.Wait()
 }
 
 // forgetting: Redis dies, is away for longer than a hold, and comes back without a memory; and then copies come of everything
@@ -83,9 +123,6 @@ func (w *world) standstill(ctx context.Context) ([]*history, error) {
 func (w *world) forgetting(ctx context.Context) (_ []*history, err error) {
 	s := w.newStage(theForgetting, 300, nil)
 	s.takes(30 * time.Millisecond)
-	for i := range s.events {
-		s.events[i].Copies *= w.plan.Outages
-	}
 	redis, err := newRedis(w.folder)
 	if err != nil {
 		return nil, err
@@ -97,25 +134,44 @@ func (w *world) forgetting(ctx context.Context) (_ []*history, err error) {
 	s.redis = redis.Address
 	s.hire("postgres", inPostgres, 2)
 	s.hire("redis", inRedis, 2)
+	copies := make([]int, len(s.events))
+	for i := range s.events {
+		copies[i] = s.events[i].Copies
+	}
 	return s.play(ctx, func(ctx context.Context) error {
-		for range w.plan.Outages {
-			if err := s.atWork(ctx, s.order); err != nil {
+		for outage := range w.plan.Outages + portions {
+			for i := range s.events {
+				s.events[i].Copies = copies[i] * (outage + 1)
+			}
+			if err := s.outage(ctx, redis); err != nil {
 				return err
 			}
-			if err := redis.End(os.Kill); err != nil {
-				return err
+			if outage+1 < w.plan.Outages {
+				continue
 			}
-			_ = wait.For(ctx, 2*holdTime)
-			s.forgot = append(s.forgot, time.Now())
-			if err := redis.Start(ctx); err != nil {
-				return err
-			}
-			if err := s.drain(ctx); err != nil {
+			if enough, err := s.enough(ctx, (*Report).mustOfForgetting); err != nil || enough {
 				return err
 			}
 		}
 		return nil
 	})
+}
+
+// outage has Redis die in the middle of the work and come back empty after the holds have ended, and waits for the
+// rest.
+func (s *stage) outage(ctx context.Context, redis *server.Server) error {
+	if err := s.atWork(ctx, s.order); err != nil {
+		return err
+	}
+	if err := redis.End(os.Kill); err != nil {
+		return err
+	}
+	_ = wait.For(ctx, holdTime*5/4)
+	s.forgot = append(s.forgot, time.Now())
+	if err := redis.Start(ctx); err != nil {
+		return err
+	}
+	return s.drain(ctx)
 }
 
 // slow: handlers take more than twice as long as the broker waits for a word, and as a hold lasts. Nobody is killed, and no

@@ -37,19 +37,38 @@ type stage struct {
 	crews  []*crew
 	redis  string
 	forgot []time.Time
+	random *rand.Rand
+	// long is how long every effect takes. 0: as it was dealt.
+	long time.Duration
 }
 
 func (w *world) newStage(name string, n int, kinds map[kind]int) *stage {
-	s := &stage{world: w, name: name, redis: w.redis.Address}
-	s.events, s.order = deal(rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64())), n, kinds)
+	s := &stage{world: w, name: name, redis: w.redis.Address, random: rand.New(rand.NewPCG(1, uint64(slices.Index(Scenes(), name))))}
+	s.events, s.order = deal(s.random, n, kinds)
 	return s
 }
 
 // takes makes every effect take so long.
 func (s *stage) takes(length time.Duration) {
+	s.long = length
 	for i := range s.events {
 		s.events[i].Takes = length
 	}
+}
+
+// more deals more events, and returns the order in which they are to be published.
+func (s *stage) more(n int, kinds map[kind]int) []int {
+	events, order := deal(s.random, n, kinds)
+	for i := range order {
+		order[i] += len(s.events)
+	}
+	for _, e := range events {
+		if s.long > 0 {
+			e.Takes = s.long
+		}
+		s.events = append(s.events, e)
+	}
+	return order
 }
 
 func (s *stage) stream() string  { return s.world.run + "-" + s.name }
@@ -58,7 +77,7 @@ func (s *stage) subject() string { return s.world.run + "." + s.name }
 // hire adds a crew. What it is told can be changed until the scene is played.
 func (s *stage) hire(consumer string, form form, size int) *crew {
 	name := s.name + "-" + consumer
-	c := &crew{world: s.world, size: size, passages: s.world.plan.Passages, settings: settings{
+	c := &crew{world: s.world, size: size, passages: s.world.plan.Passages, dice: rand.New(rand.NewPCG(s.random.Uint64(), 1)), settings: settings{
 		Consumer: name, Form: form, Database: s.world.plan.Postgres, Schema: s.world.run, Redis: s.redis, NATS: s.world.plan.Broker,
 		Stream: s.stream(), DeadLetters: s.world.run + ".dead." + name,
 		AckWait: ackWait, Hold: holdTime, Concurrency: concurrency, MaxAttempts: attempts,
@@ -94,6 +113,11 @@ func (s *stage) play(ctx context.Context, script func(ctx context.Context) error
 	if err := errors.Join(failed, group.Wait()); err != nil {
 		return nil, fmt.Errorf("%s: %w", s.name, err)
 	}
+	return s.histories(ctx)
+}
+
+// histories are what the crews have done so far.
+func (s *stage) histories(ctx context.Context) (histories []*history, err error) {
 	for _, c := range s.crews {
 		h, err := s.history(ctx, c)
 		if err != nil {
@@ -102,6 +126,24 @@ func (s *stage) play(ctx context.Context, script func(ctx context.Context) error
 		histories = append(histories, h)
 	}
 	return histories, nil
+}
+
+// enough tells whether the scene has shown enough so far, as the must has it that only says what was too little.
+func (s *stage) enough(ctx context.Context, must func(r *Report, failf fail)) (bool, error) {
+	histories, err := s.histories(ctx)
+	if err != nil {
+		return false, err
+	}
+	r := &Report{plan: s.world.plan, Tallies: map[string]*tally{}}
+	for _, h := range histories {
+		r.Tallies[h.Consumer] = judge(h)
+	}
+	if r.plan.enough != nil {
+		return r.plan.enough(r.Tallies), nil
+	}
+	short := false
+	must(r, func(string, string, ...any) { short = true })
+	return !short, nil
 }
 
 // open makes the stream's consumers.
@@ -142,7 +184,7 @@ func (s *stage) atWork(ctx context.Context, order []int) error {
 		return err
 	}
 	for _, c := range s.crews {
-		err := cluster.Until(ctx, c.Consumer+" is at work", func() (bool, error) {
+		err := cluster.Within(ctx, s.world.plan.Patience, c.Consumer+" is at work", func() (bool, error) {
 			info, err := s.durable(ctx, c)
 			return err != nil || info.AckFloor.Consumer > before[c], err
 		})
@@ -171,35 +213,63 @@ func (s *stage) left(ctx context.Context, c *crew) (waiting, unacknowledged int,
 	return int(info.NumPending), info.NumAckPending, nil
 }
 
-// drain waits until everything is acknowledged, or patience is over. Nobody new is killed once everything was delivered.
+// drain waits until everything is acknowledged, or until it has not become less for as long as the patience lasts.
+// Nobody new is killed once everything was delivered.
 func (s *stage) drain(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, s.world.plan.Patience)
-	defer cancel()
-	for wait.For(ctx, 200*time.Millisecond) == nil {
-		drained := true
+	for least, since := -1, time.Now(); ; {
+		left := 0
 		for _, c := range s.crews {
 			waiting, unacknowledged, err := s.left(ctx, c)
 			if err != nil {
-				if ctx.Err() != nil {
-					return nil
-				}
 				return err
 			}
-			if waiting == 0 {
-				c.calmDown()
-			}
-			drained = drained && waiting+unacknowledged == 0
+			c.calmDown(waiting == 0)
+			left += waiting + unacknowledged
 		}
-		if drained {
-			return nil
+		if least < 0 || left < least {
+			least, since = left, time.Now()
+		}
+		if left == 0 || time.Since(since) > s.world.plan.Patience {
+			return nil // the judge sees what is left
+		}
+		if err := wait.For(ctx, 200*time.Millisecond); err != nil {
+			return err
 		}
 	}
-	return nil // the judge sees what is left
+}
+
+// handedOn waits until what a stopped process has in hand was given to another: one that has a guard in Redis works on
+// it then, and one with the inbox in PostgreSQL waits. It tells whether the process had anything in hand.
+func (s *stage) handedOn(ctx context.Context, c *crew, p *process) (had bool, err error) {
+	lines, err := readJournal(p.life.Journal)
+	if err != nil {
+		return false, err
+	}
+	holds := heldBy(lines)
+	if c.Form == inRedis && len(holds) == 0 {
+		return false, nil
+	}
+	err = cluster.Within(ctx, s.world.plan.Patience, "another takes over from "+p.life.Name, func() (bool, error) {
+		info, err := s.durable(ctx, c)
+		if err != nil {
+			return true, err
+		}
+		had = info.NumRedelivered > 0
+		if c.Form == inRedis {
+			effects, err := s.world.effects(ctx, c.Consumer)
+			if err != nil {
+				return true, err
+			}
+			had = slices.ContainsFunc(effects, func(e effect) bool { return slices.Contains(holds, e.Event) && e.Life != p.life.Name })
+		}
+		return had || info.NumPending == 0 && info.NumAckPending == 0, nil // it may have been about to say that it is done
+	})
+	return had, err
 }
 
 // history collects what a crew did.
 func (s *stage) history(ctx context.Context, c *crew) (h *history, err error) {
-	h = &history{Consumer: c.Consumer, Form: c.Form, Hold: c.Hold, Events: s.events, Forgot: s.forgot, Endings: c.endings, Lines: map[string][]line{}}
+	h = &history{Consumer: c.Consumer, Form: c.Form, Hold: c.Hold, Events: s.events, Forgot: s.forgot, Endings: c.soFar(), Lines: map[string][]line{}}
 	waiting, unacknowledged, err := s.left(ctx, c)
 	if err != nil {
 		return nil, err
@@ -211,7 +281,7 @@ func (s *stage) history(ctx context.Context, c *crew) (h *history, err error) {
 	if h.Dead, err = s.world.deadLetters(ctx, c.DeadLetters); err != nil {
 		return nil, err
 	}
-	for _, name := range slices.Sorted(maps.Keys(c.endings)) {
+	for _, name := range slices.Sorted(maps.Keys(h.Endings)) {
 		file := filepath.Join(s.world.folder, name+".journal")
 		if h.Lines[name], err = readJournal(file); err != nil {
 			return nil, err

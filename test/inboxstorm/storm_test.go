@@ -3,8 +3,6 @@ package inboxstorm
 import (
 	"context"
 	"os"
-	"path/filepath"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -15,12 +13,11 @@ import (
 	"github.com/posthaste-dev/posthaste/test/pgtest"
 )
 
-// The programs of all tests, by their tags.
-var programs = struct {
+// programs has the program of all tests.
+var programs struct {
 	sync.Mutex
-	folder string
-	built  map[string]string
-}{built: map[string]string{}}
+	folder, built string
+}
 
 func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
@@ -31,29 +28,22 @@ func TestMain(m *testing.M) {
 	}))
 }
 
-// program builds the program whose processes die, once.
-func program(t *testing.T, tags ...string) string {
+// program builds the program whose processes die, once. It has mistakes in it, none of which is made if none is asked
+// for.
+func program(t *testing.T) string {
 	t.Helper()
 	programs.Lock()
 	defer programs.Unlock()
-	name := strings.Join(tags, ",")
-	if done, is := programs.built[name]; is {
-		return done
-	}
-	var err error
-	if programs.folder == "" {
+	if programs.built == "" {
+		var err error
 		if programs.folder, err = os.MkdirTemp("", "test-inboxstorm-"); err != nil { //nolint:usetesting // several tests use it
 			t.Fatal(err)
 		}
+		if programs.built, err = Build(context.Background(), programs.folder, "planted"); err != nil {
+			t.Fatal(err)
+		}
 	}
-	folder := filepath.Join(programs.folder, "with-"+name)
-	if err := os.Mkdir(folder, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if programs.built[name], err = Build(context.Background(), folder, tags...); err != nil {
-		t.Fatal(err)
-	}
-	return programs.built[name]
+	return programs.built
 }
 
 // small is a plan of some seconds. It plays scenes, and runs no tests.
@@ -124,8 +114,8 @@ func TestPlantedBugsAreFound(t *testing.T) {
 			t.Parallel()
 			plan := small(t, planted.scene)
 			plan.Wrong = planted.wrong
+			plan.enough = func(tallies map[string]*tally) bool { return tallies[planted.consumer].figures()[planted.figure] > 0 }
 			if planted.bug != "" {
-				plan.Executable = program(t, "planted")
 				plan.Environment = []string{"POSTHASTE_PLANTED=" + planted.bug}
 			}
 			report := play(t, plan)

@@ -20,6 +20,9 @@ import (
 	"github.com/posthaste-dev/posthaste/test/server"
 )
 
+// patience is how long something may take that must happen in the end, on whatever machine.
+const patience = 3 * time.Minute
+
 // house is servers that want passwords.
 type house struct {
 	folder   string
@@ -162,8 +165,8 @@ func (h *house) write(ctx context.Context, events ...event) error {
 
 // arrived is how many messages NATS has, also while it comes back.
 func (h *house) arrived(ctx context.Context) (n uint64, err error) {
-	err = cluster.Until(ctx, "NATS answers", func() (bool, error) {
-		asking, cancel := context.WithTimeout(ctx, 5*time.Second)
+	err = cluster.Within(ctx, patience, "NATS answers", func() (bool, error) {
+		asking, cancel := context.WithTimeout(ctx, 30*time.Second) // one that hangs is asked again
 		defer cancel()
 		info, err := h.stream.Info(asking)
 		if err == nil {

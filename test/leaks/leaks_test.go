@@ -25,6 +25,9 @@ import (
 // plantVariable names, in the environment of a publisher, what the one that stands in for ours tells to everybody.
 const plantVariable = "PROOF_PLANT"
 
+// noNap: the race detector lets a process sleep for a second before it ends, which dozens of commands would do.
+const noNap = "GORACE=atexit_sleep_ms=0"
+
 // What may be told.
 const (
 	plantNothing  = "nothing"
@@ -105,7 +108,7 @@ func TestRun(t *testing.T) {
 		t.Run(plant, func(t *testing.T) {
 			t.Parallel()
 			plan := leaks.Short()
-			plan.Binary, plan.Outboxctl, plan.Folder, plan.Environment = self, outboxctl, t.TempDir(), []string{plantVariable + "=" + plant}
+			plan.Binary, plan.Outboxctl, plan.Folder, plan.Environment = self, outboxctl, t.TempDir(), []string{plantVariable + "=" + plant, noNap}
 			report, err := leaks.Run(t.Context(), plan, io.Discard)
 			if err != nil {
 				t.Fatal(err)

@@ -11,8 +11,10 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
+	"github.com/posthaste-dev/posthaste/internal/wait"
 	"github.com/posthaste-dev/posthaste/outbox"
 	"github.com/posthaste-dev/posthaste/relay"
 	"github.com/posthaste-dev/posthaste/test/cluster"
@@ -46,6 +48,8 @@ type run struct {
 	report   *Report
 	has      features
 	programs []*publisher.Program
+	askers   []*asker      // of each of them
+	quickest time.Duration // of the commands
 	sayf     func(format string, args ...any)
 }
 
@@ -108,7 +112,7 @@ func (r *run) settings(format string) []string {
 	list := []string{
 		"POSTHASTE_DATABASE_URL=" + r.databaseURL(relayRole, b.databasePassword.Text), "POSTHASTE_DATABASE_LISTEN_URL=" + r.databaseURL(listenRole, b.listenPassword.Text),
 		"POSTHASTE_BROKER=nats", "POSTHASTE_NATS_URL=" + r.natsURL(b.natsPassword.Text), "POSTHASTE_REGISTRY_FILE=" + filepath.Join(r.folder, "registry.yaml"),
-		"POSTHASTE_HTTP_LISTEN=127.0.0.1:0", "POSTHASTE_LOG_LEVEL=debug", "POSTHASTE_LOG_FORMAT=" + format, "POSTHASTE_RELAY_LEASE=5s", "POSTHASTE_RELAY_BASE_DELAY=200ms",
+		"POSTHASTE_HTTP_LISTEN=127.0.0.1:0", "POSTHASTE_LOG_LEVEL=debug", "POSTHASTE_LOG_FORMAT=" + format, "POSTHASTE_RELAY_LEASE=3s", "POSTHASTE_RELAY_BASE_DELAY=200ms",
 		"HOME=" + r.folder,
 	}
 	if r.has.tracing {
@@ -125,7 +129,7 @@ func (r *run) chaos(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		r.programs = append(r.programs, p)
+		r.programs, r.askers = append(r.programs, p), append(r.askers, &asker{})
 		if err := r.control(p.PID()); err != nil {
 			return err
 		}
@@ -135,7 +139,7 @@ func (r *run) chaos(ctx context.Context) error {
 	asking, enough := context.WithCancel(ctx)
 	var group sync.WaitGroup
 	for i, p := range r.programs {
-		group.Go(func() { r.ask(asking, fmt.Sprint(i), p) })
+		group.Go(func() { r.ask(asking, fmt.Sprint(i), p, r.askers[i]) })
 	}
 	defer func() {
 		enough()
@@ -147,93 +151,6 @@ func (r *run) chaos(ctx context.Context) error {
 		}
 	}
 	return r.flows(ctx)
-}
-
-// blows lets every blow fall once.
-func (r *run) blows(ctx context.Context, round int) error {
-	b := r.birds
-	restartNATS := func(ctx context.Context) error {
-		return errors.Join(r.nats.End(os.Kill), r.startNATS(ctx, b.natsPassword.Text))
-	}
-	for _, blow := range []struct {
-		name   string
-		strike func(context.Context) error
-	}{
-		{"the database is restarted", func(ctx context.Context) error { return r.database.Restart(ctx, cluster.Fast) }},
-		{"the database crashes", func(ctx context.Context) error { return r.database.Restart(ctx, cluster.Immediate) }},
-		{"NATS is restarted", restartNATS},
-		{"NATS wants another password", func(ctx context.Context) error {
-			if err := errors.Join(r.nats.End(os.Kill), r.startNATS(ctx, "another")); err != nil {
-				return err
-			}
-			return errors.Join(r.stand(ctx), restartNATS(ctx))
-		}},
-		{"the database wants another password", func(ctx context.Context) error {
-			if err := r.setPassword(ctx, "another"); err != nil {
-				return err
-			}
-			return errors.Join(r.stand(ctx), r.setPassword(ctx, b.databasePassword.Text))
-		}},
-		{"NATS is away", func(ctx context.Context) error {
-			if err := r.nats.End(os.Kill); err != nil {
-				return err
-			}
-			return errors.Join(r.stand(ctx), r.startNATS(ctx, b.natsPassword.Text))
-		}},
-	} {
-		if err := r.flows(ctx); err != nil {
-			return fmt.Errorf("before %s: %w", blow.name, err)
-		}
-		r.sayf("round %d: %s", round+1, blow.name)
-		if err := r.write(ctx, r.batch()...); err != nil {
-			return err
-		}
-		if err := blow.strike(ctx); err != nil {
-			return err
-		}
-		r.pool.Reset() // its connections may be gone
-		r.report.Blows++
-	}
-	return nil
-}
-
-// batch is good events with a few bad and odd ones between them: not so many that their type is paused.
-func (r *run) batch() []event {
-	var list []event
-	for i, bad := range r.birds.bad() {
-		for n := range 4 {
-			list = append(list, r.birds.good(4*i+n))
-		}
-		list = append(list, bad)
-	}
-	return append(list, r.birds.odd()...)
-}
-
-// stand lets a fault last for a while, and looks at what is stored meanwhile.
-func (r *run) stand(ctx context.Context) error {
-	timer := time.NewTimer(2 * time.Second)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
-		return fmt.Errorf("leaks: %w", context.Cause(ctx))
-	}
-	return r.columns(ctx)
-}
-
-// flows waits until a good event comes through.
-func (r *run) flows(ctx context.Context) error {
-	before, err := r.arrived(ctx)
-	if err != nil {
-		return err
-	}
-	if err := r.write(ctx, r.birds.good(0)); err != nil {
-		return err
-	}
-	return cluster.Until(ctx, "events flow", func() (bool, error) {
-		now, err := r.arrived(ctx)
-		return now > before, err
-	})
 }
 
 // paths are what is asked of a publisher, well or badly.
@@ -250,10 +167,11 @@ var paths = []struct{ method, path string }{
 	{http.MethodDelete, "/metrics"},
 }
 
+// asker is how often a publisher was asked everything, and how often in a row it was not ready then.
+type asker struct{ circles, unready atomic.Int64 }
+
 // ask asks a publisher everything, again and again.
-func (r *run) ask(ctx context.Context, name string, p *publisher.Program) {
-	tick := time.NewTicker(500 * time.Millisecond)
-	defer tick.Stop()
+func (r *run) ask(ctx context.Context, name string, p *publisher.Program, count *asker) {
 	for {
 		for _, what := range paths {
 			status, body := p.Ask(ctx, what.method, what.path)
@@ -264,11 +182,17 @@ func (r *run) ask(ctx context.Context, name string, p *publisher.Program) {
 			if what.path == "/metrics" && status == http.StatusOK {
 				kind = Metrics
 			}
+			switch {
+			case what.path != "/readyz":
+			case status == http.StatusServiceUnavailable:
+				count.unready.Add(1)
+			default:
+				count.unready.Store(0)
+			}
 			r.ledger.Look(kind, fmt.Sprintf("%s %s of publisher %s: %d", what.method, what.path, name, status), []byte(body))
 		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
+		count.circles.Add(1)
+		if wait.For(ctx, 250*time.Millisecond) != nil { // a rest also where the answers take long
 			return
 		}
 	}
@@ -299,7 +223,7 @@ func (r *run) control(pid int) error {
 
 // end lets operators decide about what is left, stops the publishers and looks at everything that stayed.
 func (r *run) end(ctx context.Context) error {
-	err := cluster.Until(ctx, "good events are published and bad ones dead", func() (bool, error) {
+	err := cluster.Within(ctx, patience, "good events are published and bad ones dead", func() (bool, error) {
 		var open, dead int
 		var which *string
 		const query = `SELECT count(*), (SELECT count(*) FROM outbox_dlq), string_agg(DISTINCT format('%s in state %s, last %s', event_type, state, last_error), '; ')
@@ -322,7 +246,7 @@ func (r *run) end(ctx context.Context) error {
 		return err
 	}
 	for _, p := range r.programs {
-		if _, err := p.Stop(time.Minute); err != nil {
+		if _, err := p.Stop(patience); err != nil {
 			return err
 		}
 		if code := p.ExitCode(); code != 0 {

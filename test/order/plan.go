@@ -25,11 +25,11 @@ func Long() torture.Plan {
 // Short is the form for every change.
 func Short() torture.Plan {
 	return torture.Plan{
-		Name: Name, Relays: 4, Aggregates: 300, Events: 6000, Production: 16 * time.Second, Producers: 12,
+		Name: Name, Relays: 4, Aggregates: 300, Events: 6000, Production: 12 * time.Second, Producers: 12,
 		Lease: 3 * time.Second, Drain: 45 * time.Second,
 		Storm: []torture.Blow{
-			torture.Kills(2500*time.Millisecond, 3), torture.Leaves(4*time.Second, 1), torture.Pauses(3*time.Second, 1),
-			torture.Outages(8*time.Second, 1),
+			torture.Kills(1800*time.Millisecond, 5), torture.Leaves(3*time.Second, 2), torture.Pauses(2500*time.Millisecond, 2),
+			torture.Outages(5*time.Second, 2),
 		},
 		Duplicates: 1, Thorough: true,
 	}

@@ -20,6 +20,10 @@ import (
 // project is the Google Cloud project of the emulators.
 const project = "proof"
 
+// patience is how long something may take that must happen in the end. What never happens is found then, and no machine
+// is so slow that it takes as long.
+const patience = 3 * time.Minute
+
 // stage is an outbox with its producers and its judge: all that a run needs besides servers and publishers.
 type stage struct {
 	folder    string
@@ -63,7 +67,7 @@ func newStage(ctx context.Context, folder, postgres, broker string, aggregates i
 	if err := os.WriteFile(s.registry, text, 0o600); err != nil {
 		return nil, fmt.Errorf("publisher: %w", err)
 	}
-	plan := torture.Plan{Postgres: postgres, Producers: 8, Aggregates: aggregates, Seed: uint64(time.Now().UnixNano()), Unsteady: true}
+	plan := torture.Plan{Postgres: postgres, Producers: 8, Aggregates: aggregates, Seed: 1, Unsteady: true}
 	s.producers, err = s.world.NewProducers(ctx, plan, histories[0])
 	return s, err
 }
@@ -82,7 +86,7 @@ func (s *stage) judge(ctx context.Context, drained bool, floor check.Floor) (*ch
 
 // count counts rows, also while the database's connections break.
 func (s *stage) count(ctx context.Context, query string, args ...any) (n int, err error) {
-	err = cluster.Until(ctx, "the database answers", func() (bool, error) {
+	err = cluster.Within(ctx, patience, "the database answers", func() (bool, error) {
 		err := s.world.Pool.QueryRow(ctx, s.world.SQL(query), args...).Scan(&n)
 		return err == nil, err
 	})
@@ -94,12 +98,19 @@ func (s *stage) open(ctx context.Context) (int, error) {
 	return s.count(ctx, "SELECT count(*) FROM {schema}.outbox_events WHERE state IN (0, 1, 2, 3, 4)")
 }
 
-// drain waits until nothing is open, and tells whether that happened in time.
-func (s *stage) drain(ctx context.Context, most time.Duration) (bool, error) {
-	for deadline := time.Now().Add(most); ; {
+// drain waits until nothing is open, and tells whether that happened. It ends also when nobody is left to publish, and
+// when nothing has moved for as long as the patience lasts.
+func (s *stage) drain(ctx context.Context, patience time.Duration, alive func() bool) (bool, error) {
+	for last, moved := -1, time.Now(); ; {
 		open, err := s.open(ctx)
-		if err != nil || open == 0 || time.Now().After(deadline) {
+		if err != nil || open == 0 {
 			return open == 0, err
+		}
+		if open != last {
+			last, moved = open, time.Now()
+		}
+		if time.Since(moved) > patience || !alive() {
+			return false, nil
 		}
 		if err := wait.For(ctx, 100*time.Millisecond); err != nil {
 			return false, err
@@ -109,13 +120,30 @@ func (s *stage) drain(ctx context.Context, most time.Duration) (bool, error) {
 
 // underLoad has the producers write at a rate until the function is called. The context ends with their error.
 func (s *stage) underLoad(ctx context.Context, rate int) (context.Context, func()) {
+	return s.meanwhile(ctx, func(ctx context.Context) error { return s.producers.Write(ctx, rate, time.Second) })
+}
+
+// withWork has the producers write whenever fewer events wait than these, until the function is called: however slow
+// the machine is, there is always something to publish.
+func (s *stage) withWork(ctx context.Context, least int) (context.Context, func()) {
+	return s.meanwhile(ctx, func(ctx context.Context) error {
+		open, err := s.open(ctx)
+		if err == nil && open < least {
+			err = s.producers.Write(ctx, least-open, 0)
+		}
+		return errors.Join(err, wait.For(ctx, 50*time.Millisecond))
+	})
+}
+
+// meanwhile does it again and again until the function is called. The context ends with its error.
+func (s *stage) meanwhile(ctx context.Context, do func(context.Context) error) (context.Context, func()) {
 	ctx, fail := context.WithCancelCause(ctx)
 	loading, enough := context.WithCancel(ctx)
 	loaded := make(chan struct{})
 	go func() {
 		defer close(loaded)
 		for loading.Err() == nil {
-			if err := s.producers.Write(ctx, rate, time.Second); err != nil {
+			if err := do(ctx); err != nil {
 				fail(err)
 				return
 			}

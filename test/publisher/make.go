@@ -65,7 +65,12 @@ func Make(ctx context.Context, run Run, say io.Writer) (_ *Made, err error) {
 	}
 	interrupt := func() { // as Ctrl-C does it: make and all that it started
 		_ = syscall.Kill(-process.Process.Pid, syscall.SIGINT)
-		<-ended
+		select {
+		case <-ended:
+		case <-time.After(patience): // its log lacks the end, which is found
+			_ = syscall.Kill(-process.Process.Pid, syscall.SIGKILL)
+			<-ended
+		}
 	}
 	defer interrupt()
 	if err := untilSaid(ctx, log, "the publisher starts", ended); err != nil {
@@ -81,8 +86,8 @@ func Make(ctx context.Context, run Run, say io.Writer) (_ *Made, err error) {
 		made.Delivered = time.Since(began)
 	case <-ended:
 		made.Problems = append(made.Problems, "make: it ended before the event was delivered")
-	case <-time.After(time.Minute):
-		made.Problems = append(made.Problems, "make: the event was not delivered within a minute")
+	case <-time.After(patience):
+		made.Problems = append(made.Problems, fmt.Sprintf("make: the event was not delivered within %s", patience))
 	}
 	_, _ = fmt.Fprintf(say, "proof-publisher: event %s of psql is in NATS after %s\n", id, made.Delivered.Round(time.Millisecond))
 	interrupt()

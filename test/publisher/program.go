@@ -37,7 +37,7 @@ func StartProgram(ctx context.Context, binary, log string, environment []string,
 	if err != nil {
 		return nil, err
 	}
-	err = cluster.Until(ctx, "outbox-publisher answers probes", func() (bool, error) {
+	err = cluster.Within(ctx, patience, "outbox-publisher answers probes", func() (bool, error) {
 		said, err := os.ReadFile(log)
 		if found := answering.FindSubmatch(said); err == nil && found != nil {
 			p.Address = string(found[1])

@@ -19,8 +19,11 @@ type Half struct {
 	Outage    time.Duration
 	Drained   bool
 	DrainTime time.Duration
-	// Calm events were written when all was well again, and as many messages must have CalmArrived.
+	// Calm events were written when all was well again, and as many messages must have CalmArrived. CalmTime is how
+	// long they took from the first that was written to the last that was published, which tells how fast the machine
+	// is.
 	Calm, CalmArrived int
+	CalmTime          time.Duration
 	// Dead and Charged count events, of which there must be none.
 	Dead, Charged int
 	// Interrupted is how many transactions of producers the database's restarts broke.
@@ -44,6 +47,18 @@ type Half struct {
 // NewHalf is an empty report.
 func NewHalf(broker string, plan Plan) *Half { return &Half{Broker: broker, plan: plan} }
 
+// slower is how many times longer an event may take of those that piled up than one of those that nothing happened to.
+const slower = 10
+
+// DrainLimit is how long the events that have piled up may take: what the plan says, or so many times longer than as
+// many take when all is well, where that is more.
+func (h *Half) DrainLimit() time.Duration {
+	if h.Calm == 0 {
+		return h.plan.Drain
+	}
+	return max(h.plan.Drain, slower*h.CalmTime*time.Duration(h.Waiting)/time.Duration(h.Calm))
+}
+
 // Problems are what was broken and what was tested too little, a sentence each.
 func (h *Half) Problems() []string {
 	var list []string
@@ -61,7 +76,8 @@ func (h *Half) Problems() []string {
 	is(!h.SurvivedAsOne, "the process did not survive: it ended by itself with exit code %d", h.ExitCode)
 	is(h.Dead > 0, "%d events are dead", h.Dead)
 	is(h.Charged > 0, "%d events were charged for what was not their fault", h.Charged)
-	is(!h.Drained, "it did not drain within %s", h.plan.Drain)
+	is(!h.Drained, "it did not drain: nothing moved for %s, or nobody was left", h.plan.Patience)
+	is(h.Drained && h.DrainTime > h.DrainLimit(), "it took %s to drain, at most %s is allowed", h.DrainTime.Round(time.Millisecond), h.DrainLimit())
 	is(h.Drained && h.CalmArrived != h.Calm, "of %d events that nothing happened to, %d messages arrived", h.Calm, h.CalmArrived)
 	is(h.Drained && h.Calm < calmEvents, "too little was tested: %d events were written when all was well again", h.Calm)
 	is(h.Stood > 0, "events did not flow again within %s, %d times", h.plan.Patience, h.Stood)

@@ -55,7 +55,7 @@ func standIn(plant string) {
 			err := closing()
 			switch plant {
 			case plantLingers:
-				<-time.After(4 * time.Second)
+				<-time.After(2500 * time.Millisecond)
 			case plantComplains:
 				err = errors.Join(err, errors.New("it was nice here"))
 			}

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"sync"
 	"time"
 
@@ -24,10 +25,11 @@ type Stops struct {
 	Binary string
 	// Postgres and NATS are the servers; Folder takes histories and logs.
 	Postgres, NATS, Folder string
-	// Rounds is how many publishers are stopped, two running at a time, while Rate events a second are written.
-	Rounds, Rate int
+	// Rounds is how many publishers are stopped in the middle of their work, two running at a time, while at least
+	// Waiting events wait, of so many Aggregates.
+	Rounds, Waiting, Aggregates int
 	// Slow is how much later than it could the broker answers, and AtATime how many publishes each publisher has in
-	// flight: fewer than the load needs, so that there is always something to do.
+	// flight: fewer than there are events, so that there is always something to do.
 	Slow    time.Duration
 	AtATime int
 	// Limit is how long a stop may take: the publishers' drain time.
@@ -38,7 +40,7 @@ type Stops struct {
 
 // LongStops is the whole proof.
 func LongStops() Stops {
-	return Stops{Rounds: 100, Rate: 250, Slow: 400 * time.Millisecond, AtATime: 32, Limit: stopTime}
+	return Stops{Rounds: 100, Waiting: 2500, Aggregates: 500, Slow: 400 * time.Millisecond, AtATime: 32, Limit: stopTime}
 }
 
 // ShortStops is the form for every change.
@@ -70,7 +72,7 @@ func StopAll(ctx context.Context, plan Stops, say io.Writer) (_ *StopReport, err
 	s := &stops{plan: plan, report: &StopReport{plan: plan}, sayf: func(format string, args ...any) {
 		_, _ = fmt.Fprintf(say, "proof-drain-stop: %5.1f s: %s\n", time.Since(began).Seconds(), fmt.Sprintf(format, args...)) // of no consequence
 	}}
-	if s.stage, err = newStage(ctx, plan.Folder, plan.Postgres, plan.NATS, 500); err != nil {
+	if s.stage, err = newStage(ctx, plan.Folder, plan.Postgres, plan.NATS, plan.Aggregates); err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, s.stage.close()) }()
@@ -102,7 +104,7 @@ func StopAll(ctx context.Context, plan Stops, say io.Writer) (_ *StopReport, err
 }
 
 func (s *stops) play(ctx context.Context) error {
-	if err := s.producers.Write(ctx, 10*s.plan.Rate, 0); err != nil { // the first publishers have enough to do, too
+	if err := s.producers.Write(ctx, s.plan.Waiting, 0); err != nil { // the first publishers have enough to do, too
 		return err
 	}
 	for slot := range s.slots {
@@ -116,7 +118,7 @@ func (s *stops) play(ctx context.Context) error {
 	s.way.Slow(0)
 	r := s.report
 	var err error
-	if r.Drained, err = s.drain(ctx, 2*time.Minute); err != nil {
+	if r.Drained, err = s.drain(ctx, patience, s.alive); err != nil {
 		return err
 	}
 	for slot := range s.slots {
@@ -124,14 +126,14 @@ func (s *stops) play(ctx context.Context) error {
 			return err
 		}
 	}
-	r.Verdict, err = s.judge(ctx, r.Drained, check.Floor{Committed: s.plan.Rounds * 50, OrderedAggregates: 100})
+	r.Verdict, err = s.judge(ctx, r.Drained, check.Floor{Committed: max(s.plan.Waiting, s.plan.Rounds*50), OrderedAggregates: 100})
 	if err != nil {
 		return err
 	}
 	if r.Sent, r.Copies, err = s.copies.count(ctx, r.Verdict.Count(check.DeliveredDistinct)); err != nil {
 		return err
 	}
-	if err := s.witnessed(ctx); err != nil {
+	if err := s.witnessed(ctx); err != nil { // once more: by now somebody has every lane
 		return err
 	}
 	for _, stop := range r.Stops {
@@ -159,11 +161,22 @@ func (s *stops) start(ctx context.Context, slot int) (err error) {
 	return err
 }
 
-// rounds stops one publisher after the other while producers write.
+// alive tells whether a publisher is left.
+func (s *stops) alive() bool {
+	return slices.ContainsFunc(s.slots[:], func(p *Program) bool { return p.Alive() })
+}
+
+// rounds stops one publisher after the other while producers write, until enough were in the middle of their work. One
+// that is not is bad luck, and that a third of them are not is none.
 func (s *stops) rounds(ctx context.Context) error {
-	ctx, enough := s.stage.underLoad(ctx, s.plan.Rate)
+	ctx, enough := s.stage.withWork(ctx, s.plan.Waiting)
 	defer enough()
-	for round := range s.plan.Rounds {
+	for round := range s.plan.Rounds * 3 / 2 {
+		if round >= s.plan.Rounds {
+			if err := s.witnessed(ctx); err != nil || s.report.busy() >= s.plan.Rounds {
+				return err
+			}
+		}
 		if err := s.round(ctx, round, round%publishers); err != nil {
 			return fmt.Errorf("round %d: %w", round+1, err)
 		}
@@ -196,7 +209,7 @@ var working = regexp.MustCompile(`[1-9][0-9]* lanes.*[^0-9][1-9][0-9]* events in
 
 // busy waits until the publisher of a slot holds lanes and is in the middle of its work.
 func (s *stops) busy(ctx context.Context, slot int) error {
-	return cluster.Until(ctx, s.names[slot]+" has lanes and work", func() (bool, error) {
+	return cluster.Within(ctx, patience, s.names[slot]+" has lanes and work", func() (bool, error) {
 		if !s.slots[slot].Alive() {
 			return true, fmt.Errorf("publisher: %s ended by itself with exit code %d", s.names[slot], s.slots[slot].ExitCode())
 		}
@@ -281,7 +294,7 @@ func overhear(address, subjects string) (*copies, error) {
 
 // count is how many messages were sent, and how many of them were sent before. It waits for as many as were delivered.
 func (c *copies) count(ctx context.Context, delivered int) (sent, again int, err error) {
-	err = cluster.Until(ctx, "everything that was delivered was overheard", func() (bool, error) {
+	err = cluster.Within(ctx, patience, "everything that was delivered was overheard", func() (bool, error) {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		sent, again = c.sent, c.sent-len(c.seen)

@@ -27,7 +27,8 @@ type Plan struct {
 	// Outage is how long the broker is away then, and Waiting how many events must have piled up when it is back.
 	Outage  time.Duration
 	Waiting int
-	// Drain is how long they may take, and Patience how long until events flow again after a restart.
+	// Drain is how long they may take, or longer on a machine that is slow: see [Half.DrainLimit]. Patience is how long
+	// nothing may move when it could, as after a restart.
 	Drain, Patience time.Duration
 	// Environment is added to the program's.
 	Environment []string
@@ -35,12 +36,12 @@ type Plan struct {
 
 // Long is the whole proof.
 func Long() Plan {
-	return Plan{Rounds: 3, Rate: 300, Outage: time.Minute, Waiting: 20_000, Drain: 4 * time.Minute, Patience: time.Minute}
+	return Plan{Rounds: 3, Rate: 300, Outage: time.Minute, Waiting: 20_000, Drain: 4 * time.Minute, Patience: patience}
 }
 
 // Short is the form for every change.
 func Short() Plan {
-	return Plan{Rounds: 1, Rate: 200, Outage: 8 * time.Second, Waiting: 1000, Drain: time.Minute, Patience: time.Minute}
+	return Plan{Rounds: 1, Rate: 200, Outage: 8 * time.Second, Waiting: 1000, Drain: time.Minute, Patience: patience}
 }
 
 // stopTime is the drain time of the publisher, which is its default.
@@ -94,7 +95,7 @@ func (h *half) play(ctx context.Context) error {
 	r := h.report
 	began := time.Now()
 	var err error
-	if r.Drained, err = h.drain(ctx, h.plan.Drain); err != nil {
+	if r.Drained, err = h.drain(ctx, h.plan.Patience, h.program.Alive); err != nil {
 		return err
 	}
 	r.DrainTime = time.Since(began)
@@ -103,7 +104,7 @@ func (h *half) play(ctx context.Context) error {
 		return err
 	}
 	if r.Drained { // it says so itself, by and by
-		_ = cluster.Until(ctx, "ready again", func() (bool, error) {
+		_ = cluster.Within(ctx, h.plan.Patience, "ready again", func() (bool, error) {
 			status, _ := h.program.Ask(ctx, "GET", "/readyz")
 			r.ReadyAgain = status == 200
 			return r.ReadyAgain || !h.program.Alive(), nil
@@ -154,7 +155,16 @@ func (h *half) restarts(ctx context.Context) error {
 		}
 	}
 	databaseBy := func(mode cluster.Mode) func(context.Context) error {
-		return func(ctx context.Context) error { return h.database.Restart(ctx, mode) }
+		return func(ctx context.Context) error {
+			before := h.producers.Interrupted()
+			if err := h.database.Stop(ctx, mode); err != nil {
+				return err
+			}
+			err := cluster.Within(ctx, patience, "a producer notices that the database is away", func() (bool, error) {
+				return h.producers.Interrupted() > before, nil
+			})
+			return errors.Join(err, h.database.Start(ctx))
+		}
 	}
 	for range h.plan.Rounds {
 		for _, blow := range []struct {
@@ -182,8 +192,11 @@ func (h *half) restarts(ctx context.Context) error {
 // flowing is how many arrivals show that events flow again.
 const flowing = 100
 
-// flows waits until events flow. A program that does not go on is found later, by the judge.
+// flows waits until events flow. A program that does not go on is found later, by the judge, and is waited for once.
 func (h *half) flows(ctx context.Context) error {
+	if h.report.Stood > 0 {
+		return nil
+	}
 	before, err := h.arrivals(ctx)
 	if err != nil {
 		return err
@@ -203,8 +216,8 @@ func (h *half) flows(ctx context.Context) error {
 
 // arrivals asks until the broker answers.
 func (h *half) arrivals(ctx context.Context) (n uint64, err error) {
-	err = cluster.Until(ctx, "the broker tells what has arrived", func() (bool, error) {
-		asking, cancel := context.WithTimeout(ctx, 5*time.Second)
+	err = cluster.Within(ctx, patience, "the broker tells what has arrived", func() (bool, error) {
+		asking, cancel := context.WithTimeout(ctx, 30*time.Second) // one that hangs is asked again
 		defer cancel()
 		n, err = h.world.Arrivals(asking)
 		return err == nil, err
@@ -241,6 +254,9 @@ func (h *half) strike(ctx context.Context, kind check.FaultKind, do func(context
 // noticed waits until the publisher has taken its lanes anew, as it does when its database was restarted. What it sends
 // before that it cannot settle any more, and sends again. One that never does is found later, by the judge.
 func (h *half) noticed(ctx context.Context, since int64) error {
+	if h.report.Stood > 0 {
+		return nil
+	}
 	for deadline := time.Now().Add(h.plan.Patience); time.Now().Before(deadline) && h.program.Alive(); {
 		old, err := h.count(ctx, "SELECT count(*) FROM {schema}.outbox_lanes WHERE owner IS NULL OR acquired_at < to_timestamp($1::float8 / 1000000)", since)
 		if err != nil || old == 0 {
@@ -270,12 +286,14 @@ func (h *half) calm(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := h.producers.Write(ctx, calmEvents, 2*time.Second); err != nil {
+	began := time.Now()
+	if err := h.producers.Write(ctx, calmEvents, 0); err != nil {
 		return err
 	}
-	if r.Drained, err = h.drain(ctx, h.plan.Drain); err != nil || !r.Drained {
+	if r.Drained, err = h.drain(ctx, h.plan.Patience, h.program.Alive); err != nil || !r.Drained {
 		return err
 	}
+	r.CalmTime = time.Since(began)
 	now, err := h.count(ctx, "SELECT count(*) FROM {schema}.outbox_events WHERE state = 6")
 	if err != nil {
 		return err
@@ -286,8 +304,12 @@ func (h *half) calm(ctx context.Context) error {
 }
 
 // quiet waits until at least so many messages have arrived and no more come, for as long as the patience lasts.
+// JetStream has what it has acknowledged, so what is not there then never comes; of Pub/Sub we see what was delivered.
 func (h *half) quiet(ctx context.Context, least uint64) (last uint64, err error) {
 	still := 0
+	if h.report.Broker == chaos.NATS {
+		least = 0
+	}
 	for deadline := time.Now().Add(h.plan.Patience); time.Now().Before(deadline); {
 		now, err := h.arrivals(ctx)
 		if err != nil {
@@ -306,6 +328,9 @@ func (h *half) quiet(ctx context.Context, least uint64) (last uint64, err error)
 	return last, nil
 }
 
+// noticing is how much longer than planned an outage is when the probes do not tell of it.
+const noticing = 30 * time.Second
+
 // outage takes the broker away while events pile up.
 func (h *half) outage(ctx context.Context) error {
 	return h.strike(ctx, check.BrokerDown, func(ctx context.Context) error {
@@ -320,12 +345,18 @@ func (h *half) outage(ctx context.Context) error {
 		if err := wait.For(ctx, time.Until(began.Add(h.plan.Outage))); err != nil {
 			return err
 		}
-		var err error
+		// Not ready as soon as the outage was noticed, which takes longer on a busy machine: then it is longer, too.
+		err := cluster.Within(ctx, noticing, "the probes tell of the outage", func() (bool, error) {
+			since, not := h.watch.NotReadySince(began)
+			return not && since.Sub(began) < time.Since(began)/2 || !h.program.Alive(), nil
+		})
+		if err != nil && ctx.Err() != nil {
+			return err
+		}
 		if r.Waiting, err = h.open(ctx); err != nil {
 			return err
 		}
 		r.Outage = time.Since(began)
-		// Not ready as soon as the outage was noticed, which may take a moment.
 		r.ReadyInOutage, r.NotReady = h.watch.Ready(began.Add(r.Outage/2), began.Add(r.Outage))
 		h.sayf("the broker comes back after %.0f s; %d events wait", r.Outage.Seconds(), r.Waiting)
 		return h.broker.Start(ctx)

@@ -3,6 +3,7 @@ package publisher
 import (
 	"context"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 )
@@ -72,6 +73,20 @@ func (w *Watch) Live() (asked int, failed []string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.asked, w.liveFailed
+}
+
+// NotReadySince is when /readyz was asked first of those times, in a row and up to the last one, at which it said no.
+// It tells whether there were any after this time.
+func (w *Watch) NotReadySince(after time.Time) (since time.Time, not bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, s := range slices.Backward(w.samples) {
+		if s.ready || s.at.Before(after) {
+			break
+		}
+		since, not = s.at, true
+	}
+	return since, not
 }
 
 // Ready counts what /readyz answered between two times.

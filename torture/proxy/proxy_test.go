@@ -8,14 +8,15 @@ import (
 	"math/rand/v2"
 	"net"
 	"os"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/posthaste-dev/posthaste/torture/proxy"
 )
 
-// patience is for a loaded machine.
-const patience = 30 * time.Second
+// patience ends a wait that would never end; nothing needs nearly as long.
+const patience = 2 * time.Minute
 
 // echo is a server that says everything again, and writes down what it heard.
 type echo struct {
@@ -102,6 +103,18 @@ func ends(t *testing.T, conn net.Conn) string {
 	return string(words)
 }
 
+// receive waits for what somebody else found.
+func receive[T any](t *testing.T, what string, from <-chan T) T {
+	t.Helper()
+	select {
+	case found := <-from:
+		return found
+	case <-time.After(patience):
+		t.Fatalf("%s: not in %s", what, patience)
+		panic("unreachable")
+	}
+}
+
 // begun cuts in the background, and tells how that ended.
 func begun(t *testing.T, p *proxy.Proxy, cut proxy.Cut) <-chan bool {
 	t.Helper()
@@ -131,24 +144,24 @@ func TestCut(t *testing.T) {
 			p := newProxy(t, e)
 			conn := newClient(t, p)
 			happened := begun(t, p, c.cut)
-			// The cut may be armed a little later than the words come, so they come until it was.
-			var said int
-			for done := false; !done; said++ {
-				if _, err := conn.Write([]byte("0123456789")); err != nil {
-					break
-				}
-				_ = conn.SetReadDeadline(time.Now().Add(20 * time.Millisecond))
+			// The cut may be armed a little later than the words come, so they come until it was. Each is answered, or is
+			// the last one.
+			for done := false; !done; {
+				say(t, conn, "0123456789")
+				_ = conn.SetReadDeadline(time.Now().Add(patience))
 				words := make([]byte, 10)
 				n, err := io.ReadFull(conn, words)
-				done = err != nil && !errors.Is(err, os.ErrDeadlineExceeded)
+				if done = err != nil; errors.Is(err, os.ErrDeadlineExceeded) {
+					t.Fatal("there is neither an answer nor an end")
+				}
 				if done && c.cut.Way == proxy.ToClient && string(words[:n]) != c.heard {
 					t.Errorf("the client heard %q, want %q", words[:n], c.heard)
 				}
 			}
-			if !<-happened {
+			if !receive(t, "the cut", happened) {
 				t.Error("it says that nothing was cut")
 			}
-			got := <-e.heard
+			got := receive(t, "what the server heard", e.heard)
 			if !bytes.HasSuffix(got, []byte(c.got)) || (c.got == "0123" && bytes.HasSuffix(got, []byte("456789"))) {
 				t.Errorf("the server heard %q", got)
 			}
@@ -169,19 +182,16 @@ func TestCutBehindAWord(t *testing.T) {
 			t.Fatalf("heard %q", got)
 		}
 	}
-	for {
-		if _, err := conn.Write([]byte("commit")); err != nil {
-			break
-		}
+	for answered := true; answered; { // until the cut is armed
+		say(t, conn, "commit")
 		_ = conn.SetReadDeadline(time.Now().Add(patience))
-		if _, err := io.ReadFull(conn, make([]byte, 6)); err != nil {
-			break // before that the cut was not armed
-		}
+		_, err := io.ReadFull(conn, make([]byte, 6))
+		answered = err == nil
 	}
-	if !<-happened {
+	if !receive(t, "the cut", happened) {
 		t.Error("it says that nothing was cut")
 	}
-	if got := <-e.heard; !bytes.HasSuffix(got, []byte("commit")) {
+	if got := receive(t, "what the server heard", e.heard); !bytes.HasSuffix(got, []byte("commit")) {
 		t.Errorf("the server heard %q", got)
 	}
 }
@@ -189,7 +199,7 @@ func TestCutBehindAWord(t *testing.T) {
 func TestCutWithoutConnections(t *testing.T) {
 	t.Parallel()
 	p := newProxy(t, newEcho(t))
-	if <-begun(t, p, proxy.Cut{}) {
+	if receive(t, "the cut", begun(t, p, proxy.Cut{})) {
 		t.Error("it says that something was cut")
 	}
 }
@@ -210,26 +220,38 @@ func TestCutInVain(t *testing.T) {
 	}
 }
 
+// watched is a context that tells when somebody first waits for its end.
+type watched struct {
+	context.Context //nolint:containedctx // it is one
+	once            sync.Once
+	asked           chan struct{}
+}
+
+func (w *watched) Done() <-chan struct{} {
+	w.once.Do(func() { close(w.asked) })
+	return w.Context.Done()
+}
+
 func TestStall(t *testing.T) {
 	t.Parallel()
 	p := newProxy(t, newEcho(t))
 	conn := newClient(t, p)
 	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	asked := &watched{Context: ctx, asked: make(chan struct{})}
 	stalled := make(chan bool, 1)
-	go func() { stalled <- p.Stall(ctx, rand.New(rand.NewPCG(1, 1))) }()
-	standing := false
-	for began := time.Now(); !standing && time.Since(began) < patience; { // until the stall has begun
-		say(t, conn, "x")
-		_ = conn.SetReadDeadline(time.Now().Add(200 * time.Millisecond))
-		_, err := conn.Read(make([]byte, 1))
-		standing = errors.Is(err, os.ErrDeadlineExceeded)
+	go func() { stalled <- p.Stall(asked, rand.New(rand.NewPCG(1, 1))) }()
+	receive(t, "the stall", asked.asked) // who waits for its end has begun it
+	for range 3 {
+		say(t, conn, "x") // it takes what is said
+		newClient(t, p)   // others go on meanwhile: the proxy had the time to carry it
 	}
-	if !standing {
-		t.Fatal("the connection goes on")
+	_ = conn.SetReadDeadline(time.Now().Add(50 * time.Millisecond))
+	if n, err := conn.Read(make([]byte, 1)); !errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Fatalf("the connection does not stand still: %d bytes, %v", n, err)
 	}
-	say(t, conn, "x") // it takes what is said
 	cancel()
-	if !<-stalled {
+	if !receive(t, "the end of the stall", stalled) {
 		t.Error("it says that nothing stood still")
 	}
 	if words := ends(t, conn); words != "" {
@@ -243,6 +265,13 @@ func TestRefuse(t *testing.T) {
 	conn := newClient(t, p)
 	p.Refuse()
 	ends(t, conn)
+	look := time.NewTicker(time.Millisecond)
+	defer look.Stop()
+	for began := time.Now(); p.Links() > 0; <-look.C { // its end is counted a little later
+		if time.Since(began) > patience {
+			t.Fatalf("%d connections are left", p.Links())
+		}
+	}
 	refused, err := net.Dial("tcp", p.Addr())
 	if err != nil {
 		t.Fatal(err)

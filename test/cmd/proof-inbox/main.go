@@ -30,6 +30,7 @@ func prove(ctx context.Context, args []string) (ok bool, err error) {
 	flags := flag.NewFlagSet("proof-inbox", flag.ContinueOnError)
 	short := flags.Bool("short", false, "a tenth of the events")
 	scenes := flags.String("scenes", strings.Join(inboxstorm.Scenes(), ","), "the scenes to play; others than all show nothing but themselves")
+	results := flags.String("results", "", "read what became of the tests from this `file` of scripts/test --keep, and run none")
 	keep := flags.Bool("keep", false, "keep the journals also when all is well")
 	if err := flags.Parse(args); err != nil {
 		return false, err
@@ -41,6 +42,7 @@ func prove(ctx context.Context, args []string) (ok bool, err error) {
 	if chosen := strings.Split(*scenes, ","); len(chosen) < len(plan.Scenes) {
 		plan.Scenes, plan.Tests = chosen, false
 	}
+	plan.Results = *results
 	plan.Postgres = pgtest.Servers()[0].URL
 	plan.Broker = "nats://127.0.0.1:14222"
 	if at := os.Getenv("POSTHASTE_NATS_URL"); at != "" {

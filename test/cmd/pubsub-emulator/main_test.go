@@ -19,7 +19,7 @@ import (
 // has the race detector too.
 const asCommand = "PUBSUB_EMULATOR_TEST_AS_COMMAND"
 
-const patience = 120 * time.Second
+const patience = 5 * time.Minute
 
 func TestMain(m *testing.M) {
 	if os.Getenv(asCommand) != "" {
@@ -58,6 +58,7 @@ func launch(t *testing.T, dir string) *process {
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
 	})
+	defer time.AfterFunc(patience, func() { _ = cmd.Process.Kill() }).Stop() // which ends what it says
 	line, err := bufio.NewReader(stdout).ReadString('\n')
 	match := readyLine.FindStringSubmatch(line)
 	if match == nil {
@@ -73,6 +74,10 @@ func (p *process) end(t *testing.T, signal os.Signal) error {
 	if err := p.cmd.Process.Signal(signal); err != nil {
 		t.Fatal(err)
 	}
+	defer time.AfterFunc(patience, func() { // it says where it stands
+		t.Errorf("the command has not ended within %s of a signal", patience)
+		_ = p.cmd.Process.Signal(syscall.SIGQUIT)
+	}).Stop()
 	err := p.cmd.Wait()
 	if strings.Contains(p.stderr.String(), "DATA RACE") {
 		t.Errorf("the command has a race:\n%s", p.stderr)
