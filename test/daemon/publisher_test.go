@@ -104,7 +104,7 @@ func start(t *testing.T, s settings) *publisher {
 	}()
 	t.Cleanup(func() {
 		_ = p.process.Process.Kill()
-		<-p.exited
+		<-p.exited // nothing outlives that
 		p.public(p.output.String())
 		if t.Failed() {
 			t.Logf("the publisher's output:\n%s", tail(p.output.String(), 20_000))
@@ -128,7 +128,7 @@ func (p *publisher) public(text string) {
 // until waits for something that this process brings about.
 func (p *publisher) until(what string, is func() bool) {
 	p.t.Helper()
-	ctx, cancel := context.WithTimeout(p.t.Context(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(p.t.Context(), patience)
 	defer cancel()
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
@@ -152,7 +152,7 @@ func (p *publisher) probe(path string) (status int, body string) {
 	if err != nil {
 		p.t.Fatal(err)
 	}
-	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: 30 * time.Second}
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: patience}
 	response, err := client.Do(request)
 	if err != nil {
 		return 0, err.Error()
@@ -189,12 +189,12 @@ func (p *publisher) signal(signal syscall.Signal) {
 }
 
 // ends waits for the end and returns the exit code.
-func (p *publisher) ends(within time.Duration) int {
+func (p *publisher) ends() int {
 	p.t.Helper()
 	select {
 	case <-p.exited:
-	case <-time.After(within):
-		p.t.Fatalf("it has not ended within %s", within)
+	case <-time.After(patience):
+		p.t.Fatalf("it has not ended within %s", patience)
 	}
 	return p.process.ProcessState.ExitCode()
 }

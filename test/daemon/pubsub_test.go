@@ -9,7 +9,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"cloud.google.com/go/pubsub/v2/apiv1/pubsubpb"
 	"github.com/jackc/pgx/v5"
@@ -114,7 +113,7 @@ func TestPubSubIsRestarted(t *testing.T) {
 		t.Errorf("%d events were charged", got)
 	}
 	p.signal(syscall.SIGTERM)
-	if code := p.ends(time.Minute); code != 0 {
+	if code := p.ends(); code != 0 {
 		t.Errorf("exit code %d", code)
 	}
 }

@@ -123,7 +123,7 @@ func (f *flow) ends(p *publisher) {
 		f.t.Errorf("%d events were charged", got)
 	}
 	p.signal(syscall.SIGTERM)
-	if code := p.ends(time.Minute); code != 0 {
+	if code := p.ends(); code != 0 {
 		f.t.Errorf("exit code %d", code)
 	}
 }
@@ -160,8 +160,11 @@ func TestThePasswordIsRotated(t *testing.T) {
 			f := &flow{guarded: g, stream: top.stream(t, natsURL())}
 			p := start(t, settings{schema: "public", nats: natsURL(), registry: top.registry, more: environ, args: []string{"--retention-every=1s"}})
 			f.goesOn(p)
+			p.until("its pools are connected, and the one that hears the doorbell", func() bool {
+				return g.count("SELECT count(*) FROM pg_stat_activity WHERE usename = $1", role) >= 3
+			})
 			set("second")
-			if cut := g.cut(); cut < 3 { // its pools, and the one that hears the doorbell
+			if cut := g.cut(); cut < 3 {
 				t.Errorf("%d connections were cut", cut)
 			}
 			f.write()
@@ -270,7 +273,7 @@ func TestTheCredentialsOfNATSAreRotated(t *testing.T) {
 
 func newJetStream(t *testing.T, broker *natsServer) jetstream.JetStream {
 	t.Helper()
-	conn, err := nats.Connect(broker.url(), broker.login...)
+	conn, err := nats.Connect(broker.url(), append([]nats.Option{nats.Timeout(patience)}, broker.login...)...)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -21,6 +21,9 @@ import (
 	"github.com/posthaste-dev/posthaste/test/server"
 )
 
+// patience is how long a test waits for what takes a moment: only what hangs takes as long.
+const patience = 3 * time.Minute
+
 // natsURL is the server of `make services`.
 func natsURL() string {
 	if url := os.Getenv("POSTHASTE_NATS_URL"); url != "" {
@@ -48,7 +51,7 @@ func newTopic(t *testing.T) topic {
 // stream makes the stream on a server, until the test ends.
 func (top topic) stream(t *testing.T, url string, options ...nats.Option) jetstream.Stream {
 	t.Helper()
-	conn, err := nats.Connect(url, options...)
+	conn, err := nats.Connect(url, append([]nats.Option{nats.Timeout(patience)}, options...)...)
 	if err != nil {
 		t.Fatalf("%v\nIs NATS running? `make services` starts it.", err)
 	}
@@ -57,7 +60,9 @@ func (top topic) stream(t *testing.T, url string, options ...nats.Option) jetstr
 	if err != nil {
 		t.Fatal(err)
 	}
-	stream, err := js.CreateStream(t.Context(), jetstream.StreamConfig{Name: top.name, Subjects: []string{top.name}})
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	stream, err := js.CreateStream(ctx, jetstream.StreamConfig{Name: top.name, Subjects: []string{top.name}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -72,7 +77,9 @@ func (top topic) stream(t *testing.T, url string, options ...nats.Option) jetstr
 // messages counts what has arrived.
 func messages(t *testing.T, stream jetstream.Stream) int {
 	t.Helper()
-	info, err := stream.Info(t.Context())
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	info, err := stream.Info(ctx)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -100,7 +107,7 @@ type natsServer struct {
 // newNATS prepares a server and does not start it.
 func newNATS(t *testing.T) *natsServer {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	address, err := server.FreeAddress()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -108,10 +115,7 @@ func newNATS(t *testing.T) *natsServer {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &natsServer{t: t, program: program, folder: t.TempDir(), address: listener.Addr().String()}
-	if err := listener.Close(); err != nil {
-		t.Fatal(err)
-	}
+	s := &natsServer{t: t, program: program, folder: t.TempDir(), address: address}
 	t.Cleanup(s.kill)
 	return s
 }
@@ -130,7 +134,7 @@ func (s *natsServer) start() {
 	if err := s.process.Start(); err != nil {
 		s.t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(s.t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(s.t.Context(), patience)
 	defer cancel()
 	for {
 		conn, err := nats.Connect(s.url(), s.login...)

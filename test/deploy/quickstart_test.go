@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"net"
 	"os"
 	"regexp"
 	"strings"
@@ -59,12 +58,12 @@ func newStream(t *testing.T) (url string, stream jetstream.Stream) {
 	if err := server.Start(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	conn, err := nats.Connect("nats://" + server.Address)
+	conn, err := nats.Connect("nats://"+server.Address, nats.Timeout(patience))
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(conn.Close)
-	js, err := jetstream.New(conn)
+	js, err := jetstream.New(conn, jetstream.WithDefaultTimeout(patience))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -84,12 +83,10 @@ func TestTheQuickStart(t *testing.T) {
 	services := theCompose(t).Services
 	database := newDatabase(t)
 	natsURL, stream := newStream(t)
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	address, err := server.FreeAddress()
 	if err != nil {
 		t.Fatal(err)
 	}
-	address := listener.Addr().String()
-	_ = listener.Close()
 
 	settings := maps.Clone(services["publisher"].Environment)
 	settings["POSTHASTE_DATABASE_URL"], settings["POSTHASTE_NATS_URL"] = database, natsURL

@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"strconv"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -68,10 +69,12 @@ func TestNamedStatementsBehindPgBouncer(t *testing.T) {
 			case <-closing: // and committed before
 			case err := <-done:
 				done <- err
+			case <-time.After(pgtest.Patience):
+				t.Fatal("the first client neither closes its statement nor ends")
 			}
 			err := second.emitOnce(t)
 			release()
-			if err := <-done; err != nil {
+			if err := pgtest.Receive(t, "the first client has ended", done); err != nil {
 				t.Errorf("the first client: %v", err)
 			}
 			first.wantEvents(t, 1)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/posthaste-dev/posthaste/outbox"
 	"github.com/posthaste-dev/posthaste/test/corpus"
+	"github.com/posthaste-dev/posthaste/test/pgtest"
 )
 
 // dedupeCheck collects what an emitter does wrong with dedupe keys.
@@ -188,16 +189,5 @@ func (c *dedupeCheck) batches(ctx context.Context) {
 // blocked waits until the session waits for another transaction. It answers false when done says that it
 // never did.
 func (p place) blocked(ctx context.Context, tx pgx.Tx, done <-chan struct{}) (bool, error) {
-	for {
-		select {
-		case <-done:
-			return false, nil
-		default:
-		}
-		var waits bool
-		err := p.pool.QueryRow(ctx, "SELECT coalesce(wait_event_type = 'Lock', false) FROM pg_stat_get_activity($1)", int(tx.Conn().PgConn().PID())).Scan(&waits)
-		if err != nil || waits {
-			return waits, err
-		}
-	}
+	return pgtest.Waits(ctx, p.pool, tx.Conn().PgConn().PID(), done)
 }

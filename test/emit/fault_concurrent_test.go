@@ -13,6 +13,7 @@ import (
 
 	"github.com/posthaste-dev/posthaste/outbox"
 	"github.com/posthaste-dev/posthaste/test/corpus"
+	"github.com/posthaste-dev/posthaste/test/pgtest"
 )
 
 // waiter is an emit that has to wait for another transaction.
@@ -28,9 +29,11 @@ func (p place) waitingEmit(t testing.TB, options pgx.TxOptions, order string, ev
 	t.Helper()
 	w := &waiter{tx: p.beginWith(t, options), done: make(chan struct{})}
 	p.mustOrder(t, w.tx, order)
+	ctx, cancel := context.WithTimeout(t.Context(), pgtest.Patience) // nobody waits for ever
+	t.Cleanup(cancel)
 	go func() {
 		defer close(w.done)
-		w.receipts, w.err = corpus.Emit(t.Context(), w.tx, p.Schema, []corpus.Given{event})
+		w.receipts, w.err = corpus.Emit(ctx, w.tx, p.Schema, []corpus.Given{event})
 	}()
 	if waits, err := p.blocked(t.Context(), w.tx, w.done); err != nil || !waits {
 		t.Fatalf("the second emit does not wait for the first: %v, %v", err, w.err)
@@ -167,7 +170,7 @@ func (p place) wantRetry(t *testing.T, tx pgx.Tx, event corpus.Given, receipts [
 const keysPerCall = 60
 
 // checkOrders lets two calls with the same keys in opposite orders meet, again and again, until there is a
-// deadlock.
+// deadlock. Somebody holds the key in the middle until both wait, so that they do meet.
 func checkOrders(ctx context.Context, p place, emit corpus.Emitter, rounds int) (deadlocks int, problems []string) {
 	round := 0
 	for ; round < rounds && deadlocks == 0; round++ {
@@ -177,14 +180,7 @@ func checkOrders(ctx context.Context, p place, emit corpus.Emitter, rounds int) 
 		}
 		backwards := slices.Clone(forwards)
 		slices.Reverse(backwards)
-		var errs [2]error
-		var ready, group sync.WaitGroup
-		ready.Add(2)
-		for i, all := range [][]corpus.Given{forwards, backwards} {
-			group.Go(func() { errs[i] = p.emitTogether(ctx, emit, all, &ready) })
-		}
-		group.Wait()
-		for _, err := range errs {
+		for _, err := range p.emitTogether(ctx, emit, forwards[keysPerCall/2], forwards, backwards) {
 			if outbox.Retryable(err) {
 				deadlocks++
 			} else if err != nil {
@@ -203,18 +199,47 @@ func checkOrders(ctx context.Context, p place, emit corpus.Emitter, rounds int) 
 	return deadlocks, problems
 }
 
-func (p place) emitTogether(ctx context.Context, emit corpus.Emitter, all []corpus.Given, ready *sync.WaitGroup) error {
-	tx, err := p.pool.Begin(ctx)
-	ready.Done()
+// emitTogether emits in several transactions at once, each of which comes to wait for another, or for the one that holds this
+// event's key.
+func (p place) emitTogether(ctx context.Context, emit corpus.Emitter, held corpus.Given, calls ...[]corpus.Given) []error {
+	ctx, cancel := context.WithTimeout(ctx, pgtest.Patience) // nobody waits for ever
+	defer cancel()
+	holder, err := p.pool.Begin(ctx)
 	if err != nil {
-		return err
+		return []error{err}
 	}
-	defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }()
-	ready.Wait()
-	if _, err := emit(ctx, tx, p.Schema, all); err != nil {
-		return err
+	defer func() { _ = holder.Rollback(context.WithoutCancel(ctx)) }()
+	if _, err := corpus.Emit(ctx, holder, p.Schema, []corpus.Given{held}); err != nil {
+		return []error{err}
 	}
-	return tx.Commit(ctx)
+	errs := make([]error, len(calls)+1)
+	var group sync.WaitGroup
+	for i, all := range calls {
+		tx, err := p.pool.Begin(ctx)
+		if err != nil {
+			errs[i] = err
+			break
+		}
+		defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }()
+		done := make(chan struct{})
+		group.Go(func() {
+			defer close(done)
+			if _, errs[i] = emit(ctx, tx, p.Schema, all); errs[i] == nil {
+				errs[i] = tx.Commit(ctx)
+			}
+			if errs[i] != nil {
+				_ = tx.Rollback(context.WithoutCancel(ctx)) // the others go on
+			}
+		})
+		waits, err := p.blocked(ctx, tx, done)
+		if err == nil && !waits {
+			err = fmt.Errorf("call %d did not wait for anybody", i)
+		}
+		errs[len(calls)] = errors.Join(errs[len(calls)], err)
+	}
+	errs[len(calls)] = errors.Join(errs[len(calls)], holder.Rollback(ctx))
+	group.Wait()
+	return errs
 }
 
 func TestFaultA7NoDeadlockWithinOneCall(t *testing.T) {
@@ -248,14 +273,16 @@ func TestFaultA7DeadlockAcrossCalls(t *testing.T) {
 		p.mustEmit(t, second, two)
 		var firstErr error
 		done := make(chan struct{})
+		ctx, cancel := context.WithTimeout(t.Context(), pgtest.Patience)
+		defer cancel()
 		go func() {
 			defer close(done)
-			_, firstErr = corpus.Emit(t.Context(), first, p.Schema, []corpus.Given{two})
+			_, firstErr = corpus.Emit(ctx, first, p.Schema, []corpus.Given{two})
 		}()
 		if waits, err := p.blocked(t.Context(), first, done); err != nil || !waits {
 			t.Fatalf("the first does not wait for the second: %v", err)
 		}
-		_, err := corpus.Emit(t.Context(), second, p.Schema, []corpus.Given{one})
+		_, err := corpus.Emit(ctx, second, p.Schema, []corpus.Given{one})
 		if !outbox.Retryable(err) {
 			t.Fatalf("want a deadlock, got %v", err)
 		}

@@ -14,6 +14,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/posthaste-dev/posthaste/test/corpus"
+	"github.com/posthaste-dev/posthaste/test/pgtest"
 )
 
 const (
@@ -59,20 +60,22 @@ func crashBeforeCommit(ctx context.Context, url, schema string) error {
 func TestFaultA1CrashBeforeCommit(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, p place) {
-		command := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^$")
+		ctx, cancel := context.WithTimeout(t.Context(), pgtest.Patience)
+		defer cancel()
+		command := exec.CommandContext(ctx, os.Args[0], "-test.run=^$")
 		command.Env = append(os.Environ(), victimURL+"="+p.URL, victimSchema+"="+p.Schema)
 		var said, problems bytes.Buffer
 		command.Stdout, command.Stderr = &said, &problems
 		err := command.Run()
 		var exit *exec.ExitError
-		if !errors.As(err, &exit) || exit.Sys().(syscall.WaitStatus).Signal() != syscall.SIGKILL {
-			t.Fatalf("the victim did not die of SIGKILL: %v\n%s", err, problems.String())
+		if !errors.As(err, &exit) || exit.Sys().(syscall.WaitStatus).Signal() != syscall.SIGKILL || ctx.Err() != nil {
+			t.Fatalf("the victim did not kill itself: %v, %v\n%s", err, ctx.Err(), problems.String())
 		}
 		if strings.TrimSpace(said.String()) != "emitted 2" {
 			t.Fatalf("the victim died too early: %q", said.String())
 		}
 		tx := p.begin(t)
-		if _, err := tx.Exec(t.Context(), "SELECT pg_advisory_xact_lock(hashtextextended($1, 1))", p.Schema); err != nil {
+		if _, err := tx.Exec(ctx, "SELECT pg_advisory_xact_lock(hashtextextended($1, 1))", p.Schema); err != nil {
 			t.Fatal(err)
 		}
 		p.wantRows(t, 0, 0, 0)

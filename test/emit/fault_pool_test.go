@@ -4,7 +4,6 @@ import (
 	"context"
 	"os"
 	"testing"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -48,7 +47,7 @@ func TestFaultA21PoolExhausted(t *testing.T) {
 		}
 		t.Cleanup(pool.Close)
 		// An emit that wanted a second connection would wait for ever; the deadline makes that an error.
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		ctx, cancel := context.WithTimeout(t.Context(), pgtest.Patience)
 		defer cancel()
 		if err := p.emitEverything(ctx, pool); err != nil {
 			t.Error(err)

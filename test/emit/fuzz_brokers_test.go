@@ -5,10 +5,10 @@ import (
 	"maps"
 	"os"
 	"testing"
-	"time"
 
 	"cloud.google.com/go/pubsub/v2"
 	pb "cloud.google.com/go/pubsub/v2/apiv1/pubsubpb"
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"google.golang.org/api/option"
 	"google.golang.org/grpc"
@@ -70,9 +70,13 @@ func (b *brokers) usePubSub(f *testing.F) {
 
 func (b *brokers) useNATS(f *testing.F, url string) error {
 	f.Helper()
-	conn, err := natsjetstream.Connect(url)
+	conn, err := natsjetstream.Connect(url, nats.Timeout(pgtest.Patience))
 	if err != nil {
 		return err
+	}
+	if !conn.IsConnected() {
+		conn.Close()
+		return nats.ErrNoServers
 	}
 	publisher, err := natsjetstream.New(conn, natsjetstream.Config{Stream: b.topic})
 	if err != nil {
@@ -83,8 +87,10 @@ func (b *brokers) useNATS(f *testing.F, url string) error {
 	if err != nil {
 		f.Fatal(err)
 	}
+	ctx, cancel := context.WithTimeout(f.Context(), pgtest.Patience)
+	defer cancel()
 	// One message is kept: nobody reads them.
-	_, err = js.CreateStream(f.Context(), jetstream.StreamConfig{
+	_, err = js.CreateStream(ctx, jetstream.StreamConfig{
 		Name: b.topic, Subjects: []string{b.topic}, Storage: jetstream.MemoryStorage, MaxMsgs: 1,
 	})
 	if err != nil {
@@ -107,7 +113,7 @@ func (b *brokers) take(t *testing.T, event corpus.Given) {
 		},
 	}
 	maps.Copy(message.Attributes, event.Headers)
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), pgtest.Patience)
 	defer cancel()
 	for name, publisher := range b.publishers {
 		if err := publisher.Publish(ctx, message); err != nil {

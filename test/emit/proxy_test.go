@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/posthaste-dev/posthaste/test/corpus"
+	"github.com/posthaste-dev/posthaste/test/pgtest"
 )
 
 // cut is where a proxy breaks a connection. In every case the client has sent COMMIT and gets no answer.
@@ -163,7 +164,9 @@ func (p place) attempt(t testing.TB, at cut, order string, event corpus.Given) e
 func (p place) resolve(t testing.TB, order string) (committed bool) {
 	t.Helper()
 	tx := p.begin(t)
-	if _, err := tx.Exec(t.Context(), "SELECT pg_advisory_xact_lock(hashtextextended($1, 2))", p.Schema+order); err != nil {
+	ctx, cancel := context.WithTimeout(t.Context(), pgtest.Patience)
+	defer cancel()
+	if _, err := tx.Exec(ctx, "SELECT pg_advisory_xact_lock(hashtextextended($1, 2))", p.Schema+order); err != nil {
 		t.Fatal(err)
 	}
 	mustCommit(t, tx)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/posthaste-dev/posthaste/outbox"
 	"github.com/posthaste-dev/posthaste/test/corpus"
+	"github.com/posthaste-dev/posthaste/test/pgtest"
 )
 
 // race is what became of pairs of transactions that emitted with one dedupe key at the same time.
@@ -73,6 +74,8 @@ func (r *race) add(to *int, n int) {
 }
 
 func (r *race) pair(ctx context.Context, p place, emit corpus.Emitter, i int) error {
+	ctx, cancel := context.WithTimeout(ctx, pgtest.Patience) // nobody waits for ever
+	defer cancel()
 	key := fmt.Sprintf("pair-%d", i)
 	racers := []*racer{
 		{order: key + "-first", rollback: i/2%3 == 1},

@@ -110,7 +110,7 @@ func (p *place) relay(t *testing.T, publisher relay.Publisher) {
 	go func() { ended <- r.Run(ctx) }()
 	t.Cleanup(func() {
 		stop()
-		if err := <-ended; err != nil {
+		if err := pgtest.Receive(t, "the relay has stopped", ended); err != nil {
 			t.Error(err)
 		}
 	})

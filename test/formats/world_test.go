@@ -29,7 +29,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m, goleak.IgnoreTopFunction("go.opencensus.io/stats/view.(*worker).start"))
 }
 
-const patience = 60 * time.Second
+const patience = 3 * time.Minute
 
 // arrived is a message as a consumer gets it: the SDK's view of it, and ours.
 type arrived struct {
@@ -53,7 +53,7 @@ func natsWorld(t *testing.T, topics ...string) *world {
 	if url == "" {
 		url = "nats://127.0.0.1:14222"
 	}
-	conn, err := natsjetstream.Connect(url)
+	conn, err := natsjetstream.Connect(url, nats.Timeout(patience))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -61,8 +61,10 @@ func natsWorld(t *testing.T, topics ...string) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
 	for _, topic := range topics {
-		if _, err := js.CreateStream(t.Context(), jetstream.StreamConfig{Name: topic, Subjects: []string{topic}}); err != nil {
+		if _, err := js.CreateStream(ctx, jetstream.StreamConfig{Name: topic, Subjects: []string{topic}}); err != nil {
 			t.Fatalf("%v\nIs NATS running? `make services` starts it.", err)
 		}
 	}
@@ -126,7 +128,7 @@ func pubsubWorld(t *testing.T, topics ...string) *world {
 		if _, err := client.TopicAdminClient.CreateTopic(t.Context(), &pb.Topic{Name: name}); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := client.SubscriptionAdminClient.CreateSubscription(t.Context(), &pb.Subscription{Name: subscription(topic), Topic: name}); err != nil {
+		if _, err := client.SubscriptionAdminClient.CreateSubscription(t.Context(), &pb.Subscription{Name: subscription(topic), Topic: name, AckDeadlineSeconds: 600}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -44,7 +45,7 @@ func (r *Results) Run(ctx context.Context, environment []string, args ...string)
 	if err := command.Start(); err != nil {
 		return fmt.Errorf("go test: %w", err)
 	}
-	if err := r.read(output); err != nil {
+	if err := r.read(output, func(*Line) bool { return true }); err != nil {
 		return errors.Join(err, command.Wait())
 	}
 	var failed *exec.ExitError
@@ -54,15 +55,31 @@ func (r *Results) Run(ctx context.Context, environment []string, args ...string)
 	return nil
 }
 
-func (r *Results) read(from io.Reader) error {
+// Load adds what an earlier run has kept of one package: of the tests that are named, or of all.
+func (r *Results) Load(file, importPath string, tests ...string) error {
+	from, err := os.Open(file)
+	if err != nil {
+		return fmt.Errorf("the results of an earlier run: %w", err)
+	}
+	defer from.Close()
+	return r.read(from, func(l *Line) bool {
+		name, _, _ := strings.Cut(l.Test, "/")
+		return l.Package == importPath && (len(tests) == 0 || l.Test == "" || slices.Contains(tests, name))
+	})
+}
+
+// read adds the lines that are wanted.
+func (r *Results) read(from io.Reader, wanted func(*Line) bool) error {
 	scanner := bufio.NewScanner(from)
-	scanner.Buffer(nil, 1<<20)
+	scanner.Buffer(nil, 64<<20) // a failing test may print a lot
 	for scanner.Scan() {
 		var l Line
 		if err := json.Unmarshal(scanner.Bytes(), &l); err != nil {
 			return fmt.Errorf("go test -json said %.200q: %w", scanner.Text(), err)
 		}
-		r.Add(l)
+		if wanted(&l) {
+			r.Add(l)
+		}
 	}
 	if err := scanner.Err(); err != nil {
 		return fmt.Errorf("read go test: %w", err)

@@ -2,7 +2,10 @@ package gotest
 
 import (
 	"encoding/json"
+	"errors"
 	"maps"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -24,7 +27,7 @@ func TestReadsGoTest(t *testing.T) {
 		text.Write(append(encoded, '\n'))
 	}
 	found := New()
-	if err := found.read(strings.NewReader(text.String())); err != nil {
+	if err := found.read(strings.NewReader(text.String()), all); err != nil {
 		t.Fatal(err)
 	}
 	if !maps.Equal(found.Outcomes, map[string]string{"emit.TestA/postgres18": "pass", "emit": "fail"}) {
@@ -33,7 +36,36 @@ func TestReadsGoTest(t *testing.T) {
 	if found.Figures["inputs"]["emit.TestA/postgres18"] != 7 || found.Outputs["emit.TestA/postgres18"] != "said\n" {
 		t.Errorf("figures: %v, outputs: %q", found.Figures, found.Outputs)
 	}
-	if err := found.read(strings.NewReader("no JSON\n")); err == nil {
+	if err := found.read(strings.NewReader("no JSON\n"), all); err == nil {
 		t.Error("what is not JSON was read")
+	}
+}
+
+func all(*Line) bool { return true }
+
+// Of an earlier run only what is asked for counts: another package may have tests of the same name.
+func TestLoadsWhatWasAskedFor(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "results.jsonl")
+	text := `{"Action":"pass","Package":"example.com/test/emit","Test":"TestA/postgres18"}
+{"Action":"fail","Package":"example.com/test/emit","Test":"TestAlike"}
+{"Action":"pass","Package":"example.com/test/emit"}
+{"Action":"fail","Package":"example.com/other/emit","Test":"TestA"}
+`
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	some, whole := New(), New()
+	if err := errors.Join(some.Load(file, "example.com/test/emit", "TestA"), whole.Load(file, "example.com/test/emit")); err != nil {
+		t.Fatal(err)
+	}
+	if want := map[string]string{"emit.TestA/postgres18": "pass", "emit": "pass"}; !maps.Equal(some.Outcomes, want) {
+		t.Errorf("one test: %v", some.Outcomes)
+	}
+	if want := map[string]string{"emit.TestA/postgres18": "pass", "emit.TestAlike": "fail", "emit": "pass"}; !maps.Equal(whole.Outcomes, want) {
+		t.Errorf("all tests: %v", whole.Outcomes)
+	}
+	if err := New().Load(file+"x", "example.com/test/emit"); err == nil {
+		t.Error("results that are not there were read")
 	}
 }

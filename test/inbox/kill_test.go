@@ -90,13 +90,15 @@ func TestFaultI2KilledAnywhere(t *testing.T) {
 	onEach(t, func(t *testing.T, db *pgtest.DB) {
 		for _, point := range points {
 			event := outbox.NewID()
-			command := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^$")
+			ctx, cancel := context.WithTimeout(t.Context(), pgtest.Patience)
+			defer cancel()
+			command := exec.CommandContext(ctx, os.Args[0], "-test.run=^$")
 			command.Env = append(os.Environ(), victimURL+"="+db.URL, victimSchema+"="+db.Schema, victimEvent+"="+event.String(), victimPoint+"="+point.name)
 			var said, problems bytes.Buffer
 			command.Stdout, command.Stderr = &said, &problems
 			var exit *exec.ExitError
-			if err := command.Run(); !errors.As(err, &exit) || exit.Sys().(syscall.WaitStatus).Signal() != syscall.SIGKILL {
-				t.Fatalf("%s: the consumer did not die of SIGKILL: %v\n%s", point.name, err, problems.String())
+			if err := command.Run(); !errors.As(err, &exit) || exit.Sys().(syscall.WaitStatus).Signal() != syscall.SIGKILL || ctx.Err() != nil {
+				t.Fatalf("%s: the consumer did not kill itself: %v, %v\n%s", point.name, err, ctx.Err(), problems.String())
 			}
 			if strings.TrimSpace(said.String()) != point.name {
 				t.Fatalf("%s: the consumer died elsewhere: %q", point.name, said.String())

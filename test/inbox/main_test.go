@@ -7,7 +7,6 @@ import (
 	"errors"
 	"os"
 	"testing"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 	"go.uber.org/goleak"
@@ -83,21 +82,4 @@ func sqlState(err error) string {
 		return state.SQLState()
 	}
 	return "?"
-}
-
-// waiting returns when the transaction's session waits for another transaction.
-func waiting(t testing.TB, db *pgtest.DB, tx pgx.Tx) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	for {
-		var waits bool
-		err := db.Pool.QueryRow(ctx, "SELECT coalesce(wait_event_type = 'Lock', false) FROM pg_stat_get_activity($1)", int(tx.Conn().PgConn().PID())).Scan(&waits)
-		if err != nil {
-			t.Fatalf("nobody waits: %v", err)
-		}
-		if waits {
-			return
-		}
-	}
 }

@@ -2,6 +2,7 @@ package inbox_test
 
 import (
 	"encoding/json"
+	"math"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
@@ -11,7 +12,8 @@ import (
 )
 
 // buffers is how many pages a statement touches, each time it does, with the functions that it calls. It is taken
-// back.
+// back. The first time also reads the catalog, and so does any other after somebody else has changed his tables: other tests
+// do that all the time, so the least of some times counts.
 func buffers(t testing.TB, db *pgtest.DB, mode, statement string) int {
 	t.Helper()
 	tx := db.Begin(t)
@@ -19,8 +21,8 @@ func buffers(t testing.TB, db *pgtest.DB, mode, statement string) int {
 	if _, err := tx.Exec(t.Context(), "SET LOCAL plan_cache_mode = "+mode); err != nil {
 		t.Fatal(err)
 	}
-	pages := 0
-	for range 2 { // the first time also reads the catalog
+	least := math.MaxInt
+	for range 5 {
 		var text []byte
 		if err := tx.QueryRow(t.Context(), db.SQL("EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) "+statement), pgx.QueryExecModeSimpleProtocol).Scan(&text); err != nil {
 			t.Fatalf("%s: %v", statement, err)
@@ -34,9 +36,9 @@ func buffers(t testing.TB, db *pgtest.DB, mode, statement string) int {
 		if err := json.Unmarshal(text, &plans); err != nil {
 			t.Fatal(err)
 		}
-		pages = plans[0].Plan.Hit + plans[0].Plan.Read
+		least = min(least, plans[0].Plan.Hit+plans[0].Plan.Read)
 	}
-	return pages
+	return least
 }
 
 // TestFaultI15TheCostStaysFlat: with 200,000 marks and as many aggregates, a delivery touches as many pages as with a

@@ -1,7 +1,6 @@
 package marketplace
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -13,7 +12,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
@@ -321,11 +319,9 @@ func TestTheSecondHandIsTold(t *testing.T) {
 		for range cap(answers) {
 			go func() { answers <- s.call(http.MethodPost, "/orders/"+order+"/accept", "") }()
 		}
-		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second) // half of what a request may take
-		defer cancel()
-		err = cluster.Until(ctx, "both wait", func() (bool, error) {
+		err = cluster.Within(t.Context(), patience, "both wait", func() (bool, error) {
 			var waiting int
-			err := pool.QueryRow(ctx, `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`).Scan(&waiting)
+			err := pool.QueryRow(t.Context(), `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`).Scan(&waiting)
 			return waiting == cap(answers), err
 		})
 		if err != nil {
@@ -334,7 +330,7 @@ func TestTheSecondHandIsTold(t *testing.T) {
 		if err := tx.Rollback(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		one, other := <-answers, <-answers
+		one, other := pgtest.Receive(t, "an answer", answers), pgtest.Receive(t, "the other answer", answers)
 		if one.Status+other.Status != http.StatusOK+http.StatusConflict {
 			t.Errorf("the answers are %+v and %+v", one, other)
 		}

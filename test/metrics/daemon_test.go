@@ -43,7 +43,7 @@ func TestAProgramHasThemWithOneLine(t *testing.T) {
 			}()
 			defer func() {
 				stop()
-				if err := <-ended; err != nil {
+				if err := pgtest.Receive(t, "the program has stopped", ended); err != nil {
 					t.Error(err)
 				}
 			}()

@@ -180,7 +180,7 @@ func TestASurveyNeedsNoMoreThanARelay(t *testing.T) {
 		})
 		db.Exec(t, "SELECT {schema}.outbox_grant('relay', $1)", role)
 		w := newWorld(t, db, func(config *relay.Config) { config.Database = as(t, db.URL, role) })
-		if err := cluster.Until(t.Context(), "the log says what is left out", func() (bool, error) { return strings.Contains(w.log.String(), "part=retention"), nil }); err != nil {
+		if err := cluster.Within(t.Context(), patience, "the log says what is left out", func() (bool, error) { return strings.Contains(w.log.String(), "part=retention"), nil }); err != nil {
 			t.Fatal(err)
 		}
 		families := w.until(map[string]string{

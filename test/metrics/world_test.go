@@ -27,7 +27,7 @@ import (
 )
 
 // patience is how long a test waits for something that should take a moment: the machine may be busy.
-const patience = 90 * time.Second
+const patience = 3 * time.Minute
 
 type note struct {
 	N int `json:"n"`
@@ -77,8 +77,11 @@ func newWorld(t *testing.T, db *pgtest.DB, change func(*relay.Config)) *world {
 	metrics := prometheus.New()
 	config := relay.Config{
 		Database: db.URL + "&application_name=" + db.Schema, Schema: db.Schema, Registry: registry, Publisher: w.broker(), Version: "v0.0.0-test", SurveyEvery: time.Second,
-		Logger:   slog.New(slog.NewTextHandler(w.log, nil)),
-		Settings: relay.Settings{BaseDelay: 300 * time.Millisecond, MaxDelay: time.Second, Poll: 50 * time.Millisecond},
+		Logger: slog.New(slog.NewTextHandler(w.log, nil)),
+		// No test waits for the end of a lease; publishes that are held up end before that of a test's patience.
+		Settings: relay.Settings{
+			Lease: 10 * time.Minute, Deadline: 5 * time.Second, BaseDelay: 300 * time.Millisecond, MaxDelay: time.Second, Poll: 50 * time.Millisecond,
+		},
 	}
 	if change != nil {
 		change(&config)
@@ -108,7 +111,7 @@ func (w *world) run() {
 		w.gates = map[string]chan struct{}{}
 		w.mutex.Unlock()
 		stop()
-		if err := <-ended; err != nil {
+		if err := pgtest.Receive(w.t, "the relay has stopped", ended); err != nil {
 			w.t.Error(err)
 		}
 		if w.t.Failed() {
@@ -126,7 +129,7 @@ func (w *world) broker() relay.Publisher {
 	if url == "" {
 		url = "nats://127.0.0.1:14222"
 	}
-	conn, err := natsjetstream.Connect(url)
+	conn, err := natsjetstream.Connect(url, nats.Timeout(patience))
 	if err != nil {
 		t.Fatalf("%v\nIs NATS running? `make services` starts it.", err)
 	}
@@ -135,12 +138,12 @@ func (w *world) broker() relay.Publisher {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = publisher.Close() })
-	own, err := nats.Connect(url)
+	own, err := nats.Connect(url, nats.Timeout(patience))
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(own.Close)
-	if w.stream, err = jetstream.New(own); err != nil {
+	if w.stream, err = jetstream.New(own, jetstream.WithDefaultTimeout(patience)); err != nil {
 		t.Fatal(err)
 	}
 	w.makeStream(w.topic)

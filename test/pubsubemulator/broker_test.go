@@ -5,6 +5,7 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"time"
 
 	"cloud.google.com/go/pubsub/v2"
 	pb "cloud.google.com/go/pubsub/v2/apiv1/pubsubpb"
@@ -79,11 +80,24 @@ func TestBacklogIsDeliveredInBulk(t *testing.T) {
 	c := dial(t, server)
 	c.createTopics(t, topicA)
 	c.createSub(t, &pb.Subscription{Name: subA, Topic: topicA})
-	const backlog = 5000 // one message every ten milliseconds would take longer than the test may
+	c.createSub(t, &pb.Subscription{Name: subB, Topic: topicA})
+	const backlog = 5000
 	for i := range backlog / 1000 {
 		c.publish(t, topicA, "", numbers(fmt.Sprint(i, "-"), 1000)...)
 	}
+	began := time.Now()
+	for got := 0; got < backlog; {
+		received := c.pull(t, subB, 100)
+		c.ack(t, subB, received...)
+		got += len(received)
+	}
+	pulled := time.Since(began)
 	receive(t, newClient(t, server), subA, backlog)
+	// One message every ten milliseconds would take 50 seconds, and pulls of a hundred a few. A busy machine is slow with
+	// both.
+	if streamed := time.Since(began) - pulled; streamed > 5*pulled+20*time.Second {
+		t.Errorf("%d messages took %s on a stream, and %s with pulls", backlog, streamed, pulled)
+	}
 }
 
 func TestNackAndStaleAck(t *testing.T) {

@@ -25,12 +25,12 @@ func newInner() (*pstest.Server, error) {
 // awaitServing returns when a gRPC server speaks at addr. pstest logs an error to stderr when it is
 // closed between listening and serving.
 func awaitServing(addr string) error {
-	conn, err := net.DialTimeout("tcp", addr, 10*time.Second)
+	conn, err := net.DialTimeout("tcp", addr, time.Minute)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = conn.Close() }()
-	_ = conn.SetReadDeadline(time.Now().Add(10 * time.Second))
+	_ = conn.SetReadDeadline(time.Now().Add(time.Minute))
 	_, err = conn.Read(make([]byte, 1))
 	return err
 }

@@ -133,8 +133,11 @@ func (v victim) command(t *testing.T) *exec.Cmd {
 	if err != nil {
 		t.Fatal(err)
 	}
-	command := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^$")
-	command.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL} // also if the test's process dies
+	ctx, cancel := context.WithTimeout(t.Context(), patience) // one that hangs is killed, which ends its output, too
+	t.Cleanup(cancel)
+	command := exec.CommandContext(ctx, os.Args[0], "-test.run=^$")
+	command.Cancel = func() error { return command.Process.Signal(syscall.SIGQUIT) } // it says where it stands
+	command.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}           // also if the test's process dies
 	command.Env = append(os.Environ(), victimVariable+"="+string(text))
 	return command
 }

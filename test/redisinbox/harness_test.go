@@ -176,9 +176,12 @@ func (hook) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPip
 	return next
 }
 
+// patience is how long a test waits for what takes a moment: only what hangs takes as long.
+const patience = 3 * time.Minute
+
 // until tries again until it works.
 func until(ctx context.Context, try func() error) error {
-	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	for {
 		err := try()
@@ -196,7 +199,7 @@ func until(ctx context.Context, try func() error) error {
 // deliver has an event delivered again and again, as a broker would, until it may be acknowledged.
 func deliver(t testing.TB, guard *redisinbox.Guard, id outbox.ID, handler func(context.Context) error) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	for {
 		_, err := guard.Do(ctx, consumer, id, handler)

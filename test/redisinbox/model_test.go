@@ -6,11 +6,8 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"strings"
-	"sync"
 	"testing"
 	"time"
-
-	"github.com/redis/go-redis/v9"
 
 	"github.com/posthaste-dev/posthaste/inbox/redisinbox"
 )
@@ -235,8 +232,7 @@ func (m *model) compare() error {
 func TestTheModel(t *testing.T) {
 	t.Parallel()
 	seen := map[string]int{}
-	for run := range 300 {
-		seed := rand.Uint64()
+	for seed := range uint64(300) {
 		m := &model{t: t, random: rand.New(rand.NewPCG(seed, 0)), scene: newScene(t, long), seen: seen}
 		config := long
 		config.Prefix, _, _ = strings.Cut(m.key, ":")
@@ -251,7 +247,7 @@ func TestTheModel(t *testing.T) {
 		}
 		_ = m.client.Close()
 		if err != nil {
-			t.Fatalf("run %d, seed %d: %v\n%s", run, seed, err, strings.Join(m.story, "\n"))
+			t.Fatalf("seed %d: %v\n%s", seed, err, strings.Join(m.story, "\n"))
 		}
 	}
 	for _, kind := range []string{
@@ -263,200 +259,6 @@ func TestTheModel(t *testing.T) {
 	} {
 		if seen[kind] == 0 {
 			t.Errorf("%q has not happened: too little was tested", kind)
-		}
-	}
-}
-
-// lapseHeld lets a hold lapse, and leaves what is done.
-var lapseHeld = redis.NewScript(`
-	if string.sub(redis.call('GET', KEYS[1]) or '', 1, 5) ~= 'held:' then return 0 end
-	return redis.call('DEL', KEYS[1])`)
-
-// tally counts what happened to one event.
-type tally struct {
-	sync.Mutex
-	finished, lapses, lost int
-}
-
-// Many contend for the same events at the same time, while holds lapse under them: none is lost, none is taken for handled
-// before it is, and an effect happens once more only for a hold that lapsed.
-func TestContenders(t *testing.T) {
-	t.Parallel()
-	const events, contenders = 40, 8
-	client := connect(t, address())
-	scenes, tallies := make([]scene, events), make([]tally, events)
-	for n := range events {
-		scenes[n] = newScene(t, long)
-		scenes[n].client = client
-	}
-	var group sync.WaitGroup
-	for range contenders {
-		group.Go(func() {
-			for n := range events {
-				contend(t, scenes[n], &tallies[n])
-			}
-		})
-	}
-	group.Wait()
-	lapses, twice, lost := 0, 0, 0
-	for n := range events {
-		got := &tallies[n]
-		if got.finished == 0 || got.finished-1 > got.lapses || got.lost > got.lapses {
-			t.Errorf("event %d: handled %d times, %d holds lapsed, %d were told so", n, got.finished, got.lapses, got.lost)
-		}
-		lapses, twice, lost = lapses+got.lapses, twice+got.finished-1, lost+got.lost
-		already, err := scenes[n].do(t.Context(), unwanted(t))
-		wantAlready(t, already, err)
-	}
-	if lapses == 0 || twice == 0 || lost == 0 {
-		t.Errorf("%d holds lapsed, %d effects happened twice, %d were told: too little was tested", lapses, twice, lost)
-	}
-	t.Logf("%d holds lapsed, %d effects happened once more, %d were told that they had lost their hold", lapses, twice, lost)
-}
-
-// contend delivers an event until it may be acknowledged. Handlers fail, panic and lose their hold.
-func contend(t *testing.T, s scene, got *tally) {
-	for {
-		already, err := attempt(t, s, got)
-		got.Lock()
-		finished := got.finished
-		if _, lost := errors.AsType[*redisinbox.LostError](err); lost {
-			got.lost++
-		}
-		got.Unlock()
-		if already && finished == 0 {
-			t.Error("an event that nobody has handled was taken for handled")
-		}
-		if redisinbox.Handled(err) {
-			return
-		}
-		var held *redisinbox.HeldError
-		if !errors.As(err, &held) && !errors.Is(err, errFailed) && !errors.Is(err, errPanicked) {
-			t.Error(err)
-			return
-		}
-		select {
-		case <-time.After(time.Duration(rand.IntN(3)) * time.Millisecond):
-		case <-t.Context().Done():
-			return
-		}
-	}
-}
-
-func attempt(t *testing.T, s scene, got *tally) (already bool, err error) {
-	defer func() {
-		if recover() != nil {
-			err = errPanicked
-		}
-	}()
-	return s.do(t.Context(), func(ctx context.Context) error {
-		outcome := verdict(rand.IntN(4)) // half of them succeed
-		if rand.IntN(3) == 0 {
-			lapsed, err := lapseHeld.Run(ctx, s.client, []string{s.key}).Int()
-			if err != nil {
-				return err
-			}
-			got.Lock()
-			got.lapses += lapsed
-			got.Unlock()
-			outcome %= 3
-		}
-		select { // others come by
-		case <-time.After(time.Duration(rand.IntN(5)) * time.Millisecond):
-		case <-ctx.Done():
-		}
-		switch outcome {
-		case fails:
-			return errFailed
-		case panics:
-			panic("as it was told")
-		default:
-			got.Lock()
-			defer got.Unlock()
-			got.finished++
-			return nil
-		}
-	})
-}
-
-// The same with holds that end by the clock, because Redis stands still for longer: none is lost, and none is taken for handled
-// before it is.
-func TestContendersWithShortHolds(t *testing.T) {
-	t.Parallel()
-	config := redisinbox.Config{Hold: 100 * time.Millisecond, Keep: 10 * time.Minute}
-	server := startServer(t)
-	client := connect(t, server.address)
-	var scenes [30]scene
-	var tallies [len(scenes)]tally
-	for n := range scenes {
-		scenes[n] = newScene(t, config)
-		scenes[n].client, scenes[n].guard = client, newGuard(t, client, config)
-	}
-	stop := make(chan struct{})
-	var pauses, group sync.WaitGroup
-	pauses.Go(func() { // Redis stands still now and then, for longer than a hold
-		for {
-			select {
-			case <-stop:
-				return
-			case <-time.After(300 * time.Millisecond):
-			}
-			server.pause(t)
-			<-time.After(150 * time.Millisecond)
-			server.resume(t)
-		}
-	})
-	for range 4 {
-		group.Go(func() {
-			for n := range scenes {
-				contendSlowly(t, scenes[n], &tallies[n])
-			}
-		})
-	}
-	group.Wait()
-	close(stop)
-	pauses.Wait()
-	lost := 0
-	for n := range scenes {
-		if tallies[n].finished == 0 {
-			t.Errorf("event %d is lost", n)
-		}
-		lost += tallies[n].lost
-	}
-	if lost == 0 {
-		t.Error("no hold was lost: too little was tested")
-	}
-}
-
-func contendSlowly(t *testing.T, s scene, got *tally) {
-	for {
-		already, err := s.do(t.Context(), func(ctx context.Context) error {
-			select {
-			case <-time.After(time.Duration(rand.IntN(200)) * time.Millisecond):
-			case <-ctx.Done():
-				return ctx.Err()
-			}
-			got.Lock()
-			defer got.Unlock()
-			got.finished++
-			return nil
-		})
-		got.Lock()
-		finished := got.finished
-		if _, lost := errors.AsType[*redisinbox.LostError](err); lost {
-			got.lost++
-		}
-		got.Unlock()
-		if already && finished == 0 {
-			t.Error("an event that nobody has handled was taken for handled")
-		}
-		if redisinbox.Handled(err) {
-			return
-		}
-		select {
-		case <-time.After(20 * time.Millisecond):
-		case <-t.Context().Done():
-			return
 		}
 	}
 }

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/posthaste-dev/posthaste/test/port"
 )
 
 // server is a redis-server of the test's own, at the same address for its whole life.
@@ -20,14 +22,13 @@ type server struct {
 // startServer starts a server without persistence, unless the settings say otherwise.
 func startServer(t *testing.T, settings ...string) *server {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	free, err := port.Free()
 	if err != nil {
 		t.Fatal(err)
 	}
-	port := listener.Addr().(*net.TCPAddr).Port
-	_ = listener.Close()
-	s := &server{address: listener.Addr().String()}
-	s.args = append([]string{"--bind", "127.0.0.1", "--port", strconv.Itoa(port), "--save", "", "--appendonly", "no", "--dir", t.TempDir()}, settings...)
+	number := strconv.Itoa(free)
+	s := &server{address: net.JoinHostPort("127.0.0.1", number)}
+	s.args = append([]string{"--bind", "127.0.0.1", "--port", number, "--save", "", "--appendonly", "no", "--dir", t.TempDir()}, settings...)
 	s.start(t)
 	t.Cleanup(s.kill)
 	return s

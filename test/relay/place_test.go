@@ -21,7 +21,7 @@ import (
 )
 
 // patience is how long a test waits for something that should take a moment: the machine may be busy.
-const patience = 40 * time.Second
+const patience = pgtest.Patience
 
 // The states of outbox_events.
 const (
@@ -99,10 +99,11 @@ type run struct {
 	err    error
 }
 
-// settings are short times, so that what must be waited for comes soon.
+// settings are short times, so that what must be waited for comes soon. No machine stands still for as long as a lease: tests
+// that want its end say so, see expire.
 func settings() relay.Settings {
 	return relay.Settings{
-		Batch: 100, Lease: 6 * time.Second, Poll: 100 * time.Millisecond, Drain: 10 * time.Second,
+		Batch: 100, Lease: time.Minute, Poll: 100 * time.Millisecond, Drain: time.Minute,
 		BaseDelay: 20 * time.Millisecond, MaxDelay: 200 * time.Millisecond,
 	}
 }
@@ -295,22 +296,15 @@ func (p *place) terminate(t testing.TB, name string) int {
 // eventually waits for a condition.
 func eventually(t testing.TB, what string, holds func() bool) {
 	t.Helper()
-	within(t, patience, what, holds)
-}
-
-// within waits for a condition for so long and returns how long it took.
-func within(t testing.TB, limit time.Duration, what string, holds func() bool) time.Duration {
-	t.Helper()
 	begin := time.Now()
 	ticker := time.NewTicker(10 * time.Millisecond)
 	defer ticker.Stop()
 	for !holds() {
-		if time.Since(begin) > limit {
-			t.Fatalf("not within %s: %s", limit, what)
+		if time.Since(begin) > patience {
+			t.Fatalf("not within %s: %s", patience, what)
 		}
 		<-ticker.C
 	}
-	return time.Since(begin)
 }
 
 // logs has what relays have logged, one JSON object a line.

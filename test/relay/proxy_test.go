@@ -6,6 +6,8 @@ import (
 	"net/url"
 	"sync"
 	"testing"
+
+	"github.com/posthaste-dev/posthaste/relay"
 )
 
 // A proxy stands between a relay and PostgreSQL. It can end all connections, refuse new ones, and swallow the
@@ -19,7 +21,9 @@ type proxy struct {
 	links    map[*link]bool
 	refusing bool
 	muteAt   []byte // a statement with this text, and everything after it, gets no answer
-	dials    int    // since refuse
+	countAt  []byte // statements with this text are counted
+	counted  int
+	dials    int // since refuse
 }
 
 // A link is one connection through the proxy.
@@ -76,6 +80,21 @@ func (x *proxy) mute(text string) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.muteAt = []byte(text)
+}
+
+// counting has a relay's sessions send statements with their text, and counts those that have this one.
+func (x *proxy) counting(text string) func(*relay.Config) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.countAt = []byte(text)
+	return func(config *relay.Config) { config.Database += "&default_query_exec_mode=exec" }
+}
+
+// count is how many statements had the text.
+func (x *proxy) count() int {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.counted
 }
 
 // heal ends whatever the proxy was doing to connections.
@@ -156,6 +175,9 @@ func (x *proxy) swallows(l *link, answer bool, bytesRead []byte) bool {
 	defer x.mu.Unlock()
 	if !answer && x.muteAt != nil && bytes.Contains(bytesRead, x.muteAt) {
 		l.muted = true
+	}
+	if !answer && x.countAt != nil {
+		x.counted += bytes.Count(bytesRead, x.countAt)
 	}
 	return answer && l.muted
 }

@@ -38,11 +38,12 @@ func TestASecondDeliveryIsMarkedAsSuch(t *testing.T) {
 				return nil
 			}
 			p.emit(t, placed.New("1", note{}))
-			a := p.start(t, "a", through(t, x), with(shortLease))
+			a := p.start(t, "a", through(t, x), with(crashing))
 			eventually(t, "the acknowledgement", func() bool { return len(p.broker.took("1")) == 1 })
 			a.crash(t, x)
 			p.broker.answer = nil
-			p.start(t, "b", with(shortLease))
+			p.expire(t, "a")
+			p.start(t, "b")
 			p.awaitPublished(t, 1)
 			p.wantMarked(t)
 		})

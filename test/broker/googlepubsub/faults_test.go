@@ -18,19 +18,22 @@ import (
 // through with what it has.
 func TestSlowerThanTheDeadline(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, googlepubsub.Config{CountThreshold: 2})
-	w.inject(t, pubsubemulator.Fault{Kind: pubsubemulator.KindDelay, Milliseconds: 3000, Count: 1})
+	middle := &middleman{}
+	w := newWorld(t, googlepubsub.Config{CountThreshold: 2}, middle.dialOption())
+	answer := middle.hold()
+	t.Cleanup(answer)
 	messages := newMessages("1", 6)
-	began := time.Now()
-	for i, p := range enqueue(within(t, 200*time.Millisecond), w.publisher, messages...) {
+	ctx := newLate(t)
+	all := enqueue(ctx, w.publisher, messages...)
+	eventually(t, "the request is before the broker", func() bool { return middle.heldUp() == 1 })
+	close(ctx.passed)
+	for i, p := range all { // the broker has still not answered
 		err := p.wait(t)
 		if classOf(err) != "unknown" || (i == 0 && !errors.Is(err, context.DeadlineExceeded)) {
 			t.Errorf("event %d: %v", i, err)
 		}
 	}
-	if took := time.Since(began); took > 2500*time.Millisecond {
-		t.Errorf("the deadline was 200ms, the answers took %v", took)
-	}
+	answer()
 	sendAll(t, w.publisher, messages, 6)
 	// The library went on with what it had, so there are copies; each copy came in order, too.
 	if copies := w.expectHistory(t, messages); copies == 0 {
@@ -41,14 +44,16 @@ func TestSlowerThanTheDeadline(t *testing.T) {
 // The library's own timeout ends a request that hangs before the relay's deadline does.
 func TestTimeoutOfTheLibrary(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, googlepubsub.Config{Timeout: 100 * time.Millisecond})
-	w.inject(t, pubsubemulator.Fault{Kind: pubsubemulator.KindDelay, Milliseconds: 30_000, Count: 1})
+	middle := &middleman{patient: true}
+	w := newWorld(t, googlepubsub.Config{Timeout: 200 * time.Millisecond}, middle.dialOption())
+	answer := middle.hold()
+	t.Cleanup(answer)
 	messages := newMessages("1", 3)
-	began := time.Now()
-	err := w.publisher.Publish(testContext(t), messages[0])
-	if took := time.Since(began); classOf(err) != "unknown" || took > 5*time.Second {
-		t.Errorf("after %v: %v", took, err)
+	ctx := testContext(t)
+	if err := w.publisher.Publish(ctx, messages[0]); classOf(err) != "unknown" || ctx.Err() != nil {
+		t.Errorf("%v; the relay's deadline: %v", err, ctx.Err())
 	}
+	answer()
 	sendAll(t, w.publisher, messages, 3)
 	w.expectHistory(t, messages)
 }
@@ -60,13 +65,24 @@ func TestLostAnswer(t *testing.T) {
 	for mode, class := range map[string]string{pubsubemulator.ModeHang: "unknown", pubsubemulator.ModeReset: "route"} {
 		t.Run(mode, func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(t, googlepubsub.Config{Timeout: 2 * time.Second})
-			w.inject(t, pubsubemulator.Fault{Kind: pubsubemulator.KindDropAnswer, Mode: mode, Count: 1})
+			middle, config := &middleman{patient: true}, googlepubsub.Config{}
+			if mode == pubsubemulator.ModeHang {
+				config.Timeout = 200 * time.Millisecond // of waiting for the answer; to get there takes as long as it takes
+			}
+			w := newWorld(t, config, middle.dialOption())
+			found := func() {}
+			if mode == pubsubemulator.ModeHang {
+				found = middle.loseAnswers()
+			} else {
+				w.inject(t, pubsubemulator.Fault{Kind: pubsubemulator.KindDropAnswer, Mode: mode, Count: 1})
+			}
+			t.Cleanup(found)
 			messages := newMessages("1", 3)
 			if err := w.publisher.Publish(testContext(t), messages[0]); classOf(err) != class {
 				t.Errorf("class %s, want %s: %v", classOf(err), class, err)
 			}
 			w.expectHistory(t, messages[:1])
+			found()
 			sendAll(t, w.publisher, messages, 3)
 			if copies := w.expectHistory(t, messages); copies != 1 {
 				t.Errorf("%d copies, want 1", copies)
@@ -100,8 +116,10 @@ func TestContextThatHasEnded(t *testing.T) {
 func TestFlowControlBlocks(t *testing.T) {
 	t.Parallel()
 	const room = 5
-	w := newWorld(t, googlepubsub.Config{MaxOutstandingMessages: room, CountThreshold: 1})
-	w.inject(t, pubsubemulator.Fault{Kind: pubsubemulator.KindDelay, Milliseconds: 2000, Count: room})
+	middle := &middleman{}
+	w := newWorld(t, googlepubsub.Config{MaxOutstandingMessages: room, CountThreshold: 1}, middle.dialOption())
+	answer := middle.hold()
+	t.Cleanup(answer)
 	ctx := testContext(t)
 	var full [][]*relay.Message
 	var all []pending
@@ -114,6 +132,7 @@ func TestFlowControlBlocks(t *testing.T) {
 	if err := enqueue(within(t, 100*time.Millisecond), w.publisher, late...)[0].wait(t); classOf(err) != "unknown" {
 		t.Errorf("there was no room before the deadline, and the answer is: %v", err)
 	}
+	answer()
 	for _, p := range all {
 		if err := p.wait(t); err != nil {
 			t.Errorf("%s, which had room: %v", p.message.Key, err)
@@ -125,15 +144,31 @@ func TestFlowControlBlocks(t *testing.T) {
 }
 
 // A message that gives up waiting for room pauses its key in the library, with messages ahead of it that
-// the library has not sent. They are sent all the same.
+// the library has not sent. They are sent all the same. A machine that stands still meanwhile gets more time.
 func TestGivingUpSparesThoseAhead(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, googlepubsub.Config{MaxOutstandingMessages: 3, DelayThreshold: 2 * time.Second})
+	for company := 500 * time.Millisecond; !givesUp(t, company); company *= 4 {
+		if company > time.Minute {
+			t.Fatal("those ahead were sent before the one behind them gave up: nothing was shown")
+		}
+	}
+}
+
+// givesUp has messages wait that long for company that has no room to come, and tells whether they still waited when the
+// one behind them gave up.
+func givesUp(t *testing.T, company time.Duration) (waited bool) {
+	t.Helper()
+	middle := &middleman{}
+	w := newWorld(t, googlepubsub.Config{MaxOutstandingMessages: 3, DelayThreshold: company, Timeout: 2 * patience}, middle.dialOption())
+	answer := middle.hold() // no room comes of those that were sent
+	t.Cleanup(answer)
 	messages := newMessages("1", 4)
-	ahead := enqueue(testContext(t), w.publisher, messages[:3]...) // wait for company that has no room to come
+	ahead := enqueue(testContext(t), w.publisher, messages[:3]...)
 	if err := enqueue(within(t, 50*time.Millisecond), w.publisher, messages[3])[0].wait(t); classOf(err) != "unknown" {
 		t.Errorf("no room before the deadline: %v", err)
 	}
+	waited = middle.heldUp() == 0
+	answer()
 	for _, p := range ahead {
 		if err := p.wait(t); err != nil {
 			t.Errorf("event %d, ahead of the one that gave up: %v", p.message.Seq, err)
@@ -143,47 +178,69 @@ func TestGivingUpSparesThoseAhead(t *testing.T) {
 	if copies := w.expectHistory(t, messages); copies > 0 {
 		t.Errorf("%d copies", copies)
 	}
+	return waited
 }
 
+// The broker goes away twice. Each time the acknowledgements behind a certain one are kept back until it is gone, so that
+// every key has something left to send.
 func TestRestartUnderLoad(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, googlepubsub.Config{CountThreshold: 5})
 	addr := w.server.Addr()
-	const keys, each = 10, 400
+	const keys, each, restarts = 10, 400, 2
 	all := make([][]*relay.Message, keys)
 	var group sync.WaitGroup
-	var failures atomic.Int64
+	load := &counting{Pipeliner: w.publisher}
+	for restart := range int64(restarts) {
+		load.gates = append(load.gates, gate{behind: (restart + 1) * keys * each / 5, gone: make(chan struct{})})
+	}
 	for key := range all {
 		all[key] = newMessages(fmt.Sprint(key), each)
-		group.Go(func() { sendAll(t, counting{w.publisher, &failures}, all[key], 20) })
+		group.Go(func() { sendAll(t, load, all[key], 20) })
 	}
-	for restart := range int64(2) {
-		eventually(t, "load", func() bool { return w.server.Stats().Accepted > (restart+1)*keys*each/5 })
-		before := failures.Load()
+	for _, gate := range load.gates {
+		eventually(t, "load", func() bool { return load.acknowledged.Load() > gate.behind })
+		before := load.failures.Load()
 		if err := w.server.Close(); err != nil {
 			t.Error(err)
 		}
-		eventually(t, "failures while the broker is away", func() bool { return failures.Load() > before })
+		close(gate.gone)
+		eventually(t, "failures while the broker is away", func() bool { return load.failures.Load() > before })
 		w.server = startEmulator(t, w.dir, addr)
 	}
 	group.Wait()
 	w.expectHistory(t, all...)
 }
 
-// counting counts failures, and waits a moment after one as the relay does.
-type counting struct {
-	relay.Pipeliner
-	failures *atomic.Int64
+// gate keeps back the acknowledgements behind a certain one until the broker is gone.
+type gate struct {
+	behind int64
+	gone   chan struct{}
 }
 
-func (c counting) Enqueue(ctx context.Context, m *relay.Message, done func(error)) {
+// counting counts answers, and waits a moment after a failure as the relay does.
+type counting struct {
+	relay.Pipeliner
+	gates                  []gate
+	acknowledged, failures atomic.Int64
+}
+
+func (c *counting) Enqueue(ctx context.Context, m *relay.Message, done func(error)) {
 	c.Pipeliner.Enqueue(ctx, m, func(err error) {
 		if err != nil {
 			c.failures.Add(1)
 			time.AfterFunc(10*time.Millisecond, func() { done(err) })
 			return
 		}
-		done(err)
+		number := c.acknowledged.Add(1)
+		go func() { // the publisher does not wait for it
+			for _, gate := range c.gates {
+				if number > gate.behind {
+					<-gate.gone
+				}
+			}
+			done(nil)
+		}()
 	})
 }
 

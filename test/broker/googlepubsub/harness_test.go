@@ -21,7 +21,7 @@ import (
 )
 
 const (
-	patience = 60 * time.Second
+	patience = 3 * time.Minute
 	project  = "p"
 	orders   = "orders"
 )
@@ -78,8 +78,12 @@ func newClient(t *testing.T, addr string, dial ...grpc.DialOption) *pubsub.Clien
 	return client
 }
 
+// newPublisher has time for its requests, also on a busy machine, unless the test is about that.
 func newPublisher(t *testing.T, client *pubsub.Client, config googlepubsub.Config) *googlepubsub.Publisher {
 	t.Helper()
+	if config.Timeout == 0 {
+		config.Timeout = patience
+	}
 	publisher, err := googlepubsub.New(client, config)
 	if err != nil {
 		t.Fatal(err)
@@ -137,6 +141,28 @@ func within(t *testing.T, d time.Duration) context.Context {
 	ctx, cancel := context.WithTimeout(t.Context(), d)
 	t.Cleanup(cancel)
 	return ctx
+}
+
+// late is a context whose deadline passes when the test says so.
+type late struct {
+	context.Context //nolint:containedctx // it is one
+	passed          chan struct{}
+}
+
+func newLate(t *testing.T) late {
+	t.Helper()
+	return late{Context: testContext(t), passed: make(chan struct{})}
+}
+
+func (l late) Done() <-chan struct{} { return l.passed }
+
+func (l late) Err() error {
+	select {
+	case <-l.passed:
+		return context.DeadlineExceeded
+	default:
+		return nil
+	}
 }
 
 // newMessage is event number seq of an aggregate.

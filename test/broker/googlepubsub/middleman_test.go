@@ -15,14 +15,18 @@ import (
 
 // middleman stands between client and broker. It answers requests that hold one certain message as the
 // service answers a message that the topic's schema refuses: nothing of the request is accepted. And it
-// loses answers.
+// holds requests up and loses answers.
 type middleman struct {
-	mu     sync.Mutex
-	id     string
-	answer error // in place of INVALID_ARGUMENT
-	most   int
-	shared bool          // refuses requests of several messages
-	lost   chan struct{} // closed when answers are no longer lost; nil when they are not
+	mu      sync.Mutex
+	id      string
+	answer  error // in place of INVALID_ARGUMENT
+	most    int
+	shared  bool          // refuses requests of several messages
+	patient bool          // requests get through, also where the client's own timeout passes on the way
+	lost    chan struct{} // closed when answers are no longer lost; nil when they are not
+	held    chan struct{} // closed when requests are no longer held up; nil when they are not
+	waiting int           // requests that are held up
+	passing int           // requests that are on their way to the broker and back
 }
 
 func (m *middleman) dialOption() grpc.DialOption {
@@ -66,10 +70,10 @@ func (m *middleman) intercept(ctx context.Context, method string, req, reply any
 			return err
 		}
 	}
-	err := invoke(ctx, method, req, reply, conn, opts...)
-	m.mu.Lock()
-	lost := m.lost
-	m.mu.Unlock()
+	if err := m.wait(ctx); err != nil {
+		return err
+	}
+	lost, err := m.pass(ctx, func(ctx context.Context) error { return invoke(ctx, method, req, reply, conn, opts...) })
 	if lost == nil {
 		return err
 	}
@@ -80,18 +84,86 @@ func (m *middleman) intercept(ctx context.Context, method string, req, reply any
 	return status.Error(codes.DeadlineExceeded, "the answer is lost")
 }
 
+// pass lets a request through, and tells whether its answer is lost.
+func (m *middleman) pass(ctx context.Context, invoke func(context.Context) error) (lost chan struct{}, err error) {
+	m.mu.Lock()
+	m.passing++
+	if m.patient {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(context.WithoutCancel(ctx), patience)
+		defer cancel()
+	}
+	m.mu.Unlock()
+	err = invoke(ctx)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.passing--
+	return m.lost, err
+}
+
+// quiet tells that no request is on its way to the broker.
+func (m *middleman) quiet() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.passing == 0
+}
+
+// wait waits for as long as requests are held up.
+func (m *middleman) wait(ctx context.Context) error {
+	m.mu.Lock()
+	held := m.held
+	if held == nil {
+		m.mu.Unlock()
+		return nil
+	}
+	m.waiting++
+	m.mu.Unlock()
+	defer func() {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		m.waiting--
+	}()
+	select {
+	case <-held:
+		return nil
+	case <-ctx.Done():
+		return status.FromContextError(ctx.Err()).Err()
+	}
+}
+
+// hold holds requests up before the broker, until end is called.
+func (m *middleman) hold() (end func()) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	held := make(chan struct{})
+	m.held = held
+	return sync.OnceFunc(func() {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		m.held = nil
+		close(held)
+	})
+}
+
+// heldUp is how many requests are held up now.
+func (m *middleman) heldUp() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.waiting
+}
+
 // loseAnswers lets requests through and keeps their answers, until end is called.
 func (m *middleman) loseAnswers() (end func()) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	lost := make(chan struct{})
 	m.lost = lost
-	return func() {
+	return sync.OnceFunc(func() {
 		m.mu.Lock()
 		defer m.mu.Unlock()
 		m.lost = nil
 		close(lost)
-	}
+	})
 }
 
 func (m *middleman) judge(publish *pb.PublishRequest) error {

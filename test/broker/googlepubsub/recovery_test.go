@@ -116,11 +116,14 @@ func TestCheckerCatchesEarlyResume(t *testing.T) {
 	})
 	t.Run("pipelined", func(t *testing.T) {
 		t.Parallel()
-		w := newWorld(t, googlepubsub.Config{})
-		messages := pipelineThroughFaults(t, w, newEager(t, w))
-		if problems, _ := checkHistory(w.journal(t), messages...); len(problems) == 0 {
-			t.Error("the planted bug was not found")
+		for range 10 { // two goroutines race for each failure, and one of them must win once
+			w := newWorld(t, googlepubsub.Config{})
+			messages := pipelineThroughFaults(t, w, newEager(t, w))
+			if problems, _ := checkHistory(w.journal(t), messages...); len(problems) > 0 {
+				return
+			}
 		}
+		t.Error("the planted bug was not found")
 	})
 }
 
@@ -219,7 +222,8 @@ func TestRequestRefusedForOneMessage(t *testing.T) {
 		t.Run(fmt.Sprint("unordered ", unordered), func(t *testing.T) {
 			t.Parallel()
 			middle := &middleman{}
-			w := newWorld(t, googlepubsub.Config{DelayThreshold: 20 * time.Millisecond, Unordered: unordered}, middle.dialOption())
+			// All of them leave as soon as they are there.
+			w := newWorld(t, googlepubsub.Config{CountThreshold: 9, DelayThreshold: time.Second, Unordered: unordered}, middle.dialOption())
 			ctx := testContext(t)
 			messages := newMessages("1", 9)
 			if unordered {
@@ -268,7 +272,7 @@ func TestRequestRefusedForOneMessage(t *testing.T) {
 func TestKeyGoesOnAfterARefusalOfNobody(t *testing.T) {
 	t.Parallel()
 	middle := &middleman{shared: true}
-	w := newWorld(t, googlepubsub.Config{DelayThreshold: 20 * time.Millisecond}, middle.dialOption())
+	w := newWorld(t, googlepubsub.Config{CountThreshold: 5, DelayThreshold: time.Second}, middle.dialOption())
 	messages := newMessages("1", 10)
 	for _, part := range [][]*relay.Message{messages[:5], messages[5:]} {
 		for _, p := range enqueue(testContext(t), w.publisher, part...) {

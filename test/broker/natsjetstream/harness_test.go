@@ -61,6 +61,8 @@ func (h *harness) removeTopic(ctx context.Context, topic string) error {
 }
 
 func (h *harness) arrived(ctx context.Context, topic string) (all []relaytest.Arrived, err error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
 	err = h.server.admin(func(js jetstream.JetStream) error {
 		stream, err := js.Stream(ctx, topic)
 		if err != nil {
@@ -134,7 +136,7 @@ func (h *harness) deny(ctx context.Context, topic string) (func(context.Context)
 	// A connection as old as the publisher's: when it is refused, so is the publisher's.
 	refused := make(chan error, 100)
 	probe, err := nats.Connect("nats://relay:secret@"+h.server.address,
-		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { refused <- err }))
+		nats.Timeout(patience), nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { refused <- err }))
 	if err != nil {
 		return nil, err
 	}
@@ -145,7 +147,7 @@ func (h *harness) deny(ctx context.Context, topic string) (func(context.Context)
 		if err := probe.PublishMsg(message); err != nil {
 			return err
 		}
-		if err := probe.FlushTimeout(5 * time.Second); err != nil {
+		if err := probe.FlushTimeout(patience); err != nil {
 			return err
 		}
 		select {
@@ -166,7 +168,7 @@ func (h *harness) deny(ctx context.Context, topic string) (func(context.Context)
 // revoke changes the password: the server closes the connection and takes none of the old ones.
 func (h *harness) revoke(ctx context.Context, _ string) (func(context.Context) error, error) {
 	try := func() error {
-		conn, err := nats.Connect("nats://relay:secret@" + h.server.address)
+		conn, err := nats.Connect("nats://relay:secret@"+h.server.address, nats.Timeout(patience))
 		if err == nil {
 			conn.Close()
 		}
@@ -191,6 +193,8 @@ func (h *harness) suite() relaytest.Harness {
 		Open: h.open, MakeTopic: h.makeTopic, RemoveTopic: h.removeTopic, Arrived: h.arrived,
 		MaxBytes: maxPayload, Size: h.size,
 		Stop: h.stop, Slow: h.slow, LoseAck: h.loseAck, RefuseAuth: h.deny,
+		// What is slow here is held for ever: who does not heed its context does not return within any grace.
+		Deadline: patience, Grace: time.Minute, Recovery: patience,
 		Cannot: map[relaytest.Ability]string{
 			relaytest.Pipeline:      "JetStream takes what comes behind a message that it refused",
 			relaytest.Key:           "JetStream has no keys: a stream has one order for all",

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -27,7 +26,7 @@ type server struct {
 
 func startServer(t *testing.T) *server {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	address, err := testserver.FreeAddress()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -35,8 +34,7 @@ func startServer(t *testing.T) *server {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &server{binary: program, folder: t.TempDir(), address: listener.Addr().String()}
-	_ = listener.Close()
+	s := &server{binary: program, folder: t.TempDir(), address: address}
 	if err := errors.Join(s.configure("secret", ""), s.start(t.Context())); err != nil {
 		t.Fatal(err)
 	}
@@ -98,21 +96,24 @@ func (s *server) reload(ctx context.Context, acts func() error) error {
 
 // admin lends a connection of an administrator, which no proxy stands before.
 func (s *server) admin(use func(js jetstream.JetStream) error) error {
-	conn, err := nats.Connect("nats://admin:admin@" + s.address)
+	conn, err := nats.Connect("nats://admin:admin@"+s.address, nats.Timeout(patience))
 	if err != nil {
 		return err
 	}
 	defer conn.Close()
-	js, err := jetstream.New(conn)
+	js, err := jetstream.New(conn, jetstream.WithDefaultTimeout(patience))
 	if err != nil {
 		return err
 	}
 	return use(js)
 }
 
+// patience is how long a test waits for what takes a moment: only what hangs takes as long.
+const patience = 3 * time.Minute
+
 // until tries again until it works.
 func until(ctx context.Context, try func() error) error {
-	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	for {
 		err := try()

@@ -64,7 +64,7 @@ func (w *world) relay(t *testing.T, db effects) {
 	go func() { ended <- r.Run(ctx) }()
 	t.Cleanup(func() {
 		stop()
-		if err := <-ended; err != nil {
+		if err := wait(t, "the relay has stopped", ended); err != nil {
 			t.Error(err)
 		}
 		_ = p.Close()

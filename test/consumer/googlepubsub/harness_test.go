@@ -35,7 +35,7 @@ import (
 )
 
 const (
-	patience = 2 * time.Minute
+	patience = 3 * time.Minute
 	project  = "p"
 	orders   = "orders"
 	dead     = "dead-letters"
@@ -81,7 +81,7 @@ func newWorld(t *testing.T, subscription *pb.Subscription) *world {
 	w := &world{emulator: emulator, faults: emulator.FaultAddr(), client: newClient(t, emulator.Addr())}
 	w.createTopic(t, orders)
 	w.createTopic(t, dead)
-	w.createSubscription(t, &pb.Subscription{Name: subscriptionName(dead), Topic: topicName(dead)})
+	w.createSubscription(t, &pb.Subscription{Name: subscriptionName(dead), Topic: topicName(dead), AckDeadlineSeconds: 600})
 	if subscription != nil {
 		w.createSubscription(t, subscription)
 	}
@@ -156,7 +156,7 @@ func (w *world) run(t *testing.T, handler *consumer.Consumer, config googlepubsu
 	go func() { ended <- googlepubsub.Run(ctx, w.client, handler, config) }()
 	stop = sync.OnceFunc(func() {
 		cancel()
-		if err := <-ended; err != nil {
+		if err := wait(t, "the loop has stopped", ended); err != nil {
 			t.Errorf("the loop ended: %v", err)
 		}
 	})

@@ -54,8 +54,7 @@ func TestPubSubIsKilled(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx := testContext(t)
-	if err := emulator.Start(ctx); err != nil {
+	if err := emulator.Start(testContext(t)); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(emulator.Close)
@@ -79,7 +78,7 @@ func TestPubSubIsKilled(t *testing.T) {
 			if err := emulator.End(os.Kill); err != nil {
 				t.Fatal(err)
 			}
-			if err := emulator.Start(ctx); err != nil {
+			if err := emulator.Start(testContext(t)); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -87,6 +86,8 @@ func TestPubSubIsKilled(t *testing.T) {
 	eventually(t, "all effects", func() bool {
 		return db.Count(t, "SELECT count(DISTINCT event_id) FROM {schema}.effects") >= events
 	})
+	// What was acknowledged when Pub/Sub died comes again.
+	eventually(t, "all are acknowledged", func() bool { return w.waiting(t) == 0 })
 	stop()
 	db.wantOnce(t, events)
 	w.wantLeft(t, 0)
@@ -134,17 +135,20 @@ func TestAMissingSubscriptionIsWaitedFor(t *testing.T) {
 // The handlers' own database is away for longer than any number of attempts: nothing becomes a dead letter.
 func TestAnOutageOfTheHandlersDatabase(t *testing.T) {
 	t.Parallel()
-	w, db := newWorld(t, recommended()), newEffects(t)
+	const attempts = 2 // the pauses grow from one to the next
+	subscription := recommended()
+	subscription.DeadLetterPolicy.MaxDeliveryAttempts = attempts
+	w, db := newWorld(t, subscription), newEffects(t)
 	middleman := newMiddleman(t)
 	away := effects{&pgtest.DB{Server: db.Server, Schema: db.Schema}}
 	away.Pool = away.Open(t, middleman.url(t, db.URL), "search_path", "")
-	stop := w.run(t, w.consumer(t, consumer.Config{}, consumer.On(placed, away.handle)), googlepubsub.Config{})
+	stop := w.run(t, w.consumer(t, consumer.Config{MaxAttempts: attempts}, consumer.On(placed, away.handle)), googlepubsub.Config{})
 	const events = 8
 	for number := range events {
 		w.publish(t, newMessage(fmt.Sprint(number), number))
 	}
 	eventually(t, "the handlers fail again and again", func() bool {
-		return w.outcomes.count(consumer.Delayed, "")+w.outcomes.count(consumer.Failed, "") >= 5*events
+		return w.outcomes.count(consumer.Delayed, "")+w.outcomes.count(consumer.Failed, "") > attempts*events
 	})
 	middleman.open(t, db.URL)
 	eventually(t, "all effects", func() bool { return db.Count(t, "SELECT count(*) FROM {schema}.effects") >= events })
@@ -159,7 +163,7 @@ func TestFaultI3HeldIsNotAcknowledged(t *testing.T) {
 	t.Parallel()
 	client := redis.NewClient(&redis.Options{Addr: redisAddress(), ContextTimeoutEnabled: true})
 	t.Cleanup(func() { _ = client.Close() })
-	guard, err := redisinbox.New(client, redisinbox.Config{Prefix: pgtest.NewName("test"), Hold: 5 * time.Second, Keep: 10 * time.Minute})
+	guard, err := redisinbox.New(client, redisinbox.Config{Prefix: pgtest.NewName("test"), Hold: time.Minute, Keep: 10 * time.Minute})
 	if err != nil {
 		t.Fatal(err)
 	}

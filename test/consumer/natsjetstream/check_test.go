@@ -62,14 +62,14 @@ func TestRefusals(t *testing.T) {
 				config := good
 				config.Durable = test.loop.Durable
 				test.durable(&config)
-				if _, err := w.js.CreateConsumer(t.Context(), stream, config); err != nil {
+				if _, err := w.js.CreateConsumer(w.patient(), stream, config); err != nil {
 					t.Fatal(err)
 				}
 			}
 			for name, try := range map[string]func(context.Context, jetstream.JetStream, *consumer.Consumer, natsjetstream.Config) error{
 				"Check": natsjetstream.Check, "Run": natsjetstream.Run,
 			} {
-				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+				ctx, cancel := context.WithTimeout(t.Context(), patience)
 				defer cancel()
 				if err := try(ctx, w.js, c, test.loop); err == nil || !strings.Contains(err.Error(), test.want) {
 					t.Errorf("%s says %v, want %q", name, err, test.want)
@@ -85,12 +85,12 @@ func TestAccepted(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	c := w.consumer(consumer.Config{}, failing)
-	w.must(w.js.CreateConsumer(t.Context(), stream, natsjetstream.ConsumerConfig(c, "events.licenses", "events.orders.>")))
+	w.must(w.js.CreateConsumer(w.patient(), stream, natsjetstream.ConsumerConfig(c, "events.licenses", "events.orders.>")))
 	config := natsjetstream.Config{Stream: stream, DeadLetters: "events.dead"}
 	if err := natsjetstream.Check(t.Context(), w.js, c, config); err != nil {
 		t.Error(err)
 	}
-	w.must(w.js.CreatePushConsumer(t.Context(), stream, jetstream.ConsumerConfig{Durable: "push", DeliverSubject: "somewhere", AckPolicy: jetstream.AckExplicitPolicy}))
+	w.must(w.js.CreatePushConsumer(w.patient(), stream, jetstream.ConsumerConfig{Durable: "push", DeliverSubject: "somewhere", AckPolicy: jetstream.AckExplicitPolicy}))
 	config.Durable = "push"
 	if err := natsjetstream.Check(t.Context(), w.js, c, config); err == nil || !strings.Contains(err.Error(), "make a pull consumer") {
 		t.Errorf("a push consumer: %v", err)
@@ -104,7 +104,7 @@ func TestConnectionThatGivesUp(t *testing.T) {
 	c := w.consumer(consumer.Config{}, failing)
 	w.durable(c, never)
 	for what, option := range map[string]nats.Option{"some": nats.MaxReconnects(60), "none": nats.NoReconnect()} {
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		ctx, cancel := context.WithTimeout(t.Context(), patience)
 		defer cancel()
 		err := natsjetstream.Run(ctx, w.connect(w.server.Address, option), c, natsjetstream.Config{Stream: stream, DeadLetters: deadLetters})
 		if err == nil || !strings.Contains(err.Error(), "nats.MaxReconnects(-1)") {
@@ -146,7 +146,7 @@ func TestConsumerIsMadeAgain(t *testing.T) {
 	w.run(w.js, c, 0)
 	first := w.emit("a", 1)
 	w.until("the loop runs", func() bool { return w.seen.count(first, consumer.Handled) == 1 })
-	if err := w.js.DeleteConsumer(t.Context(), stream, name); err != nil {
+	if err := w.js.DeleteConsumer(w.patient(), stream, name); err != nil {
 		t.Fatal(err)
 	}
 	second := w.emit("a", 2)
@@ -166,7 +166,7 @@ func TestConsumerIsGoneAfterAnOutage(t *testing.T) {
 	w.until("the loop runs", func() bool { return w.seen.count(first, consumer.Handled) == 1 })
 	wire.down.Store(true)
 	wire.cut()
-	if err := w.js.DeleteConsumer(t.Context(), stream, name); err != nil {
+	if err := w.js.DeleteConsumer(w.patient(), stream, name); err != nil {
 		t.Fatal(err)
 	}
 	second := w.emit("a", 2)
@@ -194,10 +194,10 @@ func TestClosedConnection(t *testing.T) {
 		ended <- natsjetstream.Run(t.Context(), js, c, natsjetstream.Config{Stream: stream, DeadLetters: deadLetters})
 	}()
 	let := w.letting(release)
-	receive(t, handling)
+	receive(t, "a handler runs", handling)
 	js.Conn().Close()
 	let()
-	if err := receive(t, ended); err == nil || !strings.Contains(err.Error(), "the connection was closed") {
+	if err := receive(t, "the loop has ended", ended); err == nil || !strings.Contains(err.Error(), "the connection was closed") {
 		t.Errorf("Run returned %v", err)
 	}
 }

@@ -119,7 +119,7 @@ func TestNotOurs(t *testing.T) {
 	w := newWorld(t)
 	c := w.consumer(consumer.Config{}, failing)
 	w.durable(c, never)
-	w.must(w.js.PublishMsg(t.Context(), &nats.Msg{Subject: "events.noise", Data: []byte("noise")}))
+	w.must(w.js.PublishMsg(w.patient(), &nats.Msg{Subject: "events.noise", Data: []byte("noise")}))
 	w.run(w.js, c, 0)
 	w.done()
 	if letters := w.letters(); len(letters) != 1 || string(letters[0].Data) != "noise" || letters[0].Header.Get(natsjetstream.AttributeSubject) != "events.noise" {
@@ -134,11 +134,13 @@ func TestDeadLetterIsWrittenOnce(t *testing.T) {
 	w := newWorld(t)
 	wire := newWire(t, w.server.Address)
 	c := w.consumer(consumer.Config{MaxAttempts: 1}, failing)
-	w.durable(c, 2*time.Second)
+	w.durable(c, never)
 	wire.breakAt("+TERM")
 	w.run(w.connect(wire.address()), c, 0)
 	bad := w.emit("a", 13)
-	w.until("it is a dead letter twice", func() bool { return w.seen.count(bad, consumer.Poisoned) == 2 })
+	w.until("the word is lost", func() bool { return wire.broken.Load() == 1 })
+	w.hurry()
+	w.until("it is a dead letter twice", func() bool { return w.seen.count(bad, consumer.Poisoned) >= 2 })
 	w.done()
 	if letters := w.letters(); len(letters) != 1 || wire.broken.Load() != 1 {
 		t.Errorf("there are %d dead letters; the wire broke %d times", len(letters), wire.broken.Load())
@@ -154,7 +156,7 @@ func TestDeadLettersAway(t *testing.T) {
 	w.run(w.js, c, 0)
 	first := w.emit("a", 1)
 	w.until("the loop runs", func() bool { return w.seen.count(first, consumer.Handled) == 1 })
-	if err := w.js.DeleteStream(t.Context(), deadStream); err != nil {
+	if err := w.js.DeleteStream(w.patient(), deadStream); err != nil {
 		t.Fatal(err)
 	}
 	bad := w.message("a", 13)
@@ -164,7 +166,7 @@ func TestDeadLettersAway(t *testing.T) {
 	if info := w.info(); info.NumAckPending == 0 {
 		t.Error("the message was given up without a letter")
 	}
-	w.must(w.js.CreateStream(t.Context(), jetstream.StreamConfig{Name: deadStream, Subjects: []string{"dead.>"}}))
+	w.must(w.js.CreateStream(w.patient(), jetstream.StreamConfig{Name: deadStream, Subjects: []string{"dead.>"}}))
 	w.done()
 	if letters := w.letters(); len(letters) != 1 || !bytes.Equal(letters[0].Data, bad.Body) {
 		t.Errorf("the dead letters are %v", letters)

@@ -60,10 +60,12 @@ func TestFaultI12AckLost(t *testing.T) {
 	c := w.consumer(consumer.Config{}, func(ctx context.Context, event *consumer.Event, payload license) error {
 		return outbox.InTx(ctx, db.Pool, once(db, event, payload))
 	})
-	w.durable(c, 2*time.Second)
+	w.durable(c, never)
 	wire.breakAt("+ACK")
 	w.run(w.connect(wire.address()), c, 0)
 	id := w.emit("a", 1)
+	w.until("the word is lost", func() bool { return wire.broken.Load() == 1 })
+	w.hurry()
 	w.until("the event is known", func() bool { return w.seen.count(id, consumer.Duplicate) > 0 })
 	w.done()
 	eachOnce(t, db, 1)
@@ -105,15 +107,17 @@ func TestServerKilledUnderLoad(t *testing.T) {
 // not delivered again, also when another process has nothing to do.
 func TestFaultI13SlowHandler(t *testing.T) {
 	t.Parallel()
-	const ackWait = 2 * time.Second
+	const ackWait = 8 * time.Second // the machine may stand still for most of it
 	w := newWorld(t)
-	c := w.consumer(consumer.Config{}, func(context.Context, *consumer.Event, license) error {
-		<-time.After(3 * ackWait)
+	c := w.consumer(consumer.Config{}, func(_ context.Context, _ *consumer.Event, payload license) error {
+		if payload.N < 2 {
+			<-time.After(ackWait * 5 / 4)
+		}
 		return nil
 	})
 	w.durable(c, ackWait)
 	for i := range 4 {
-		w.emit(fmt.Sprint(i%2), i) // the second of each aggregate waits
+		w.emit(fmt.Sprint(i%2), i) // the second of each aggregate waits for as long
 	}
 	w.run(w.connect(w.server.Address), c, 0)
 	w.run(w.connect(w.server.Address), c, 0)

@@ -76,7 +76,7 @@ func TestRoom(t *testing.T) {
 	w.run(w.js, c, concurrency)
 	let := w.letting(release)
 	for range concurrency {
-		receive(t, running)
+		receive(t, "a handler runs", running)
 	}
 	w.until("the loop is full", func() bool { return w.info().NumAckPending >= held })
 	// The server would have sent more by the time that it has answered a few questions.

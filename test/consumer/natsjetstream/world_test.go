@@ -35,6 +35,8 @@ const (
 	deadLetters = "dead.compliance"
 	// never is an AckWait that no test outlives: what comes again before was given back.
 	never = time.Hour
+	// patience is how long a test waits for what takes a moment: only what hangs takes as long.
+	patience = 3 * time.Minute
 )
 
 // license is the events' payload: the n-th change of an aggregate.
@@ -66,8 +68,8 @@ func newWorld(t *testing.T, more ...string) *world {
 	w := &world{t: t, server: nats}
 	w.start()
 	w.js = w.connect(nats.Address)
-	w.must(w.js.CreateStream(t.Context(), jetstream.StreamConfig{Name: stream, Subjects: []string{"events.>"}}))
-	w.must(w.js.CreateStream(t.Context(), jetstream.StreamConfig{Name: deadStream, Subjects: []string{"dead.>"}}))
+	w.must(w.js.CreateStream(w.patient(), jetstream.StreamConfig{Name: stream, Subjects: []string{"events.>"}}))
+	w.must(w.js.CreateStream(w.patient(), jetstream.StreamConfig{Name: deadStream, Subjects: []string{"dead.>"}}))
 	conn, err := broker.Connect(nats.Address, reconnects...)
 	if err != nil {
 		t.Fatal(err)
@@ -86,6 +88,13 @@ func (w *world) start() {
 	}
 }
 
+// patient is for questions to the server: without a deadline the client gives up after some seconds.
+func (w *world) patient() context.Context {
+	ctx, cancel := context.WithTimeout(w.t.Context(), patience)
+	w.t.Cleanup(cancel)
+	return ctx
+}
+
 // must is for what returns something that the test does not need.
 func (w *world) must(_ any, err error) {
 	w.t.Helper()
@@ -95,7 +104,7 @@ func (w *world) must(_ any, err error) {
 }
 
 var reconnects = []nats.Option{
-	nats.MaxReconnects(-1), nats.RetryOnFailedConnect(true),
+	nats.MaxReconnects(-1), nats.RetryOnFailedConnect(true), nats.Timeout(patience),
 	nats.ReconnectWait(20 * time.Millisecond), nats.ReconnectJitter(10*time.Millisecond, 10*time.Millisecond),
 }
 
@@ -122,7 +131,15 @@ func (w *world) durable(c *consumer.Consumer, ackWait time.Duration, changes ...
 	for _, change := range changes {
 		change(&config)
 	}
-	w.must(w.js.CreateConsumer(w.t.Context(), stream, config))
+	w.must(w.js.CreateConsumer(w.patient(), stream, config))
+}
+
+// hurry makes the server send again what was not acknowledged: it does not wait for it any longer.
+func (w *world) hurry() {
+	w.t.Helper()
+	config := w.info().Config
+	config.AckWait = time.Second
+	w.must(w.js.UpdateConsumer(w.patient(), stream, config))
 }
 
 // message is the n-th event of an aggregate, as a relay would publish it.
@@ -146,7 +163,7 @@ func (w *world) message(aggregate string, n int) *relay.Message {
 
 func (w *world) publish(message *relay.Message) outbox.ID {
 	w.t.Helper()
-	if err := w.publisher.Publish(w.t.Context(), message); err != nil {
+	if err := w.publisher.Publish(w.patient(), message); err != nil {
 		w.t.Fatal(err)
 	}
 	return message.ID
@@ -179,7 +196,7 @@ func (w *world) run(js jetstream.JetStream, c *consumer.Consumer, concurrency in
 	}()
 	stop = sync.OnceFunc(func() {
 		cancel()
-		if err := <-ended; err != nil {
+		if err := receive(w.t, "the loop has stopped", ended); err != nil {
 			w.t.Errorf("the loop returned %v", err)
 		}
 	})
@@ -195,13 +212,13 @@ func (w *world) letting(release chan struct{}) (let func()) {
 	return let
 }
 
-// receive waits for what a handler tells.
-func receive[T any](t *testing.T, from <-chan T) (value T) {
+// receive waits for what a handler or a loop tells.
+func receive[T any](t *testing.T, what string, from <-chan T) (value T) {
 	t.Helper()
 	select {
 	case value = <-from:
-	case <-time.After(time.Minute):
-		t.Fatal("waited in vain for a handler")
+	case <-time.After(patience):
+		t.Fatalf("waited in vain until %s", what)
 	}
 	return value
 }
@@ -209,7 +226,7 @@ func receive[T any](t *testing.T, from <-chan T) (value T) {
 // until waits until it is so.
 func (w *world) until(what string, is func() bool) {
 	w.t.Helper()
-	if err := cluster.Until(w.t.Context(), what, func() (bool, error) { return is(), nil }); err != nil {
+	if err := cluster.Within(w.t.Context(), patience, what, func() (bool, error) { return is(), nil }); err != nil {
 		w.t.Fatal(err)
 	}
 }
@@ -219,7 +236,7 @@ func (w *world) info() *jetstream.ConsumerInfo {
 	w.t.Helper()
 	var info *jetstream.ConsumerInfo
 	w.until("the server tells of the consumer", func() bool {
-		ctx, cancel := context.WithTimeout(w.t.Context(), 5*time.Second)
+		ctx, cancel := context.WithTimeout(w.t.Context(), 30*time.Second)
 		defer cancel()
 		source, err := w.js.Consumer(ctx, stream, name)
 		if err != nil {
@@ -234,7 +251,7 @@ func (w *world) info() *jetstream.ConsumerInfo {
 // done returns when the consumer has settled all that is in the stream.
 func (w *world) done() {
 	w.t.Helper()
-	events, err := w.js.Stream(w.t.Context(), stream)
+	events, err := w.js.Stream(w.patient(), stream)
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -248,14 +265,14 @@ func (w *world) done() {
 // letters are the dead letters.
 func (w *world) letters() []*jetstream.RawStreamMsg {
 	w.t.Helper()
-	dead, err := w.js.Stream(w.t.Context(), deadStream)
+	dead, err := w.js.Stream(w.patient(), deadStream)
 	if err != nil {
 		w.t.Fatal(err)
 	}
 	var all []*jetstream.RawStreamMsg
 	state := dead.CachedInfo().State
 	for sequence := state.FirstSeq; sequence <= state.LastSeq && state.Msgs > 0; sequence++ {
-		letter, err := dead.GetMsg(w.t.Context(), sequence)
+		letter, err := dead.GetMsg(w.patient(), sequence)
 		if err != nil {
 			w.t.Fatal(err)
 		}
