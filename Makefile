@@ -2,6 +2,10 @@
 .DEFAULT_GOAL := help
 SHELL := bash
 
+# A proof's or benchmark's program, built if it is missing or older than its source: `go build` knows, and leaves the
+# others alone. CI builds them all at once beforehand (scripts/build).
+program = go build $(2) -o bin/proofs/ $(1) && bin/proofs/$(notdir $(1))
+
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
@@ -38,7 +42,7 @@ vulncheck: ## Look for known vulnerabilities
 
 run-outbox-publisher: services-postgres ## Run outbox-publisher with examples/registry.yaml against the local PostgreSQL and NATS
 	@services/services up nats >/dev/null
-	@mkdir -p bin && go build -trimpath -o bin/ ./cmd/...
+	@go build -trimpath -o bin/ ./cmd/...
 	@bin/outboxctl migrate up --database-url $${POSTHASTE_DATABASE_URL:-postgres://postgres@127.0.0.1:15418/posthaste?sslmode=disable}
 	@POSTHASTE_DATABASE_URL=$${POSTHASTE_DATABASE_URL:-postgres://postgres@127.0.0.1:15418/posthaste?sslmode=disable} \
 	POSTHASTE_BROKER=nats POSTHASTE_NATS_URL=$${POSTHASTE_NATS_URL:-nats://127.0.0.1:14222} \
@@ -49,66 +53,68 @@ marketplace: services-postgres ## Run the reference application on the local ser
 	@examples/marketplace/run $(ARGS)
 
 proof-emit: services-postgres ## Prove the emit side: faults, hostile inputs, races
-	@go run ./test/cmd/proof-emit
-bench-emit: services-postgres ## Measure what an emit costs, as ratios (LONG=1 for the long form)
-	@go run ./test/cmd/bench-emit $(if $(LONG),-long)
+	@$(call program,./test/cmd/proof-emit) $(if $(RESULTS),-results $(RESULTS))
+bench-emit: services-postgres ## Measure what an emit costs, as ratios (SHORT=1, LONG=1 for other forms)
+	@$(call program,./test/cmd/bench-emit) $(if $(LONG),-long) $(if $(SHORT),-short)
 
 proof-sim: ## Prove the relay's core in simulated time: thousands of worlds with faults (SHORT=1 for fewer)
-	@go run ./relay/internal/sim/proof-sim $(if $(SHORT),-short)
+	@$(call program,./relay/internal/sim/proof-sim) $(if $(SHORT),-short)
 proof-model: services-postgres ## Prove that PostgreSQL and the model do the same, action by action (SHORT=1 for fewer)
-	@go run ./relay/internal/modeltest/proof-model $(if $(SHORT),-sequences 60)
+	@$(call program,./relay/internal/modeltest/proof-model) $(if $(SHORT),-sequences 60)
 proof-order: services-postgres ## Prove the order: relays that join, leave and die between PostgreSQL and NATS (SHORT=1 for fewer events)
 	@services/services up nats >/dev/null
-	@go run ./test/cmd/proof-order $(if $(SHORT),-short)
+	@$(call program,./test/cmd/proof-order) $(if $(SHORT),-short)
 proof-crash: services-postgres ## Prove every crash point: a process kills itself there, another takes over (SHORT=1 for fewer events)
 	@services/services up nats >/dev/null
-	@go run -tags crash ./test/cmd/proof-crash $(if $(SHORT),-short)
+	@$(call program,./test/cmd/proof-crash,-tags crash) $(if $(SHORT),-short)
 proof-chaos: services ## Prove it under chaos: kills, restarts, cuts, outages, wrong clocks (SHORT=1; DURATION=30m for the long form)
-	@go run ./test/cmd/proof-chaos $(if $(SHORT),-short) $(if $(DURATION),-duration $(DURATION))
+	@$(call program,./test/cmd/proof-chaos) $(if $(SHORT),-short) $(if $(DURATION),-duration $(DURATION))
 proof-failover: services-postgres ## Prove failover, crash recovery and restore between clusters of its own (SHORT=1 for less)
 	@services/services up nats >/dev/null
-	@go run ./test/cmd/proof-failover $(if $(SHORT),-short)
+	@$(call program,./test/cmd/proof-failover) $(if $(SHORT),-short)
 proof-hostile: services-postgres ## Prove hostile inputs through the whole path, to NATS and Pub/Sub
 	@services/services up nats pubsub >/dev/null
-	@go run ./test/cmd/proof-hostile
+	@$(call program,./test/cmd/proof-hostile)
 proof-inbox: services-postgres ## Prove the inboxes: consumers killed at every point, copies at the same moment, Redis that dies and forgets (SHORT=1 for fewer events)
 	@services/services up nats redis >/dev/null
-	@go run -tags crash ./test/cmd/proof-inbox $(if $(SHORT),-short)
+	@$(call program,./test/cmd/proof-inbox,-tags crash) $(if $(SHORT),-short) $(if $(RESULTS),-results $(RESULTS))
 proof-planted: services-postgres ## Prove the proofs: every planted bug is caught by the cheapest of them
 	@services/services up nats pubsub redis >/dev/null
-	@go run ./test/cmd/proof-planted
+	@$(call program,./test/cmd/proof-planted)
 proof-retention: services-postgres ## Prove that retention removes what is settled and hurts nobody (SHORT=1 for less)
-	@go run ./test/cmd/proof-retention $(if $(SHORT),-short)
+	@$(call program,./test/cmd/proof-retention) $(if $(SHORT),-short)
 proof-publisher: services-postgres publisher-binaries ## Prove outbox-publisher: psql to NATS, restarts of everything, an outage with 20,000 events waiting (SHORT=1 for less)
 	@services/services up nats >/dev/null
-	@go run ./test/cmd/proof-publisher $(if $(SHORT),-short)
+	@$(call program,./test/cmd/proof-publisher) $(if $(SHORT),-short)
 proof-drain-stop: services-postgres publisher-binaries ## Prove that a stopped publisher loses and repeats nothing, a hundred times (SHORT=1 for ten)
 	@services/services up nats >/dev/null
-	@go run ./test/cmd/proof-drain-stop $(if $(SHORT),-short)
+	@$(call program,./test/cmd/proof-drain-stop) $(if $(SHORT),-short)
 proof-leaks: services-postgres publisher-binaries ## Prove that no log, metric, trace, answer or error shows a secret or personal data (SHORT=1 for less)
 	@services/services up nats >/dev/null
-	@go run ./test/cmd/proof-leaks $(if $(SHORT),-short)
+	@$(call program,./test/cmd/proof-leaks) $(if $(SHORT),-short)
 proof-marketplace: services-postgres ## Prove the whole marketplace: API, publishers and workers killed under load, over NATS and Pub/Sub, with both inboxes (SHORT=1 for less)
 	@services/services up nats redis >/dev/null
-	@mkdir -p bin/marketplace && go build -trimpath -o bin/marketplace/ ./examples/marketplace/cmd/...
-	@go run ./test/cmd/proof-marketplace $(if $(SHORT),-short)
+	@go build -trimpath -o bin/marketplace/ ./examples/marketplace/cmd/...
+	@$(call program,./test/cmd/proof-marketplace) $(if $(SHORT),-short)
+proofs: ## Run every proof and benchmark in its full form and keep a report (ONLY="proof-sim proof-order" for some; LONG=1 for a night)
+	@LONG=$(LONG) scripts/proofs $(ONLY)
 fuzz: services-postgres ## Fuzz every target (SECONDS=10 each)
 	@scripts/fuzz $(SECONDS)
 bench-inbox: services-postgres ## Measure what the inbox adds to a consumer's transaction, as ratios
-	@go run ./test/cmd/bench-inbox
+	@$(call program,./test/cmd/bench-inbox)
 bench-pinned: services-postgres ## Measure the relay under a held snapshot and an open writer (SHORT=1, LONG=1 for half an hour each)
-	@go run ./test/cmd/bench-pinned $(if $(LONG),-long) $(if $(SHORT),-seconds 20 -dead 200000)
-bench-drain: services-postgres ## Measure how fast the relay drains a backlog, as ratios (LONG=1 for the long form)
+	@$(call program,./test/cmd/bench-pinned) $(if $(LONG),-long) $(if $(SHORT),-short)
+bench-drain: services-postgres ## Measure how fast the relay drains a backlog, as ratios (SHORT=1, LONG=1 for other forms)
 	@services/services up nats >/dev/null
-	@go run ./test/cmd/bench-drain $(if $(LONG),-long)
+	@$(call program,./test/cmd/bench-drain) $(if $(LONG),-long) $(if $(SHORT),-short)
 
 ci: ## Run what CI runs
 	@.ci/run
 
 publisher-binaries:
-	@mkdir -p bin && go build -trimpath -o bin/ ./cmd/...
+	@go build -trimpath -o bin/ ./cmd/...
 
 services-postgres:
 	@services/services up postgres18 postgres15 pgbouncer >/dev/null
 
-.PHONY: run-outbox-publisher marketplace help services services-status services-check services-down build test examples lint format tidy check-deps check-deploy check-alerts vulncheck proof-emit bench-emit proof-sim proof-model proof-order proof-crash proof-chaos proof-failover proof-hostile proof-inbox proof-planted proof-retention proof-publisher proof-drain-stop proof-leaks proof-marketplace fuzz bench-inbox bench-pinned bench-drain ci publisher-binaries services-postgres
+.PHONY: run-outbox-publisher marketplace help services services-status services-check services-down build test examples lint format tidy check-deps check-deploy check-alerts vulncheck proof-emit bench-emit proof-sim proof-model proof-order proof-crash proof-chaos proof-failover proof-hostile proof-inbox proof-planted proof-retention proof-publisher proof-drain-stop proof-leaks proof-marketplace proofs fuzz bench-inbox bench-pinned bench-drain ci publisher-binaries services-postgres
