@@ -28,8 +28,13 @@ type natsStage struct {
 	stream jetstream.Stream
 }
 
+// patienceWithNATS is for a server that is there, on a busy machine.
+const patienceWithNATS = time.Minute
+
 func openNATS(ctx context.Context, address *url.URL, run string, topics []string) (stage, error) {
-	conn, err := nats.Connect(address.String(), nats.MaxReconnects(-1), nats.ReconnectWait(100*time.Millisecond))
+	ctx, cancel := context.WithTimeout(ctx, patienceWithNATS)
+	defer cancel()
+	conn, err := nats.Connect(address.String(), nats.Timeout(patienceWithNATS), nats.MaxReconnects(-1), nats.ReconnectWait(100*time.Millisecond))
 	if err != nil {
 		return nil, fmt.Errorf("torture: connect to NATS: %w", err)
 	}
@@ -73,15 +78,29 @@ func (s *natsStage) leave() error {
 	return nil
 }
 
+// An answer that was lost with the server is not waited for: it is asked again, this often.
+const (
+	askTime = 3 * time.Second
+	asks    = 10
+)
+
 func (s *natsStage) arrivals(ctx context.Context) (uint64, error) {
-	info, err := s.stream.Info(ctx)
-	if err != nil {
-		return 0, fmt.Errorf("torture: ask the stream: %w", err)
+	for ask := 1; ; ask++ {
+		asking, cancel := context.WithTimeout(ctx, askTime)
+		info, err := s.stream.Info(asking)
+		cancel()
+		switch {
+		case err == nil:
+			return info.State.LastSeq, nil
+		case ctx.Err() != nil || ask == asks:
+			return 0, fmt.Errorf("torture: ask the stream: %w", err)
+		}
 	}
-	return info.State.LastSeq, nil
 }
 
 func (s *natsStage) deliveries(ctx context.Context, _ []outbox.ID) ([]check.Delivery, []int64, error) {
+	ctx, cancel := context.WithTimeout(ctx, idleReads*patienceWithNATS)
+	defer cancel()
 	last, err := s.arrivals(ctx)
 	if err != nil || last == 0 {
 		return nil, nil, err

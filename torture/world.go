@@ -48,7 +48,12 @@ func OpenWorld(ctx context.Context, run, postgres, brokerAddress string) (*World
 	if w.broker, at, err = brokerAt(brokerAddress); err != nil {
 		return nil, err
 	}
-	if w.Pool, err = pgxpool.New(ctx, postgres); err != nil {
+	config, err := pgxpool.ParseConfig(postgres)
+	if err == nil {
+		config.ConnConfig.ConnectTimeout = time.Minute // what is asked for the judge has time, also on a busy machine
+		w.Pool, err = pgxpool.NewWithConfig(ctx, config)
+	}
+	if err != nil {
 		return nil, fmt.Errorf("torture: the database's address: %w", err)
 	}
 	if err = w.install(ctx); err == nil {

@@ -170,7 +170,7 @@ func (p place) wantRetry(t *testing.T, tx pgx.Tx, event corpus.Given, receipts [
 const keysPerCall = 60
 
 // checkOrders lets two calls with the same keys in opposite orders meet, again and again, until there is a
-// deadlock. Somebody holds the key in the middle until both wait, so that they do meet.
+// deadlock. In every tenth round somebody holds the key in the middle until both wait, so that they do meet.
 func checkOrders(ctx context.Context, p place, emit corpus.Emitter, rounds int) (deadlocks int, problems []string) {
 	round := 0
 	for ; round < rounds && deadlocks == 0; round++ {
@@ -180,7 +180,11 @@ func checkOrders(ctx context.Context, p place, emit corpus.Emitter, rounds int) 
 		}
 		backwards := slices.Clone(forwards)
 		slices.Reverse(backwards)
-		for _, err := range p.emitTogether(ctx, emit, forwards[keysPerCall/2], forwards, backwards) {
+		held := forwards[keysPerCall/2 : keysPerCall/2+1]
+		if round%10 > 0 {
+			held = nil
+		}
+		for _, err := range p.emitTogether(ctx, emit, held, forwards, backwards) {
 			if outbox.Retryable(err) {
 				deadlocks++
 			} else if err != nil {
@@ -199,39 +203,42 @@ func checkOrders(ctx context.Context, p place, emit corpus.Emitter, rounds int) 
 	return deadlocks, problems
 }
 
-// emitTogether emits in several transactions at once, each of which comes to wait for another, or for the one that holds this
-// event's key.
-func (p place) emitTogether(ctx context.Context, emit corpus.Emitter, held corpus.Given, calls ...[]corpus.Given) []error {
+// emitTogether emits in several transactions at once. If somebody holds the key of an event, each of them comes to wait for
+// him, or for another one that does.
+func (p place) emitTogether(ctx context.Context, emit corpus.Emitter, held []corpus.Given, calls ...[]corpus.Given) []error {
 	ctx, cancel := context.WithTimeout(ctx, pgtest.Patience) // nobody waits for ever
 	defer cancel()
-	holder, err := p.pool.Begin(ctx)
-	if err != nil {
-		return []error{err}
-	}
-	defer func() { _ = holder.Rollback(context.WithoutCancel(ctx)) }()
-	if _, err := corpus.Emit(ctx, holder, p.Schema, []corpus.Given{held}); err != nil {
-		return []error{err}
-	}
-	errs := make([]error, len(calls)+1)
-	var group sync.WaitGroup
-	for i, all := range calls {
+	all := make([]pgx.Tx, len(calls)+1)
+	for i := range all {
 		tx, err := p.pool.Begin(ctx)
 		if err != nil {
-			errs[i] = err
-			break
+			return []error{err}
 		}
 		defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }()
+		all[i] = tx
+	}
+	holder := all[len(calls)]
+	if held != nil {
+		if _, err := corpus.Emit(ctx, holder, p.Schema, held); err != nil {
+			return []error{err}
+		}
+	}
+	errs := make([]error, len(all)) // the last one is the holder's
+	var group sync.WaitGroup
+	for i, events := range calls {
 		done := make(chan struct{})
 		group.Go(func() {
 			defer close(done)
-			if _, errs[i] = emit(ctx, tx, p.Schema, all); errs[i] == nil {
-				errs[i] = tx.Commit(ctx)
-			}
-			if errs[i] != nil {
-				_ = tx.Rollback(context.WithoutCancel(ctx)) // the others go on
+			if _, errs[i] = emit(ctx, all[i], p.Schema, events); errs[i] == nil {
+				errs[i] = all[i].Commit(ctx)
+			} else {
+				_ = all[i].Rollback(context.WithoutCancel(ctx)) // the others go on
 			}
 		})
-		waits, err := p.blocked(ctx, tx, done)
+		if held == nil {
+			continue
+		}
+		waits, err := p.blocked(ctx, all[i], done)
 		if err == nil && !waits {
 			err = fmt.Errorf("call %d did not wait for anybody", i)
 		}

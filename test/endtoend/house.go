@@ -109,8 +109,8 @@ func (h *house) startServers(ctx context.Context, plan Plan, broker string) (add
 	h.environment = append(h.environment, "MARKETPLACE_REDIS_URL=redis://"+memory.Address)
 	h.redis = redis.NewClient(&redis.Options{Addr: memory.Address})
 	if broker != chaos.PubSub {
-		if h.conn, err = nats.Connect(address); err == nil {
-			h.nats, err = jetstream.New(h.conn)
+		if h.conn, err = nats.Connect(address, nats.Timeout(startTime)); err == nil {
+			h.nats, err = jetstream.New(h.conn, jetstream.WithDefaultTimeout(startTime))
 		}
 		if err != nil {
 			return "", fmt.Errorf("endtoend: %w", err)

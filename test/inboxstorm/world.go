@@ -21,6 +21,9 @@ import (
 	"github.com/posthaste-dev/posthaste/test/server"
 )
 
+// patience is for a server that is there, on a busy machine.
+const patience = time.Minute
+
 // world is what all scenes share: a schema with an inbox and the table of effects, a stream of dead letters, and a Redis.
 type world struct {
 	plan   Plan
@@ -52,10 +55,10 @@ func openWorld(ctx context.Context, plan Plan) (_ *world, err error) {
 	if err != nil {
 		return w, fmt.Errorf("inboxstorm: %w", err)
 	}
-	if w.conn, err = nats.Connect(plan.Broker, nats.MaxReconnects(-1)); err != nil {
+	if w.conn, err = nats.Connect(plan.Broker, nats.Timeout(patience), nats.MaxReconnects(-1)); err != nil {
 		return w, fmt.Errorf("inboxstorm: connect to NATS: %w", err)
 	}
-	if w.js, err = jetstream.New(w.conn); err != nil {
+	if w.js, err = jetstream.New(w.conn, jetstream.WithDefaultTimeout(patience)); err != nil {
 		return w, fmt.Errorf("inboxstorm: %w", err)
 	}
 	if err := w.createStream(ctx, w.deadStream(), w.run+".dead.>"); err != nil {
@@ -156,7 +159,7 @@ func (w *world) deadLetters(ctx context.Context, subject string) (map[outbox.ID]
 		return nil, fmt.Errorf("inboxstorm: dead letters: %w", err)
 	}
 	for range info.State.Subjects[subject] {
-		message, err := reader.Next(jetstream.FetchMaxWait(10 * time.Second))
+		message, err := reader.Next(jetstream.FetchMaxWait(time.Minute))
 		if err != nil {
 			return nil, fmt.Errorf("inboxstorm: dead letters: %w", err)
 		}

@@ -63,12 +63,12 @@ func newHouse(ctx context.Context, folder string, b *birds) (_ *house, err error
 	if err := h.startNATS(ctx, b.natsPassword.Text); err != nil {
 		return nil, err
 	}
-	h.conn, err = nats.Connect(h.natsURL(b.natsPassword.Text), nats.MaxReconnects(-1), nats.ReconnectWait(100*time.Millisecond), nats.IgnoreAuthErrorAbort(),
+	h.conn, err = nats.Connect(h.natsURL(b.natsPassword.Text), nats.Timeout(patience), nats.MaxReconnects(-1), nats.ReconnectWait(100*time.Millisecond), nats.IgnoreAuthErrorAbort(),
 		nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {})) // that the password is wrong for a while is the proof's own doing
 	if err != nil {
 		return nil, fmt.Errorf("leaks: connect to NATS: %w", err)
 	}
-	js, err := jetstream.New(h.conn)
+	js, err := jetstream.New(h.conn, jetstream.WithDefaultTimeout(patience))
 	if err == nil {
 		h.stream, err = js.CreateStream(ctx, jetstream.StreamConfig{Name: "leaks", Subjects: []string{"leaks.>"}})
 	}
@@ -166,7 +166,7 @@ func (h *house) write(ctx context.Context, events ...event) error {
 // arrived is how many messages NATS has, also while it comes back.
 func (h *house) arrived(ctx context.Context) (n uint64, err error) {
 	err = cluster.Within(ctx, patience, "NATS answers", func() (bool, error) {
-		asking, cancel := context.WithTimeout(ctx, 30*time.Second) // one that hangs is asked again
+		asking, cancel := context.WithTimeout(ctx, 10*time.Second) // one that hangs is asked again
 		defer cancel()
 		info, err := h.stream.Info(asking)
 		if err == nil {

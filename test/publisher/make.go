@@ -134,11 +134,11 @@ func Scratch(ctx context.Context, server, prefix string) (url string, drop func(
 // listen watches a stream that takes the topic: one that is there, or one of its own. Arrived tells of an event by its id,
 // when the stream has it.
 func listen(ctx context.Context, address string) (arrived func(id string) <-chan struct{}, end func(), err error) {
-	conn, err := nats.Connect(address)
+	conn, err := nats.Connect(address, nats.Timeout(patience))
 	if err != nil {
 		return nil, nil, fmt.Errorf("publisher: connect to NATS: %w", err)
 	}
-	js, err := jetstream.New(conn)
+	js, err := jetstream.New(conn, jetstream.WithDefaultTimeout(patience))
 	if err != nil {
 		return nil, nil, fmt.Errorf("publisher: %w", err)
 	}

@@ -268,7 +268,7 @@ type copies struct {
 }
 
 func overhear(address, subjects string) (*copies, error) {
-	conn, err := nats.Connect(address)
+	conn, err := nats.Connect(address, nats.Timeout(patience))
 	if err != nil {
 		return nil, fmt.Errorf("publisher: connect to NATS: %w", err)
 	}

@@ -217,7 +217,7 @@ func (h *half) flows(ctx context.Context) error {
 // arrivals asks until the broker answers.
 func (h *half) arrivals(ctx context.Context) (n uint64, err error) {
 	err = cluster.Within(ctx, patience, "the broker tells what has arrived", func() (bool, error) {
-		asking, cancel := context.WithTimeout(ctx, 30*time.Second) // one that hangs is asked again
+		asking, cancel := context.WithTimeout(ctx, 10*time.Second) // one that hangs is asked again
 		defer cancel()
 		n, err = h.world.Arrivals(asking)
 		return err == nil, err
