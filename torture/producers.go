@@ -40,8 +40,9 @@ type producers struct {
 	reached atomic.Int64
 }
 
-// transactionTime is how long a producer waits for a transaction in all: an answer may have got lost on the way.
-const transactionTime = 10 * time.Second
+// transactionTime is how long a producer waits for a transaction in all: an answer may have got lost on the way. Where none
+// does, it waits for longer, because one that does not come ends the run.
+const transactionTime, steadyTime = 10 * time.Second, 3 * time.Minute
 
 // oddAtLeast is how many transactions of each odd kind there must be in a thorough run.
 const oddAtLeast = 10
@@ -102,7 +103,11 @@ func (p *producers) transact(ctx context.Context, random *rand.Rand, d deal) err
 	key := fmt.Sprintf("tx-%d", p.keys.Add(1))
 	claimed := 0
 	var events []check.Event
-	ctx, cancel := context.WithTimeout(ctx, transactionTime)
+	limit := steadyTime
+	if p.plan.Unsteady {
+		limit = transactionTime
+	}
+	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	err := pgx.BeginFunc(ctx, p.pool, func(tx pgx.Tx) error {
 		var err error

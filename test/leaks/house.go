@@ -63,7 +63,8 @@ func newHouse(ctx context.Context, folder string, b *birds) (_ *house, err error
 	if err := h.startNATS(ctx, b.natsPassword.Text); err != nil {
 		return nil, err
 	}
-	h.conn, err = nats.Connect(h.natsURL(b.natsPassword.Text), nats.Timeout(patience), nats.MaxReconnects(-1), nats.ReconnectWait(100*time.Millisecond), nats.IgnoreAuthErrorAbort(),
+	h.conn, err = nats.Connect(h.natsURL(b.natsPassword.Text), nats.Timeout(patience), nats.MaxReconnects(-1),
+		nats.ReconnectWait(100*time.Millisecond), nats.IgnoreAuthErrorAbort(),
 		nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {})) // that the password is wrong for a while is the proof's own doing
 	if err != nil {
 		return nil, fmt.Errorf("leaks: connect to NATS: %w", err)
