@@ -22,8 +22,8 @@ type control struct {
 // trip is the way of one control event.
 type trip struct{ from, to time.Time }
 
-// circle sends one event after the other until the context ends.
-func (c *control) circle(ctx context.Context) error {
+// circle sends one event after the other until the context ends, and tells of each that came through.
+func (c *control) circle(ctx context.Context, came func(on Broker)) error {
 	for n := 0; ; n++ {
 		sent, err := c.at.goods(ctx, hung, nil, fmt.Sprintf("control-%d", n))
 		if ctx.Err() != nil {
@@ -39,6 +39,7 @@ func (c *control) circle(ctx context.Context) error {
 		c.mu.Lock()
 		c.trips = append(c.trips, trip{from: sent[0].committing, to: found.at})
 		c.mu.Unlock()
+		came(c.at.broker)
 		if err := wait.For(ctx, found.at.Sub(sent[0].committing)); err != nil {
 			return nil //nolint:nilerr // it was told to stop
 		}

@@ -158,7 +158,7 @@ func TestPlantedBugsAreFound(t *testing.T) {
 		"stops the route": {finds: "good event behind json/same key twice on nats: it has not arrived", patience: time.Second, plant: stopping},
 		"holds up the route": {finds: "controls came through meanwhile", plant: func(plan *Plan) {
 			plan.Within, plan.Trips = 500*time.Millisecond, 5
-			holdingUp(plan, 3*time.Second)
+			holdingUp(plan)
 		}},
 		"settles the error as it was": {finds: "leaks", plant: trigger(
 			`IF NEW.last_error LIKE 'rejected%' THEN NEW.last_error := 'rejected: postgres://app:` + secret + `@db/x'; END IF`)},
@@ -206,22 +206,31 @@ func stopping(plan *Plan) {
 	}
 }
 
-// holdingUp is a publisher that stands still for a while when it has met the event.
-func holdingUp(plan *Plan, length time.Duration) {
+// holdingUp is a publisher that, once it has met the event, keeps the next one until it is certainly late: for as long
+// as a good event may take, and until so many controls came through on each broker. One more may have begun before.
+func holdingUp(plan *Plan) {
+	came := map[Broker]*atomic.Int64{NATS: {}, PubSub: {}}
+	plan.Came = func(on Broker) { came[on].Add(1) }
+	enough := int64(plan.Trips + 1)
 	plan.Wrap = func(inner relay.Publisher) relay.Publisher {
-		var once sync.Once
-		var until atomic.Pointer[time.Time]
+		var met, over atomic.Bool
+		held := sync.OnceValue(func() (until map[Broker]int64) {
+			return map[Broker]int64{NATS: came[NATS].Load() + enough, PubSub: came[PubSub].Load() + enough}
+		})
 		return relay.Func(func(ctx context.Context, message *relay.Message) error {
 			if bytes.Contains(message.Body, []byte(`{"a":1,"a":2}`)) {
-				once.Do(func() {
-					end := time.Now().Add(length)
-					until.Store(&end)
-				})
+				met.Store(true)
+				return inner.Publish(ctx, message)
 			}
-			if end := until.Load(); end != nil {
-				if err := wait.For(ctx, time.Until(*end)); err != nil {
+			if met.Load() && !over.Load() {
+				until, err := held(), wait.For(ctx, plan.Within)
+				for err == nil && (came[NATS].Load() < until[NATS] || came[PubSub].Load() < until[PubSub]) {
+					err = wait.For(ctx, 10*time.Millisecond)
+				}
+				if err != nil {
 					return err
 				}
+				over.Store(true)
 			}
 			return inner.Publish(ctx, message)
 		})

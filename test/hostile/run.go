@@ -31,6 +31,8 @@ type Plan struct {
 	// Trips is how many controls must have come through meanwhile for it to be late: with fewer, it was the machine
 	// that was slow. Defaults to 50, which take less than Within unless one of them takes more than 20 ms.
 	Trips int
+	// Came is told of each control that came through. Defaults to nobody.
+	Came func(on Broker)
 	// Patience is how long a good event is waited for, and then all that is open at the end; Reading is how long it
 	// may take to read back what was published. They end a run that hangs, and decide nothing else. Default to
 	// two minutes.
@@ -67,6 +69,9 @@ func Run(ctx context.Context, plan Plan, say io.Writer) (_ *Report, err error) {
 	}
 	if plan.Trips == 0 {
 		plan.Trips = 50
+	}
+	if plan.Came == nil {
+		plan.Came = func(Broker) {}
 	}
 	if plan.Patience == 0 {
 		plan.Patience = hung
@@ -122,7 +127,7 @@ func (r *run) beside(ctx context.Context, do func(context.Context) error) error 
 	group, ctx := errgroup.WithContext(ctx)
 	circling, enough := context.WithCancel(ctx)
 	for _, c := range r.report.controls {
-		group.Go(func() error { return c.circle(circling) })
+		group.Go(func() error { return c.circle(circling, r.plan.Came) })
 	}
 	group.Go(func() error {
 		defer enough()
