@@ -71,12 +71,15 @@ func (w *World) bulk(n int, kindOf func(i int) *kind) []core.Event {
 // load commits events at a steady pace, until then.
 func (w *World) load(pace time.Duration, until time.Duration, kindOf func(i int) *kind) {
 	n := 0
+	w.loads++
 	var next func()
 	next = func() {
 		w.bulk(1, func(int) *kind { return kindOf(n) })
 		n++
 		if w.now+pace < until {
 			w.after(pace, next)
+		} else {
+			w.loads--
 		}
 	}
 	w.after(pace, next)
@@ -85,7 +88,8 @@ func (w *World) load(pace time.Duration, until time.Duration, kindOf func(i int)
 // pass lets the time pass.
 func (w *World) pass(d time.Duration) { w.run(w.now+d, func() bool { return false }) }
 
-// finish lets the relays finish, stops them and asks the judge. It returns how much was wrong.
+// finish lets the loads and then the relays finish, stops these and asks the judge. It returns how much was wrong.
+// While a load goes on, an event may be committed that no relay is there for any more.
 func (w *World) finish(most time.Duration) (wrong int64, verdict *check.Verdict) {
 	w.healed = true
 	checked := w.now
@@ -94,7 +98,7 @@ func (w *World) finish(most time.Duration) (wrong int64, verdict *check.Verdict)
 			return false
 		}
 		checked = w.now
-		return w.store.Open() == 0
+		return w.loads == 0 && w.store.Open() == 0
 	})
 	w.leave()
 	verdict = w.record.end(true)
