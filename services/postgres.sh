@@ -19,7 +19,7 @@ create_cluster() {
 
 # - A file and not command-line options, so that ALTER SYSTEM can still change a setting in a test.
 # - Connections for the tests of several packages at once, each with a few pools of its own. One that nobody opens costs
-#   nothing but a place in tables.
+#   nothing but a place in tables. The server counts the statements of all of them, and forgets none that a proof asks for.
 write_settings() {
   local preload=
   if [[ -e $MODULES/pg_stat_statements.so ]]; then preload=pg_stat_statements; fi
@@ -35,6 +35,7 @@ wal_level = logical
 max_wal_size = 4GB
 shared_buffers = 512MB
 shared_preload_libraries = '$preload'
+pg_stat_statements.max = 50000
 timezone = 'UTC'
 log_timezone = 'UTC'
 log_line_prefix = '%m [%p] %q%u@%d %a '
