@@ -163,6 +163,7 @@ const (
 
 // deliveries waits for what must have arrived, and a little for copies of it.
 func (s *pubSubStage) deliveries(ctx context.Context, published []outbox.ID) ([]check.Delivery, []int64, error) {
+	called := time.Now()
 	for {
 		s.mu.Lock()
 		missing := 0
@@ -171,7 +172,7 @@ func (s *pubSubStage) deliveries(ctx context.Context, published []outbox.ID) ([]
 				missing++
 			}
 		}
-		quiet := time.Since(s.last)
+		quiet := min(time.Since(s.last), time.Since(called))
 		s.mu.Unlock()
 		if missing == 0 && quiet > quietWith || quiet > s.without {
 			break

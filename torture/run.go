@@ -81,6 +81,9 @@ func (r *run) play(ctx context.Context) (*Report, error) {
 	if err := r.fleet.startAll(ctx); err != nil {
 		return nil, err
 	}
+	if err := r.gathered(ctx); err != nil {
+		return nil, err
+	}
 	if err := r.act(ctx); err != nil {
 		return nil, err
 	}
@@ -108,6 +111,27 @@ func (r *run) play(ctx context.Context) (*Report, error) {
 		}
 	}
 	return report, err
+}
+
+// gathering is how long relays may take to start. It ends a run in which they cannot.
+const gathering = 3 * time.Minute
+
+// gathered waits until every relay has said that it lives: on a slow machine the storm would be over before they start.
+func (r *run) gathered(ctx context.Context) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, gathering, fmt.Errorf("torture: the relays have not started within %s", gathering))
+	defer cancel()
+	for {
+		var alive int
+		if err := r.world.Pool.QueryRow(ctx, r.world.SQL("SELECT count(*) FROM {schema}.outbox_relays")).Scan(&alive); err != nil {
+			return fmt.Errorf("torture: %w", cmp.Or(context.Cause(ctx), err))
+		}
+		if alive >= r.plan.Relays || r.fleet.allEnded() {
+			return nil
+		}
+		if wait.For(ctx, 20*time.Millisecond) != nil {
+			return context.Cause(ctx)
+		}
+	}
 }
 
 // act runs producers, storm and operators until everything is produced, healed and drained.

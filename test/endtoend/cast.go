@@ -82,7 +82,7 @@ func newCast(plan Plan, folder, api string, environment []string) cast {
 	for i := 1; i <= 2; i++ {
 		list = append(list,
 			&actor{kind: Relay, name: fmt.Sprintf("relay-%d", i), binary: binary("outbox-publisher"), ready: relayReady, environment: with(
-				"POSTHASTE_HTTP_LISTEN=127.0.0.1:0", "POSTHASTE_RELAY_LEASE=6s", "POSTHASTE_RELAY_PUBLISH_DEADLINE=2s", "POSTHASTE_RELAY_POLL=500ms")},
+				"POSTHASTE_HTTP_LISTEN=127.0.0.1:0", "POSTHASTE_RELAY_LEASE=15s", "POSTHASTE_RELAY_PUBLISH_DEADLINE=5s", "POSTHASTE_RELAY_POLL=500ms")},
 			&actor{kind: Worker, name: fmt.Sprintf("worker-%d", i), binary: binary("worker"), ready: workerReady, environment: with(
 				append([]string{"MARKETPLACE_WORKER_LISTEN=127.0.0.1:0", "MARKETPLACE_REDIS_HOLD=5s"}, plan.Environment...)...)},
 		)

@@ -133,7 +133,7 @@ var (
 )
 
 // patience is how long a process may take to come to a gate. A dead publisher's lanes stand still for as long as its lease.
-const patience = 12 * time.Second
+const patience = 30 * time.Second
 
 // killAtGate closes the gate until a process stands there, and kills it. It returns nobody if nobody came: what that means is the
 // judge's to say.

@@ -33,12 +33,12 @@ func natsTakes(e event) bool {
 
 // connectNATS makes a stream, reads it, and returns the publisher that we ship.
 func (o *outlet) connectNATS(ctx context.Context, servers Servers) (relay.Publisher, error) {
-	reading, err := nats.Connect(servers.NATSURL)
+	reading, err := nats.Connect(servers.NATSURL, nats.Timeout(hung))
 	if err != nil {
 		return nil, fmt.Errorf("hostile: NATS: %w (is it running? `make services` starts it)", err)
 	}
 	o.closers = append(o.closers, func(context.Context) error { reading.Close(); return nil })
-	js, err := jetstream.New(reading)
+	js, err := jetstream.New(reading, jetstream.WithDefaultTimeout(hung))
 	if err != nil {
 		return nil, fmt.Errorf("hostile: NATS: %w", err)
 	}

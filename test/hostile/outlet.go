@@ -96,7 +96,7 @@ func (w *world) open(ctx context.Context, on Broker, name string, troubled bool,
 	}
 	o.config = relay.Config{
 		// Retries are quick, so that events which fail have ended when the run does.
-		Settings: relay.Settings{BaseDelay: 100 * time.Millisecond, MaxDelay: time.Second, MaxInFlight: 500, Drain: plan.Patience},
+		Settings: relay.Settings{BaseDelay: 100 * time.Millisecond, MaxDelay: time.Second, MaxInFlight: 500, Lease: plan.Lease, Drain: plan.Patience},
 		Database: w.url, Schema: o.schema, Registry: known, Publisher: publisher, Name: o.schema, LogPublished: true,
 		Logger: slog.New(slog.NewJSONHandler(o.logs, &slog.HandlerOptions{Level: slog.LevelDebug})),
 	}

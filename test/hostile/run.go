@@ -33,6 +33,8 @@ type Plan struct {
 	Trips int
 	// Came is told of each control that came through. Defaults to nobody.
 	Came func(on Broker)
+	// Lease is the relays'. Defaults to theirs.
+	Lease time.Duration
 	// Patience is how long a good event is waited for, and then all that is open at the end; Reading is how long it
 	// may take to read back what was published. They end a run that hangs, and decide nothing else. Default to
 	// two minutes.

@@ -48,8 +48,7 @@ type run struct {
 	report   *Report
 	has      features
 	programs []*publisher.Program
-	askers   []*asker      // of each of them
-	quickest time.Duration // of the commands
+	askers   []*asker // of each of them
 	sayf     func(format string, args ...any)
 }
 

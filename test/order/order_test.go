@@ -57,7 +57,7 @@ func tiny(t *testing.T) torture.Plan {
 	}
 	return torture.Plan{
 		Name: order.Name, Postgres: pgtest.Servers()[0].URL, Broker: natsURL, Folder: t.TempDir(), Executable: executable,
-		Relays: 2, Aggregates: 40, Events: 1200, Production: 3 * time.Second, Producers: 8, Lease: time.Second, Drain: 20 * time.Second, Seed: 1,
+		Relays: 2, Aggregates: 40, Events: 1200, Production: 3 * time.Second, Producers: 8, Lease: 3 * time.Second, Drain: 20 * time.Second, Seed: 1,
 	}
 }
 

@@ -86,11 +86,11 @@ func TestASlowServerGetsSmallerBatches(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, s *shelf) {
 		s.events(t, 900, 31*day)
-		// A row takes a millisecond; a statement of more than 500 rows takes more than five seconds, which is the most.
+		// A statement takes a while; one of more than 500 rows takes more than five seconds, which is the most.
 		s.Exec(t, `CREATE FUNCTION {schema}.slowly() RETURNS trigger LANGUAGE plpgsql AS $$
 			DECLARE row int := 1 + coalesce(nullif(current_setting('shelf.row', true), ''), '0')::int;
 			BEGIN
-				PERFORM set_config('shelf.row', row::text, true), pg_sleep(CASE WHEN row > 500 THEN 60 ELSE 0.001 END);
+				PERFORM set_config('shelf.row', row::text, true), pg_sleep(CASE row WHEN 1 THEN 0.2 WHEN 501 THEN 60 ELSE 0 END);
 				RETURN OLD;
 			END $$`)
 		s.Exec(t, "CREATE TRIGGER slowly BEFORE DELETE ON {schema}.outbox_events FOR EACH ROW EXECUTE FUNCTION {schema}.slowly()")

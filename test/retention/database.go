@@ -46,11 +46,11 @@ func (db *database) Close() error {
 	return db.Outbox.Close()
 }
 
-// countDeleted notes how many rows each statement deletes, whoever runs it and however.
+// countDeleted notes how many rows each statement deletes and how long it takes, whoever runs it and however.
 var countDeleted = []string{
-	"CREATE TABLE public.proof_deleted (deleted bigint)",
+	"CREATE TABLE public.proof_deleted (deleted bigint, took interval)",
 	`CREATE FUNCTION public.proof_note_deleted() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS $$
-		BEGIN INSERT INTO public.proof_deleted SELECT count(*) FROM gone; RETURN NULL; END $$`,
+		BEGIN INSERT INTO public.proof_deleted SELECT count(*), clock_timestamp() - statement_timestamp() FROM gone; RETURN NULL; END $$`,
 	`CREATE TRIGGER proof_note_deleted AFTER DELETE ON public.outbox_events REFERENCING OLD TABLE AS gone
 		EXECUTE FUNCTION public.proof_note_deleted()`,
 	"ALTER TABLE public.outbox_events ENABLE ALWAYS TRIGGER proof_note_deleted",
@@ -141,24 +141,20 @@ type left struct {
 	requested int
 	unsettled int
 	live      int
-	slowest   time.Duration // of the statements that delete, as the server counts it
+	slowest   time.Duration // of the statements that delete, by the server's clock
 	largest   int64         // rows that one statement deleted
 }
 
 const leftQuery = `
 SELECT count(*) FILTER (WHERE aggregate_type = 'relic' AND state = 6 AND r.event_id IS NULL), count(*) FILTER (WHERE r.event_id IS NOT NULL),
        count(*) FILTER (WHERE aggregate_type = 'relic' AND state IN (1, 3, 4, 5)), count(*) FILTER (WHERE aggregate_type = 'thing' AND aggregate_id <> 'probe'),
-       (SELECT coalesce(max(s.max_exec_time), 0) FROM public.pg_stat_statements s
-         WHERE s.dbid = (SELECT oid FROM pg_database WHERE datname = current_database()) AND s.query ILIKE '%DELETE FROM %outbox_events%'),
-       (SELECT coalesce(max(deleted), 0) FROM public.proof_deleted)
+       (SELECT coalesce(max(took), '0') FROM public.proof_deleted), (SELECT coalesce(max(deleted), 0) FROM public.proof_deleted)
   FROM public.outbox_events e LEFT JOIN public.outbox_requests r ON r.event_id = e.id`
 
 func (db *database) left(ctx context.Context) (left, error) {
 	var l left
-	var millis float64
-	if err := db.Control.QueryRow(ctx, leftQuery).Scan(&l.due, &l.requested, &l.unsettled, &l.live, &millis, &l.largest); err != nil {
+	if err := db.Control.QueryRow(ctx, leftQuery).Scan(&l.due, &l.requested, &l.unsettled, &l.live, &l.slowest, &l.largest); err != nil {
 		return l, fmt.Errorf("retention: what is left: %w", err)
 	}
-	l.slowest = time.Duration(millis * float64(time.Millisecond))
 	return l, nil
 }

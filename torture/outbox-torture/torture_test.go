@@ -132,12 +132,12 @@ func leavesNothing(t *testing.T, server, said string) {
 	if exists {
 		t.Errorf("schema %s is left", schema)
 	}
-	conn, err := nats.Connect(natsURL)
+	conn, err := nats.Connect(natsURL, nats.Timeout(patience))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	js, err := jetstream.New(conn)
+	js, err := jetstream.New(conn, jetstream.WithDefaultTimeout(patience))
 	if err != nil {
 		t.Fatal(err)
 	}
