@@ -150,11 +150,13 @@ func TestPlantedBugsAreFound(t *testing.T) {
 		"adds an attribute":   {finds: "attributes became", plant: changed(func(message *relay.Message) { message.Attributes["more"] = "x" })},
 		"loses it": {finds: "published, and the broker does not have it", reading: time.Second, plant: publisher(
 			func(context.Context, relay.Publisher, *relay.Message) error { return nil })},
-		"hangs": {finds: "json/same key twice on pubsub: stuck", patience: time.Second, plant: publisher(
-			func(ctx context.Context, _ relay.Publisher, _ *relay.Message) error {
+		"hangs": {finds: "json/same key twice on pubsub: stuck", patience: time.Second, plant: func(plan *Plan) {
+			plan.Lease = time.Hour // after two deadlines of a usual one it would be dead
+			publisher(func(ctx context.Context, _ relay.Publisher, _ *relay.Message) error {
 				<-ctx.Done()
 				return ctx.Err()
-			})},
+			})(plan)
+		}},
 		"stops the route": {finds: "good event behind json/same key twice on nats: it has not arrived", patience: time.Second, plant: stopping},
 		"holds up the route": {finds: "controls came through meanwhile", plant: func(plan *Plan) {
 			plan.Within, plan.Trips = 500*time.Millisecond, 5
