@@ -36,7 +36,7 @@ type Survey struct {
 	// Pauses are those of operators that stand, by what they are about.
 	Pauses    SurveyPauses
 	Retention []SurveyRetention
-	// Parts are the statements of a survey, by name, and when each was last answered. What a part found stays until
+	// Parts are the statements of a survey, by name, and how each went. What a part found stays until
 	// it is answered again. Those that this role may not ask are left out.
 	Parts map[string]SurveyPart
 }
@@ -61,8 +61,8 @@ type SurveyRetention struct {
 
 // SurveyPart is how one statement of the survey went.
 type SurveyPart struct {
-	At       time.Time     // when it was last answered; before that, when the relay was made
-	Took     time.Duration // that time
+	At       time.Time     // when it was last asked and had an answer; before that, when the relay was made
+	Took     time.Duration // how long the answer took
 	Failures int64         // so far
 }
 
@@ -202,7 +202,8 @@ func (s *surveyor) ask(ctx context.Context, pool *pgxpool.Pool, part *surveyPart
 	defer s.mutex.Unlock()
 	if err == nil {
 		s.found = found
-		part.At, part.Took, part.failing, part.refused = time.Now(), time.Since(began), 0, false
+		// An answer is as old as its question: it may have been on its way for long.
+		part.At, part.Took, part.failing, part.refused = began, time.Since(began), 0, false
 		return
 	}
 	part.Failures++

@@ -12,7 +12,7 @@ import (
 	"github.com/posthaste-dev/posthaste/consumer"
 )
 
-// answerTimeout is how long the server has for an answer.
+// answerTimeout is how long the server has for its answers, where nobody else says so.
 const answerTimeout = 5 * time.Second
 
 // minAckWait leaves time for a few words that keep a message, also on a busy machine.
@@ -24,11 +24,17 @@ type refusal struct{ error }
 func (r refusal) Unwrap() error { return r.error }
 
 // Check looks at everything that [Run] needs to be so on the server, and says what is not and what to do about it. Run
-// calls it as well; calling it before tells whether the server is there.
+// calls it as well; calling it before tells whether the server is there. The server has until ctx ends, and five seconds
+// if ctx has no deadline.
 func Check(ctx context.Context, js jetstream.JetStream, c *consumer.Consumer, config Config) error {
 	config, err := config.withDefaults(js, c)
 	if err != nil {
 		return err
+	}
+	if _, bounded := ctx.Deadline(); !bounded {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, answerTimeout)
+		defer cancel()
 	}
 	_, err = find(ctx, js, config)
 	return err
@@ -36,8 +42,6 @@ func Check(ctx context.Context, js jetstream.JetStream, c *consumer.Consumer, co
 
 // find finds the stream's consumer, if it is one that loses nothing.
 func find(ctx context.Context, js jetstream.JetStream, config Config) (jetstream.Consumer, error) {
-	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
-	defer cancel()
 	source, err := js.Consumer(ctx, config.Stream, config.Durable)
 	switch {
 	case errors.Is(err, jetstream.ErrStreamNotFound):

@@ -97,7 +97,7 @@ func (l *loop) run(ctx context.Context, source jetstream.Consumer) error {
 // wait finds the stream's consumer, however long that takes, unless an error is final.
 func (l *loop) wait(ctx context.Context, final func(error) bool) (jetstream.Consumer, error) {
 	for {
-		source, err := find(ctx, l.js, l.config)
+		source, err := l.find(ctx)
 		if err == nil {
 			l.held.setAckWait(ackWait(source.CachedInfo().Config))
 			return source, nil
@@ -108,6 +108,13 @@ func (l *loop) wait(ctx context.Context, final func(error) bool) (jetstream.Cons
 		l.log.WarnContext(ctx, "the server does not answer as it should; asking again", slog.String("error", clean.Error(err)))
 		_ = wait.For(ctx, again)
 	}
+}
+
+// find asks once. A question that was lost is asked again, so the answer is not waited for as long as the loop runs.
+func (l *loop) find(ctx context.Context) (jetstream.Consumer, error) {
+	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
+	defer cancel()
+	return find(ctx, l.js, l.config)
 }
 
 // receive pulls messages, never more than there is room for, until ctx ends or the connection is closed.

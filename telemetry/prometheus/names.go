@@ -55,7 +55,7 @@ var (
 	retentionAge      = define("gauge", "posthaste_outbox_retention_age_seconds", "Time since retention last ran and was not refused.", "kind")
 	retentionRefused  = define("gauge", "posthaste_outbox_retention_refused", "1 while retention deletes nothing, because it would be too much.", "kind")
 
-	surveyAge      = define("gauge", "posthaste_survey_age_seconds", "Time since the survey last had an answer: the age of the numbers about the outbox.", "part")
+	surveyAge      = define("gauge", "posthaste_survey_age_seconds", "Time since the survey last asked and had an answer: the age of the numbers about the outbox.", "part")
 	surveyDuration = define("gauge", "posthaste_survey_duration_seconds", "How long that answer took.", "part")
 	surveyFailures = define("counter", "posthaste_survey_failures_total", "Statements of the survey that failed or took too long.", "part")
 	surveyLimit    = define("gauge", "posthaste_survey_limit_events", "How far the survey counts.")

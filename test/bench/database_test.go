@@ -3,16 +3,16 @@ package bench_test
 import (
 	"context"
 	"fmt"
+	"os"
 	"slices"
 	"testing"
 
-	"go.uber.org/goleak"
-
 	"github.com/posthaste-dev/posthaste/test/bench"
+	"github.com/posthaste-dev/posthaste/test/calm"
 	"github.com/posthaste-dev/posthaste/test/pgtest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { os.Exit(calm.Run(m)) }
 
 func onEach(t *testing.T, test func(t *testing.T, db *bench.Database, url string)) {
 	t.Helper()

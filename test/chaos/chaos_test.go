@@ -15,6 +15,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/posthaste-dev/posthaste/internal/check"
+	"github.com/posthaste-dev/posthaste/test/calm"
 	"github.com/posthaste-dev/posthaste/test/chaos"
 	"github.com/posthaste-dev/posthaste/test/cluster"
 	"github.com/posthaste-dev/posthaste/test/server"
@@ -31,10 +32,10 @@ func TestMain(m *testing.M) {
 		os.Exit(0)
 	}
 	_ = os.Setenv("GORACE", "atexit_sleep_ms=0") // the relays end a second sooner
-	goleak.VerifyTestMain(m,
+	os.Exit(calm.Run(m,
 		goleak.IgnoreTopFunction("go.opencensus.io/stats/view.(*worker).start"),
 		// The client library leaves this behind after each Receive: it waits for tickers that it stopped.
-		goleak.IgnoreTopFunction("cloud.google.com/go/pubsub/v2.(*messageIterator).streamKeepAliveHandler"))
+		goleak.IgnoreTopFunction("cloud.google.com/go/pubsub/v2.(*messageIterator).streamKeepAliveHandler")))
 }
 
 func part(args []string) error {

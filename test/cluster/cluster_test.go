@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
+	"github.com/posthaste-dev/posthaste/test/calm"
 )
 
 // abandon tells a child process of these tests to make a cluster, say where, and wait to be killed.
@@ -26,7 +26,7 @@ func TestMain(m *testing.M) {
 		_, _ = os.Stdout.WriteString(c.folder + "\n")
 		select {}
 	}
-	goleak.VerifyTestMain(m)
+	os.Exit(calm.Run(m))
 }
 
 func start(t *testing.T, config Config) *Cluster {

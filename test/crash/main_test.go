@@ -10,6 +10,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/posthaste-dev/posthaste/test/calm"
 	"github.com/posthaste-dev/posthaste/test/pgtest"
 	"github.com/posthaste-dev/posthaste/torture"
 )
@@ -23,12 +24,11 @@ var programs struct {
 func TestMain(m *testing.M) {
 	// A client of Google's that torture links starts a goroutine when the program begins.
 	opencensus := goleak.IgnoreTopFunction("go.opencensus.io/stats/view.(*worker).start")
-	goleak.VerifyTestMain(m, opencensus, goleak.Cleanup(func(code int) {
-		if programs.folder != "" {
-			_ = os.RemoveAll(programs.folder) // of no consequence
-		}
-		os.Exit(code)
-	}))
+	code := calm.Run(m, opencensus)
+	if programs.folder != "" {
+		_ = os.RemoveAll(programs.folder) // of no consequence
+	}
+	os.Exit(code)
 }
 
 // program builds the program whose processes die, once. It has mistakes in it, none of which is made if none is asked

@@ -16,8 +16,7 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
+	"github.com/posthaste-dev/posthaste/test/calm"
 	"github.com/posthaste-dev/posthaste/test/server"
 )
 
@@ -40,10 +39,9 @@ func TestMain(m *testing.M) {
 			panic(fmt.Sprintf("go build: %v\n%s", err, output))
 		}
 	}
-	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
-		_ = os.RemoveAll(folder)
-		os.Exit(code)
-	}))
+	code := calm.Run(m)
+	_ = os.RemoveAll(folder)
+	os.Exit(code)
 }
 
 // publisher is a process.

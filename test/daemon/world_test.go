@@ -56,7 +56,7 @@ func (top topic) stream(t *testing.T, url string, options ...nats.Option) jetstr
 		t.Fatalf("%v\nIs NATS running? `make services` starts it.", err)
 	}
 	t.Cleanup(conn.Close)
-	js, err := jetstream.New(conn)
+	js, err := jetstream.New(conn, jetstream.WithDefaultTimeout(patience))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -137,7 +137,7 @@ func (s *natsServer) start() {
 	ctx, cancel := context.WithTimeout(s.t.Context(), patience)
 	defer cancel()
 	for {
-		conn, err := nats.Connect(s.url(), s.login...)
+		conn, err := nats.Connect(s.url(), append([]nats.Option{nats.Timeout(patience)}, s.login...)...)
 		if err == nil {
 			conn.Close()
 			return

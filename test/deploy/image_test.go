@@ -17,6 +17,8 @@ import (
 	"testing"
 
 	"go.uber.org/goleak"
+
+	"github.com/posthaste-dev/posthaste/test/calm"
 )
 
 // version is what the image is built with.
@@ -32,10 +34,9 @@ func TestMain(m *testing.M) {
 	}
 	// Google's client, which test/publisher brings, starts it when it is linked.
 	linked := goleak.IgnoreTopFunction("go.opencensus.io/stats/view.(*worker).start")
-	goleak.VerifyTestMain(m, linked, goleak.Cleanup(func(code int) {
-		_ = os.RemoveAll(scratch)
-		os.Exit(code)
-	}))
+	code := calm.Run(m, linked)
+	_ = os.RemoveAll(scratch)
+	os.Exit(code)
 }
 
 // built makes the image, once.

@@ -10,9 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"github.com/posthaste-dev/posthaste/test/bench"
+	"github.com/posthaste-dev/posthaste/test/calm"
 	"github.com/posthaste-dev/posthaste/test/drain"
 	"github.com/posthaste-dev/posthaste/test/pgtest"
 )
@@ -31,7 +30,7 @@ func TestMain(m *testing.M) {
 		}
 		return
 	}
-	goleak.VerifyTestMain(m)
+	os.Exit(calm.Run(m))
 }
 
 func world(t *testing.T) (*drain.World, drain.Template) {

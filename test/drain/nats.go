@@ -24,11 +24,11 @@ type NATS struct {
 
 // NewNATS connects.
 func NewNATS(url string) (*NATS, error) {
-	conn, err := nats.Connect(url)
+	conn, err := nats.Connect(url, nats.Timeout(Patience))
 	if err != nil {
 		return nil, fmt.Errorf("drain: NATS: %w (`make services` starts it)", err)
 	}
-	stream, err := jetstream.New(conn, jetstream.WithPublishAsyncMaxPending(4000))
+	stream, err := jetstream.New(conn, jetstream.WithDefaultTimeout(Patience), jetstream.WithPublishAsyncMaxPending(4000))
 	if err != nil {
 		conn.Close()
 		return nil, fmt.Errorf("drain: NATS: %w", err)

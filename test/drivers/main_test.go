@@ -3,12 +3,15 @@
 package drivers_test
 
 import (
+	"os"
 	"testing"
 
 	"go.uber.org/goleak"
+
+	"github.com/posthaste-dev/posthaste/test/calm"
 )
 
 func TestMain(m *testing.M) {
 	// With PrepareStmt, GORM starts a goroutine that tidies its statements and has no way to stop it.
-	goleak.VerifyTestMain(m, goleak.IgnoreTopFunction("gorm.io/gorm/internal/lru.NewLRU[...].func1"))
+	os.Exit(calm.Run(m, goleak.IgnoreTopFunction("gorm.io/gorm/internal/lru.NewLRU[...].func1")))
 }

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"go.uber.org/goleak"
+
+	"github.com/posthaste-dev/posthaste/test/calm"
 )
 
 // TestMain is also the entry of the process that TestFaultA1CrashBeforeCommit kills.
@@ -13,7 +15,7 @@ func TestMain(m *testing.M) {
 	if url := os.Getenv(victimURL); url != "" {
 		os.Exit(victim(url, os.Getenv(victimSchema)))
 	}
-	goleak.VerifyTestMain(m, goleak.IgnoreTopFunction("go.opencensus.io/stats/view.(*worker).start")) // of the Pub/Sub client
+	os.Exit(calm.Run(m, goleak.IgnoreTopFunction("go.opencensus.io/stats/view.(*worker).start"))) // of the Pub/Sub client
 }
 
 // atLeast reads how often to repeat something: the environment may ask for more than the short form,

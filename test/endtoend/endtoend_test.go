@@ -10,6 +10,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/posthaste-dev/posthaste/test/calm"
 	"github.com/posthaste-dev/posthaste/test/chaos"
 	"github.com/posthaste-dev/posthaste/test/pgtest"
 )
@@ -20,7 +21,7 @@ func TestMain(m *testing.M) {
 		standIn(plant)
 		return
 	}
-	goleak.VerifyTestMain(m, goleak.IgnoreTopFunction("go.opencensus.io/stats/view.(*worker).start")) // a client library's, never ended
+	os.Exit(calm.Run(m, goleak.IgnoreTopFunction("go.opencensus.io/stats/view.(*worker).start"))) // a client library's, never ended
 }
 
 // programs builds the marketplace, with this program as its worker.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/posthaste-dev/posthaste/internal/check"
 	"github.com/posthaste-dev/posthaste/outbox"
+	"github.com/posthaste-dev/posthaste/test/calm"
 	"github.com/posthaste-dev/posthaste/torture"
 )
 
@@ -29,7 +30,7 @@ func TestMain(m *testing.M) {
 	}
 	_ = os.Setenv("GORACE", "atexit_sleep_ms=0") // the relays end a second sooner
 	// A library of the Pub/Sub client starts this when it is loaded, for as long as the process lives.
-	goleak.VerifyTestMain(m, goleak.IgnoreTopFunction("go.opencensus.io/stats/view.(*worker).start"))
+	os.Exit(calm.Run(m, goleak.IgnoreTopFunction("go.opencensus.io/stats/view.(*worker).start")))
 }
 
 func proof(t *testing.T) *Proof {

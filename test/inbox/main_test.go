@@ -9,11 +9,11 @@ import (
 	"testing"
 
 	"github.com/jackc/pgx/v5"
-	"go.uber.org/goleak"
 
 	"github.com/posthaste-dev/posthaste/inbox"
 	"github.com/posthaste-dev/posthaste/outbox"
 	"github.com/posthaste-dev/posthaste/schema"
+	"github.com/posthaste-dev/posthaste/test/calm"
 	"github.com/posthaste-dev/posthaste/test/pgtest"
 )
 
@@ -22,7 +22,7 @@ func TestMain(m *testing.M) {
 	if url := os.Getenv(victimURL); url != "" {
 		os.Exit(victim(url, os.Getenv(victimSchema), os.Getenv(victimEvent), os.Getenv(victimPoint)))
 	}
-	goleak.VerifyTestMain(m)
+	os.Exit(calm.Run(m))
 }
 
 const consumer = "mailer"

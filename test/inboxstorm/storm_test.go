@@ -7,8 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
+	"github.com/posthaste-dev/posthaste/test/calm"
 	"github.com/posthaste-dev/posthaste/test/gotest"
 	"github.com/posthaste-dev/posthaste/test/pgtest"
 )
@@ -20,12 +19,11 @@ var programs struct {
 }
 
 func TestMain(m *testing.M) {
-	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
-		if programs.folder != "" {
-			_ = os.RemoveAll(programs.folder) // of no consequence
-		}
-		os.Exit(code)
-	}))
+	code := calm.Run(m)
+	if programs.folder != "" {
+		_ = os.RemoveAll(programs.folder) // of no consequence
+	}
+	os.Exit(code)
 }
 
 // program builds the program whose processes die, once. It has mistakes in it, none of which is made if none is asked

@@ -19,6 +19,7 @@ import (
 	"github.com/posthaste-dev/posthaste/daemon/natsbroker"
 	"github.com/posthaste-dev/posthaste/daemon/pubsubbroker"
 	"github.com/posthaste-dev/posthaste/relay"
+	"github.com/posthaste-dev/posthaste/test/calm"
 	"github.com/posthaste-dev/posthaste/test/leaks"
 )
 
@@ -41,7 +42,7 @@ func TestMain(m *testing.M) {
 	if plant := os.Getenv(plantVariable); plant != "" {
 		standIn(plant)
 	}
-	goleak.VerifyTestMain(m, goleak.IgnoreTopFunction("go.opencensus.io/stats/view.(*worker).start")) // a client library's, never ended
+	os.Exit(calm.Run(m, goleak.IgnoreTopFunction("go.opencensus.io/stats/view.(*worker).start"))) // a client library's, never ended
 }
 
 // standIn is a publisher that talks: everything is ours but for its broker and one handler.

@@ -6,7 +6,7 @@ import (
 	"os/exec"
 	"testing"
 
-	"go.uber.org/goleak"
+	"github.com/posthaste-dev/posthaste/test/calm"
 )
 
 // programs is the folder of the marketplace's programs, built once.
@@ -23,8 +23,7 @@ func TestMain(m *testing.M) {
 	if output, err := build.CombinedOutput(); err != nil {
 		panic(fmt.Sprintf("go build: %v\n%s", err, output))
 	}
-	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
-		_ = os.RemoveAll(folder)
-		os.Exit(code)
-	}))
+	code := calm.Run(m)
+	_ = os.RemoveAll(folder)
+	os.Exit(code)
 }

@@ -1,9 +1,10 @@
 package metrics
 
 import (
+	"os"
 	"testing"
 
-	"go.uber.org/goleak"
+	"github.com/posthaste-dev/posthaste/test/calm"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { os.Exit(calm.Run(m)) }

@@ -13,6 +13,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/posthaste-dev/posthaste/internal/check"
+	"github.com/posthaste-dev/posthaste/test/calm"
 	"github.com/posthaste-dev/posthaste/test/order"
 	"github.com/posthaste-dev/posthaste/test/pgtest"
 	"github.com/posthaste-dev/posthaste/torture"
@@ -31,7 +32,7 @@ func TestMain(m *testing.M) {
 	}
 	// The race detector lets every relay sleep for a second before it ends.
 	_ = os.Setenv("GORACE", "atexit_sleep_ms=0")
-	goleak.VerifyTestMain(m, goleak.IgnoreTopFunction("go.opencensus.io/stats/view.(*worker).start")) // a client library's, never ended
+	os.Exit(calm.Run(m, goleak.IgnoreTopFunction("go.opencensus.io/stats/view.(*worker).start"))) // a client library's, never ended
 }
 
 // live is a process of a relay, as the command runs it.

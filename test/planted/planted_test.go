@@ -9,12 +9,11 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
 	bugs "github.com/posthaste-dev/posthaste/internal/planted"
+	"github.com/posthaste-dev/posthaste/test/calm"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { os.Exit(calm.Run(m)) }
 
 func TestEveryMistakeHasItsProof(t *testing.T) {
 	t.Parallel()

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
+	"github.com/posthaste-dev/posthaste/test/calm"
 )
 
 // asks tells a child process of this test the first port of a small range, and for how many of it to ask. It says which it
@@ -30,7 +30,7 @@ func TestMain(m *testing.M) {
 		_, _ = bufio.NewReader(os.Stdin).ReadString('\n') // which never comes
 		return
 	}
-	goleak.VerifyTestMain(m)
+	os.Exit(calm.Run(m))
 }
 
 // ownRange is where a small range begins that no server is given a port of, and no other run of this test.

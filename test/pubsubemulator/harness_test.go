@@ -3,6 +3,7 @@ package pubsubemulator_test
 import (
 	"context"
 	"fmt"
+	"os"
 	"slices"
 	"strconv"
 	"sync"
@@ -16,6 +17,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 
+	"github.com/posthaste-dev/posthaste/test/calm"
 	"github.com/posthaste-dev/posthaste/test/pubsubemulator"
 )
 
@@ -29,10 +31,10 @@ const (
 )
 
 func TestMain(m *testing.M) {
-	goleak.VerifyTestMain(m,
+	os.Exit(calm.Run(m,
 		goleak.IgnoreTopFunction("go.opencensus.io/stats/view.(*worker).start"),
 		// The client library leaves this behind after each Receive: it waits for tickers that it stopped.
-		goleak.IgnoreTopFunction("cloud.google.com/go/pubsub/v2.(*messageIterator).streamKeepAliveHandler"))
+		goleak.IgnoreTopFunction("cloud.google.com/go/pubsub/v2.(*messageIterator).streamKeepAliveHandler")))
 }
 
 func testContext(t *testing.T) context.Context {

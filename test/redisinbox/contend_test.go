@@ -140,6 +140,9 @@ func attempt(ctx context.Context, random *rand.Rand, s scene, got *tally) (alrea
 	})
 }
 
+// brief is a hold that ends while Redis stands still, and is long enough to connect in.
+var brief = redisinbox.Config{Hold: time.Second, Keep: 10 * time.Minute}
+
 // The same with holds that end by the clock, because Redis stands still for longer: none is lost, and none is taken for handled
 // before it is. It goes on until a hold was lost.
 func TestContendersWithShortHolds(t *testing.T) {
@@ -152,10 +155,10 @@ func TestContendersWithShortHolds(t *testing.T) {
 			select {
 			case <-stop:
 				return
-			case <-time.After(300 * time.Millisecond):
+			case <-time.After(3 * brief.Hold):
 			}
 			server.pause(t)
-			<-time.After(150 * time.Millisecond)
+			<-time.After(brief.Hold * 3 / 2)
 			server.resume(t)
 		}
 	})
@@ -175,13 +178,12 @@ func contendersWithShortHolds(t *testing.T, server *server, round uint64) (lost 
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	config := redisinbox.Config{Hold: 100 * time.Millisecond, Keep: 10 * time.Minute}
 	client := connect(t, server.address)
-	var scenes [30]scene
+	var scenes [6]scene
 	var tallies [len(scenes)]tally
 	for n := range scenes {
-		scenes[n] = newScene(t, config)
-		scenes[n].client, scenes[n].guard = client, newGuard(t, client, config)
+		scenes[n] = newScene(t, brief)
+		scenes[n].client, scenes[n].guard = client, newGuard(t, client, brief)
 	}
 	var group sync.WaitGroup
 	for number := range uint64(4) {
@@ -206,7 +208,7 @@ func contendSlowly(ctx context.Context, t *testing.T, random *rand.Rand, s scene
 	for {
 		already, err := s.do(ctx, func(ctx context.Context) error {
 			select {
-			case <-time.After(time.Duration(random.IntN(200)) * time.Millisecond):
+			case <-time.After(time.Duration(random.Int64N(int64(2 * brief.Hold)))):
 			case <-ctx.Done():
 				return ctx.Err()
 			}

@@ -142,6 +142,23 @@ func (v victim) command(t *testing.T) *exec.Cmd {
 	return command
 }
 
+// lapse ends the hold that a victim has left, if it has left one, and wants that it would have ended by itself.
+func (s scene) lapse(t *testing.T) {
+	t.Helper()
+	if strings.HasPrefix(s.mark(t), "held:") {
+		left, err := s.client.PTTL(t.Context(), s.key).Result()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if left <= 0 || left > long.Hold {
+			t.Errorf("%s are left of the hold, want no more than %s", left, long.Hold)
+		}
+	}
+	if err := lapseHeld.Run(t.Context(), s.client, []string{s.key}).Err(); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // die lets the victim live until it kills itself.
 func (v victim) die(t *testing.T) {
 	t.Helper()
@@ -157,7 +174,7 @@ func (v victim) die(t *testing.T) {
 
 func newVictim(s scene, point string) victim {
 	prefix, _, _ := strings.Cut(s.key, ":")
-	return victim{Address: address(), Prefix: prefix, ID: s.id, Hold: time.Second, Point: point}
+	return victim{Address: address(), Prefix: prefix, ID: s.id, Hold: long.Hold, Point: point}
 }
 
 // wantEffects counts how often the victim's effect has happened, in all lives.
@@ -183,6 +200,7 @@ func TestKilledConsumersOfDo(t *testing.T) {
 			s := newScene(t, long)
 			v := newVictim(s, point)
 			v.die(t)
+			s.lapse(t)
 			deliver(t, s.guard, s.id, func(ctx context.Context) error { return s.client.Incr(ctx, v.effects()).Err() })
 			v.wantEffects(t, s.client, effects)
 			s.wantMark(t, "done:")
@@ -240,6 +258,7 @@ func TestAProcessThatStandsStillLosesItsHold(t *testing.T) {
 	if err := command.Process.Signal(syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
+	s.lapse(t)
 	deliver(t, s.guard, s.id, func(ctx context.Context) error { return s.client.Incr(ctx, v.effects()).Err() })
 	done := s.mark(t)
 	if err := command.Process.Signal(syscall.SIGCONT); err != nil {

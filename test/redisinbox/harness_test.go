@@ -11,10 +11,10 @@ import (
 
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/logging"
-	"go.uber.org/goleak"
 
 	"github.com/posthaste-dev/posthaste/inbox/redisinbox"
 	"github.com/posthaste-dev/posthaste/outbox"
+	"github.com/posthaste-dev/posthaste/test/calm"
 )
 
 // TestMain is also the entry of the consumers that are killed or stopped.
@@ -23,7 +23,7 @@ func TestMain(m *testing.M) {
 		os.Exit(live(text))
 	}
 	logging.Disable() // the client's own log, which says how often it could not connect
-	goleak.VerifyTestMain(m)
+	os.Exit(calm.Run(m))
 }
 
 const consumer = "compliance"

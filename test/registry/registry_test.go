@@ -3,17 +3,18 @@ package registry
 
 import (
 	"errors"
+	"os"
 	"testing"
 
 	"github.com/jackc/pgx/v5/pgconn"
-	"go.uber.org/goleak"
 
 	"github.com/posthaste-dev/posthaste/examples/marketplace/events"
 	"github.com/posthaste-dev/posthaste/outbox"
+	"github.com/posthaste-dev/posthaste/test/calm"
 	"github.com/posthaste-dev/posthaste/test/pgtest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { os.Exit(calm.Run(m)) }
 
 func TestTheDatabaseCanRefuseUnknownTypes(t *testing.T) {
 	t.Parallel()

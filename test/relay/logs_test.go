@@ -30,7 +30,11 @@ func TestALineForEveryAttempt(t *testing.T) {
 		}
 		ids := map[outbox.ID]string{}
 		for _, aggregate := range []string{"passes", "stumbles", "dies", "terminal", "lost"} {
-			event := placed.New(aggregate, note{Text: canary})
+			contract := placed
+			if aggregate == "lost" {
+				contract = billed // on a topic of its own: nothing that the topic carries meanwhile makes the fault the event's
+			}
+			event := contract.New(aggregate, note{Text: canary})
 			event.Headers = map[string]string{"card": canary}
 			ids[p.emit(t, event)[0]] = aggregate
 		}

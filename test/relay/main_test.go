@@ -2,9 +2,10 @@ package relay
 
 import (
 	"flag"
+	"os"
 	"testing"
 
-	"go.uber.org/goleak"
+	"github.com/posthaste-dev/posthaste/test/calm"
 )
 
 // TestMain runs more tests at a time than there are processors: most of them wait, for a lease to end or a
@@ -13,5 +14,5 @@ func TestMain(m *testing.M) {
 	if err := flag.Set("test.parallel", "14"); err != nil {
 		panic(err)
 	}
-	goleak.VerifyTestMain(m)
+	os.Exit(calm.Run(m))
 }

@@ -34,9 +34,23 @@ func (h *harness) connect() (*nats.Conn, error) {
 		nats.ReconnectWait(20*time.Millisecond), nats.ReconnectJitter(10*time.Millisecond, 10*time.Millisecond))
 }
 
-func (h *harness) open(context.Context) (relay.Publisher, func() error, error) {
+// connected waits for the server: a connect that takes longer than it may returns, and goes on by itself.
+func connected(ctx context.Context, conn *nats.Conn) error {
+	return until(ctx, func() error {
+		if status := conn.Status(); status != nats.CONNECTED {
+			return fmt.Errorf("the connection is %s", status)
+		}
+		return nil
+	})
+}
+
+func (h *harness) open(ctx context.Context) (relay.Publisher, func() error, error) {
 	conn, err := h.connect()
 	if err != nil {
+		return nil, nil, err
+	}
+	if err := connected(ctx, conn); err != nil {
+		conn.Close()
 		return nil, nil, err
 	}
 	publisher, err := natsjetstream.New(conn, h.config)

@@ -4,19 +4,20 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"testing"
 	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
-	"go.uber.org/goleak"
 
 	"github.com/posthaste-dev/posthaste/broker/natsjetstream"
 	"github.com/posthaste-dev/posthaste/relay"
 	"github.com/posthaste-dev/posthaste/relay/relaytest"
+	"github.com/posthaste-dev/posthaste/test/calm"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { os.Exit(calm.Run(m)) }
 
 func TestSuite(t *testing.T) {
 	t.Parallel()
@@ -232,6 +233,9 @@ func TestForeignHandler(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = publisher.Close() })
+	if err := connected(t.Context(), conn); err != nil {
+		t.Fatal(err)
+	}
 	end, err := h.deny(t.Context(), "orders")
 	if err != nil {
 		t.Fatal(err)

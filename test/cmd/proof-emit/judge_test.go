@@ -2,15 +2,15 @@ package main
 
 import (
 	"fmt"
+	"os"
 	"strings"
 	"testing"
 
-	"go.uber.org/goleak"
-
+	"github.com/posthaste-dev/posthaste/test/calm"
 	"github.com/posthaste-dev/posthaste/test/gotest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { os.Exit(calm.Run(m)) }
 
 var servers = []string{"postgres18", "postgres15"}
 

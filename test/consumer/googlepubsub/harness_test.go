@@ -29,6 +29,7 @@ import (
 	"github.com/posthaste-dev/posthaste/inbox"
 	"github.com/posthaste-dev/posthaste/outbox"
 	"github.com/posthaste-dev/posthaste/schema"
+	"github.com/posthaste-dev/posthaste/test/calm"
 	"github.com/posthaste-dev/posthaste/test/pgtest"
 	"github.com/posthaste-dev/posthaste/test/pubsubemulator"
 	"github.com/posthaste-dev/posthaste/test/server"
@@ -51,10 +52,10 @@ func TestMain(m *testing.M) {
 		return
 	}
 	logging.Disable()
-	goleak.VerifyTestMain(m,
+	os.Exit(calm.Run(m,
 		goleak.IgnoreTopFunction("go.opencensus.io/stats/view.(*worker).start"),
 		// The client library leaves this behind after each Receive: it waits for tickers that it stopped.
-		goleak.IgnoreTopFunction("cloud.google.com/go/pubsub/v2.(*messageIterator).streamKeepAliveHandler"))
+		goleak.IgnoreTopFunction("cloud.google.com/go/pubsub/v2.(*messageIterator).streamKeepAliveHandler")))
 }
 
 type order struct {

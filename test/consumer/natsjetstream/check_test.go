@@ -87,12 +87,12 @@ func TestAccepted(t *testing.T) {
 	c := w.consumer(consumer.Config{}, failing)
 	w.must(w.js.CreateConsumer(w.patient(), stream, natsjetstream.ConsumerConfig(c, "events.licenses", "events.orders.>")))
 	config := natsjetstream.Config{Stream: stream, DeadLetters: "events.dead"}
-	if err := natsjetstream.Check(t.Context(), w.js, c, config); err != nil {
+	if err := natsjetstream.Check(w.patient(), w.js, c, config); err != nil {
 		t.Error(err)
 	}
 	w.must(w.js.CreatePushConsumer(w.patient(), stream, jetstream.ConsumerConfig{Durable: "push", DeliverSubject: "somewhere", AckPolicy: jetstream.AckExplicitPolicy}))
 	config.Durable = "push"
-	if err := natsjetstream.Check(t.Context(), w.js, c, config); err == nil || !strings.Contains(err.Error(), "make a pull consumer") {
+	if err := natsjetstream.Check(w.patient(), w.js, c, config); err == nil || !strings.Contains(err.Error(), "make a pull consumer") {
 		t.Errorf("a push consumer: %v", err)
 	}
 }
