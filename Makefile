@@ -60,7 +60,7 @@ bench-emit: services-postgres ## Measure what an emit costs, as ratios (SHORT=1,
 proof-sim: ## Prove the relay's core in simulated time: thousands of worlds with faults (SHORT=1 for fewer)
 	@$(call program,./relay/internal/sim/proof-sim) $(if $(SHORT),-short)
 proof-model: services-postgres ## Prove that PostgreSQL and the model do the same, action by action (SHORT=1 for fewer)
-	@$(call program,./relay/internal/modeltest/proof-model) $(if $(SHORT),-sequences 60)
+	@$(call program,./relay/internal/modeltest/proof-model) $(if $(SHORT),-short)
 proof-order: services-postgres ## Prove the order: relays that join, leave and die between PostgreSQL and NATS (SHORT=1 for fewer events)
 	@services/services up nats >/dev/null
 	@$(call program,./test/cmd/proof-order) $(if $(SHORT),-short)

@@ -35,7 +35,12 @@ WITH asked AS MATERIALIZED ( -- locked in one order, so that two operators do no
          ORDER BY w.event_type, w.seq) AS first
      WHERE $7::smallint <> 1 AND CASE head.state
                WHEN 4 THEN head.id IN (SELECT c.id FROM chosen c)
-               WHEN $7::smallint THEN EXISTS (SELECT FROM {schema}.outbox_dlq d WHERE d.event_id = head.id AND d.blocking) -- by this action, just before
+               WHEN $7::smallint THEN head.id IN (SELECT x.event_id FROM earlier x) -- by this action, just before: did it end a block?
+                    AND EXISTS (SELECT FROM (SELECT d.id, d.blocking FROM {schema}.outbox_dlq d
+                                              WHERE d.event_id = head.id ORDER BY d.id DESC LIMIT 1) AS last
+                                 WHERE last.blocking AND NOT EXISTS (
+                                    SELECT FROM {schema}.outbox_actions s
+                                     WHERE s.event_id = head.id AND s.dlq_id = last.id AND s.verb = 'skip' AND s.action_id <> $2::text::uuid))
            END
 ), promoted AS ( -- a relay looks for retries that are due, so that is what they become
     UPDATE {schema}.outbox_events e SET state = 1, next_attempt_at = clock_timestamp()

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"flag"
 	"fmt"
@@ -15,11 +16,17 @@ import (
 
 func main() {
 	proof := modeltest.Proof{}
-	flag.IntVar(&proof.Sequences, "sequences", 500, "how many sequences to run, each from a clean state")
+	flag.IntVar(&proof.Sequences, "sequences", 0, "how many sequences to run, each from a clean state (default 500, or 60 with -short)")
 	flag.IntVar(&proof.Actions, "actions", 60, "how many actions a sequence has")
-	flag.Uint64Var(&proof.Seed, "seed", uint64(time.Now().UnixNano()%1e9), "the seed of the first sequence; the next ones count up")
+	flag.Uint64Var(&proof.Seed, "seed", 0, "the seed of the first sequence; the next ones count up (default one of the moment, or 1 with -short)")
+	short := flag.Bool("short", false, "the form for every change")
 	url := flag.String("url", modeltest.DefaultURL(), "a PostgreSQL, as superuser")
 	flag.Parse()
+	sequences, seed := 500, uint64(time.Now().UnixNano()%1e9)
+	if *short {
+		sequences, seed = 60, 1
+	}
+	proof.Sequences, proof.Seed = cmp.Or(proof.Sequences, sequences), cmp.Or(proof.Seed, seed)
 	ok, err := run(context.Background(), os.Stdout, proof, *url)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "proof-model:", err)
