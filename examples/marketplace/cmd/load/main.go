@@ -26,20 +26,26 @@ func main() { process.Main("load", run) }
 func run(ctx context.Context, logger *slog.Logger) error {
 	address := flag.String("api", "http://127.0.0.1:8080", "the address of the API")
 	rate := flag.Int("rate", 100, "requests a second")
-	duration := flag.Duration("duration", 10*time.Second, "how long")
+	duration := flag.Duration("duration", 10*time.Second, "how long, if there are enough events by then")
+	events := flag.Int64("events", 1, "how many events are enough")
 	clients := flag.Int("clients", 8, "how many stories at a time")
 	seed := flag.Uint64("seed", 1, "the same stories for the same number")
 	flag.Parse()
 	if *rate < 1 || *clients < 1 || *duration <= 0 {
 		return errors.New("-rate, -clients and -duration must be more than nothing")
 	}
-	ctx, cancel := context.WithTimeout(ctx, *duration)
-	defer cancel()
 	turns := time.NewTicker(time.Second / time.Duration(*rate))
 	defer turns.Stop()
 
 	var counted counts
 	group, ctx := errgroup.WithContext(ctx)
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	group.Go(func() error {
+		defer cancel()
+		counted.await(ctx, *duration, *events)
+		return nil
+	})
 	for number := range *clients {
 		c := &client{
 			address: *address, http: &http.Client{Timeout: 15 * time.Second}, turns: turns.C, counts: &counted, logger: logger,
@@ -56,6 +62,20 @@ func run(ctx context.Context, logger *slog.Logger) error {
 		err = errors.New("some requests failed, or there were none")
 	}
 	return err
+}
+
+// await waits until the time is over and there are enough events, however slow the machine is, or until a request fails.
+func (c *counts) await(ctx context.Context, duration time.Duration, events int64) {
+	end := time.Now().Add(duration)
+	every := time.NewTicker(10 * time.Millisecond)
+	defer every.Stop()
+	for time.Now().Before(end) || c.events.Load() < events && c.failures.Load() == 0 {
+		select {
+		case <-every.C:
+		case <-ctx.Done():
+			return
+		}
+	}
 }
 
 // progress tells how it goes, once a second.
