@@ -47,7 +47,7 @@ func TestRedisDownFailsOpenIfToldTo(t *testing.T) {
 	t.Parallel()
 	server := startServer(t)
 	var said strings.Builder
-	config := short
+	config := extended
 	config.FailOpen = true
 	config.Logger = slog.New(slog.NewTextHandler(&said, nil))
 	guard := newGuard(t, connect(t, server.address), config)
@@ -91,7 +91,7 @@ func TestRedisDiesWhileAHandlerRuns(t *testing.T) {
 	already, err = guard.Do(t.Context(), consumer, id, unwanted(t))
 	wantAlready(t, already, err)
 
-	guard = newGuard(t, connect(t, server.address), short)
+	guard = newGuard(t, connect(t, server.address), extended)
 	_, err = guard.Do(t.Context(), consumer, id, func(context.Context) error { server.kill(); return nil })
 	wantUnavailable(t, err, true)
 	if !strings.Contains(err.Error(), "; acknowledge it") {
@@ -139,7 +139,7 @@ func TestAHoldSurvivesARestartWithoutMemory(t *testing.T) {
 	t.Parallel()
 	server := startServer(t)
 	client := connect(t, server.address)
-	config := short
+	config := extended
 	config.Hold = 20 * time.Second
 	guard := newGuard(t, client, config)
 	id := outbox.NewID()

@@ -14,13 +14,17 @@ import (
 	"github.com/posthaste-dev/posthaste/outbox"
 )
 
-var (
-	// short is a hold whose end a test waits for.
-	short = redisinbox.Config{Hold: 2 * time.Second, Keep: 10 * time.Minute}
-	// extended is one whose extensions a test waits for, which come every third of it. It does not end where the machine
-	// stands still for some seconds.
-	extended = redisinbox.Config{Hold: 6 * time.Second, Keep: 10 * time.Minute}
-)
+// extended is a hold whose extensions a test waits for, which come every third of it, or whose end. It does not end where the
+// machine stands still for some seconds.
+var extended = redisinbox.Config{Hold: 6 * time.Second, Keep: 10 * time.Minute}
+
+// warm has a client connect, and Redis know the scripts: with a hold that has time for that.
+func warm(t *testing.T, client *redis.Client) {
+	t.Helper()
+	if _, err := newGuard(t, client, long).Do(t.Context(), "warm", outbox.NewID(), fail); !errors.Is(err, errFailed) {
+		t.Fatal(err)
+	}
+}
 
 // waitLost waits until a handler's context ends because its hold is lost.
 func waitLost(ctx context.Context) error {
@@ -38,6 +42,7 @@ func waitLost(ctx context.Context) error {
 func TestAHoldIsExtendedWhileTheHandlerRuns(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, extended)
+	warm(t, s.client)
 	already, err := s.do(t.Context(), func(ctx context.Context) error {
 		s.wantExtended(ctx, t)
 		return ctx.Err()
@@ -68,7 +73,8 @@ func (s scene) wantExtended(ctx context.Context, t *testing.T) {
 
 func TestAHandlerIsCancelledWhenAnotherHasTheEvent(t *testing.T) {
 	t.Parallel()
-	s := newScene(t, short)
+	s := newScene(t, extended)
+	warm(t, s.client)
 	_, err := s.do(t.Context(), func(ctx context.Context) error {
 		s.steal(t)
 		if err := waitLost(ctx); err != nil {
@@ -88,8 +94,10 @@ func TestAHandlerIsCancelledWhenAnotherHasTheEvent(t *testing.T) {
 func TestAHandlerIsCancelledWhenRedisIsSilentForAHold(t *testing.T) {
 	t.Parallel()
 	server := startServer(t)
-	guard := newGuard(t, connect(t, server.address), short)
-	s := newScene(t, short)
+	client := connect(t, server.address)
+	warm(t, client)
+	guard := newGuard(t, client, extended)
+	s := newScene(t, extended)
 	_, err := guard.Do(t.Context(), consumer, s.id, func(ctx context.Context) error {
 		server.pause(t)
 		defer server.resume(t)
@@ -141,10 +149,7 @@ func TestAHoldThatWasAnsweredTooLateIsLost(t *testing.T) {
 	t.Cleanup(func() { _ = client.Close() })
 	config := redisinbox.Config{Hold: 100 * time.Millisecond, Keep: 10 * time.Minute}
 	guard := newGuard(t, client, config)
-	// Connected, and Redis knows the scripts: with a hold that has time for that.
-	if _, err := newGuard(t, client, long).Do(t.Context(), "warm", id, fail); !errors.Is(err, errFailed) {
-		t.Fatal(err)
-	}
+	warm(t, client)
 	client.AddHook(slowly{t: t, server: server, hold: config.Hold})
 	_, err := guard.Do(t.Context(), consumer, id, func(ctx context.Context) error {
 		if err := waitLost(ctx); err != nil {
@@ -160,6 +165,7 @@ func TestAHoldThatWasAnsweredTooLateIsLost(t *testing.T) {
 func TestACancelledHandlerHoldsUntilItReturns(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, extended)
+	warm(t, s.client)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	already, err := s.do(ctx, func(context.Context) error {

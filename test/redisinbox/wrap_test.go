@@ -126,7 +126,7 @@ func TestOnceAcknowledgesWhatCouldNotBeMarked(t *testing.T) {
 	t.Parallel()
 	server := startServer(t)
 	var said strings.Builder
-	config := short
+	config := extended
 	config.Logger = slog.New(slog.NewTextHandler(&said, nil))
 	guard := newGuard(t, connect(t, server.address), config)
 	if err := once(t.Context(), guard, &loop.Event{ID: outbox.NewID()}, func(context.Context) error { server.kill(); return nil }); err != nil {
@@ -140,7 +140,7 @@ func TestOnceAcknowledgesWhatCouldNotBeMarked(t *testing.T) {
 // Whoever loses the hold and fails has failed: the message comes again.
 func TestOnceAfterALostHold(t *testing.T) {
 	t.Parallel()
-	s := newScene(t, short)
+	s := newScene(t, extended)
 	err := once(t.Context(), s.guard, &loop.Event{ID: s.id}, func(ctx context.Context) error {
 		s.steal(t)
 		if err := waitLost(ctx); err != nil {

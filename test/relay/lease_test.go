@@ -14,7 +14,7 @@ import (
 )
 
 // short is a lease that a test waits for, and still so long that no machine stands still for most of it.
-const short = 6 * time.Second
+const short = 15 * time.Second
 
 func shortLease(s *relay.Settings) { s.Lease = short }
 
@@ -61,7 +61,7 @@ func TestACrashedRelaysEventsMoveWhenItsLeaseEnds(t *testing.T) {
 			p.emit(t, placed.New(fmt.Sprint(i), note{}))
 		}
 		x := startProxy(t, p.URL)
-		a := p.start(t, "a", through(t, x), with(crashing))
+		a := p.start(t, "a", through(t, x), with(crashing), with(longLease))
 		eventually(t, "all in flight", func() bool { return p.broker.inFlight() == events })
 		a.crash(t, x)
 		p.broker.answer = nil
@@ -159,7 +159,7 @@ func TestASettleThatLostItsLeaseChangesNothing(t *testing.T) {
 		}
 		id := p.emit(t, placed.New("1", note{}))[0]
 		// While the one event is in memory it reads no more, so the settle is what finds out.
-		a := p.start(t, "a", with(func(s *relay.Settings) { s.Batch, s.MaxInFlight = 1, 1 }))
+		a := p.start(t, "a", with(longLease), with(func(s *relay.Settings) { s.Batch, s.MaxInFlight = 1, 1 }))
 		pgtest.Receive(t, "somebody has the lanes", taken)
 		eventually(t, "a settle that came too late", func() bool { return a.Stats().StaleSettles > 0 })
 		if r := p.row(t, id); r.state != ready || r.publishedAt != nil || r.attempts != 0 || r.lastError != "" {
@@ -306,7 +306,7 @@ func TestASettleWhoseAnswerIsLostIsAppliedOnce(t *testing.T) {
 		x.mute("SET state = 6") // the settle
 		id := p.emit(t, placed.New("1", note{}))[0]
 		var uncertain, applied atomic.Int64
-		p.start(t, "a", through(t, x), with(func(s *relay.Settings) { s.Lease = 9 * time.Second }), func(config *relay.Config) {
+		p.start(t, "a", through(t, x), func(config *relay.Config) {
 			config.Database += "&default_query_exec_mode=exec" // a statement goes with its text
 			config.Observe = func(step relay.Step) {
 				switch {

@@ -128,7 +128,7 @@ func TestALongBacklogDoesNotHoldUpOtherAggregates(t *testing.T) {
 			}
 			return nil
 		}
-		p.start(t, "a", with(func(s *relay.Settings) { s.Batch = 50 }))
+		p.start(t, "a", with(longLease), with(func(s *relay.Settings) { s.Batch = 50 }))
 		p.awaitPublished(t, backlog+others)
 		ahead, last := 0, 0
 		for i, d := range p.broker.deliveries(func(*delivery) bool { return true }) {

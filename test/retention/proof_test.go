@@ -70,9 +70,17 @@ func TestTheProofPassesAndFails(t *testing.T) {
 			DELETE FROM public.outbox_events e WHERE published_at < now() - interval '40 days'
 			   AND NOT EXISTS (SELECT FROM public.outbox_requests r WHERE r.event_id = e.id)`},
 		"locks the table": {want: "waited for a lock of retention's", statement: `
-			DO $$ BEGIN
+			DO $$ DECLARE since timestamptz; ends timestamptz := clock_timestamp() + '4 s'; BEGIN
 				LOCK TABLE public.outbox_events IN SHARE MODE;
-				PERFORM pg_sleep(2); -- producers wait meanwhile
+				WHILE clock_timestamp() < ends LOOP -- until somebody waits, and was seen
+					PERFORM pg_stat_clear_snapshot();
+					EXIT WHEN EXISTS (SELECT FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()
+						AND query LIKE '%pg_blocking_pids%' AND state = 'idle' AND query_start > since);
+					IF since IS NULL AND EXISTS (SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock') THEN
+						since := clock_timestamp();
+					END IF;
+					PERFORM pg_sleep(0.01);
+				END LOOP;
 			END $$`},
 		"keeps what is due too": {statement: "INSERT INTO public.outbox_events (id, event_type, aggregate_type, aggregate_id, payload_json, state, published_at) SELECT public.outbox_uuid7(), 'thing_moved', 'relic', 'x', '{}', 6, now() - interval '90 days'", want: "1 are left of 4000"},
 	} {

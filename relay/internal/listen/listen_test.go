@@ -147,7 +147,8 @@ func TestListensAgainAfterItsBackendWasTerminated(t *testing.T) {
 		for range 3 {
 			pid := receive(t, "the backend", e.pids)
 			receive(t, "the connect", e.woken)
-			if count(t, server, "SELECT count(*) FROM pg_stat_activity WHERE pid = $1 AND state = 'idle' AND xact_start IS NULL", pid) != 1 {
+			// Not by xact_start: a backend that hears of somebody else's notification has a transaction of its own for a moment.
+			if count(t, server, "SELECT count(*) FROM pg_stat_activity WHERE pid = $1 AND state = 'idle'", pid) != 1 {
 				t.Error("the listener is in a transaction")
 			}
 			notify(t, server, e.schema)
