@@ -19,7 +19,8 @@ create_cluster() {
 
 # - A file and not command-line options, so that ALTER SYSTEM can still change a setting in a test.
 # - Connections for the tests of several packages at once, each with a few pools of its own. One that nobody opens costs
-#   nothing but a place in tables. The server counts the statements of all of them, and forgets none that a proof asks for.
+#   nothing but a place in tables.
+# - Room to count the statements of all of them: a full table drops those that are seldom run, and proofs ask for some.
 write_settings() {
   local preload=
   if [[ -e $MODULES/pg_stat_statements.so ]]; then preload=pg_stat_statements; fi

@@ -40,8 +40,8 @@ type producers struct {
 	reached atomic.Int64
 }
 
-// transactionTime is how long a producer waits for a transaction in all: an answer may have got lost on the way. Where none
-// does, it waits for longer, because one that does not come ends the run.
+// A producer waits this long for a transaction: where connections break, an answer may be lost on the way. Where they do not
+// (steadyTime), giving up would end the run, so it waits longer.
 const transactionTime, steadyTime = 10 * time.Second, 3 * time.Minute
 
 // oddAtLeast is how many transactions of each odd kind there must be in a thorough run.

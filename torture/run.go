@@ -113,10 +113,10 @@ func (r *run) play(ctx context.Context) (*Report, error) {
 	return report, err
 }
 
-// gathering is how long relays may take to start. It ends a run in which they cannot.
+// gathering ends a run whose relays cannot start.
 const gathering = 3 * time.Minute
 
-// gathered waits until every relay has said that it lives: on a slow machine the storm would be over before they start.
+// gathered waits until every relay has registered: on a slow machine the storm would otherwise be over before they start.
 func (r *run) gathered(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, gathering, fmt.Errorf("torture: the relays have not started within %s", gathering))
 	defer cancel()

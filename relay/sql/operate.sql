@@ -35,7 +35,8 @@ WITH asked AS MATERIALIZED ( -- locked in one order, so that two operators do no
          ORDER BY w.event_type, w.seq) AS first
      WHERE $7::smallint <> 1 AND CASE head.state
                WHEN 4 THEN head.id IN (SELECT c.id FROM chosen c)
-               WHEN $7::smallint THEN head.id IN (SELECT x.event_id FROM earlier x) -- by this action, just before: did it end a block?
+               -- By this action, just before. It ended a block if the event blocked when it died, and nobody had skipped it since.
+               WHEN $7::smallint THEN head.id IN (SELECT x.event_id FROM earlier x)
                     AND EXISTS (SELECT FROM (SELECT d.id, d.blocking FROM {schema}.outbox_dlq d
                                               WHERE d.event_id = head.id ORDER BY d.id DESC LIMIT 1) AS last
                                  WHERE last.blocking AND NOT EXISTS (

@@ -1,6 +1,6 @@
 -- $1 the kind, $2 who begins, $3 for how long, in milliseconds. Answers nothing while somebody else is at it. A time
 -- further ahead than anybody takes it for was written by a clock that was wrong.
--- Who comes second does not wait for the row: its lock would then hold up the one who has it.
+-- Whoever comes second does not wait for the row: having waited, it would lock the row and hold up the one at work.
 WITH free AS MATERIALIZED (
     SELECT r.kind FROM {schema}.outbox_retention r
      WHERE r.kind = $1::text

@@ -88,8 +88,8 @@ func (w *World) load(pace time.Duration, until time.Duration, kindOf func(i int)
 // pass lets the time pass.
 func (w *World) pass(d time.Duration) { w.run(w.now+d, func() bool { return false }) }
 
-// finish lets the loads and then the relays finish, stops these and asks the judge. It returns how much was wrong.
-// While a load goes on, an event may be committed that no relay is there for any more.
+// finish waits for the loads and then for the relays, stops the relays and asks the judge. It returns how much was wrong.
+// A load that went on would commit events after the last relay has stopped.
 func (w *World) finish(most time.Duration) (wrong int64, verdict *check.Verdict) {
 	w.healed = true
 	checked := w.now

@@ -44,7 +44,7 @@ type World struct {
 	// committedAsync is when a transaction last committed without waiting for the disk; 0: never.
 	committedAsync time.Duration
 	healed         bool
-	loads          int // that go on
+	loads          int // under way
 	quietFrom      time.Duration
 	problems       []string
 	stopped        bool // nothing more is to be done
