@@ -4,6 +4,8 @@
 
 # shellcheck source=services/settings.env
 source "$here/settings.env"
+# shellcheck source=scripts/patiently.sh
+source "$here/../scripts/patiently.sh"
 
 # A second set of servers beside the first: give it its own directory and move every port.
 if ((${POSTHASTE_SERVICES_PORT_SHIFT:-0} != 0)); then
@@ -192,12 +194,18 @@ install_quietly() {
     chmod +x /usr/sbin/policy-rc.d
   fi
   export DEBIAN_FRONTEND=noninteractive
-  apt-get update
-  apt-get install --yes --no-install-recommends "$@"
+  patiently fetch_packages "$@"
   [[ -d /run/systemd/system ]] || return 0
   for unit in ${fresh[@]+"${fresh[@]}"}; do
     [[ ! -e /lib/systemd/system/$unit.service ]] || systemctl disable --now "$unit" || true
   done
+}
+
+# The list again each time: where it could not be read, apt goes on with an old one and finds no package. Another apt, for
+# example of a machine that has just started, may hold the lock for a while.
+fetch_packages() {
+  apt-get -o DPkg::Lock::Timeout=300 update
+  apt-get -o DPkg::Lock::Timeout=300 -o Acquire::Retries=3 install --yes --no-install-recommends "$@"
 }
 
 # unpacked DIRECTORY FUNCTION: makes DIRECTORY with FUNCTION, which works in a scratch directory that
@@ -208,7 +216,7 @@ unpacked() {
   rm -rf "$TOOLS/.new-$NAME"
   mkdir "$TOOLS/.new-$NAME"
   cd "$TOOLS/.new-$NAME" || exit
-  quietly "$STATE_DIR/log/$NAME-install.log" "could not be installed" "$2"
+  quietly "$STATE_DIR/log/$NAME-install.log" "could not be installed" patiently "$2"
   # Another user runs what root installed.
   chmod -R a+rX .
   mv -T "$TOOLS/.new-$NAME" "$directory"
@@ -239,7 +247,7 @@ packages() { :; } # missing Debian packages; see package
 install() { :; }  # everything else that is missing
 stop() { terminate "$NAME"; }
 hint() { echo "see $LOG"; } # what to try when it does not start
-patience=60                 # seconds until "not ready" is a failure
+patience=300                # seconds until "not ready" is a failure; a slow machine needs a tenth of it
 # Without a default: version, address, start, ready, check, exports.
 
 # bounded SECONDS FUNCTION: runs a function of this server in a process of its own that cannot hang.

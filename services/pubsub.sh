@@ -10,7 +10,7 @@ address() { echo "127.0.0.1:$PORT_PUBSUB"; }
 install() {
   local began=$EPOCHREALTIME
   program go "install the Go version of go.mod"
-  quietly "$STATE_DIR/log/$NAME-install.log" "test/cmd/pubsub-emulator does not build" build
+  quietly "$STATE_DIR/log/$NAME-install.log" "test/cmd/pubsub-emulator does not build" patiently build
   row "$NAME" built "from test/cmd/pubsub-emulator ($(seconds_since "$began"))"
 }
 
