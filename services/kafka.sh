@@ -72,12 +72,12 @@ api_versions() {
 hint() { echo "is port $PORT_KAFKA or $PORT_KAFKA_CONTROLLER taken (ss -ltnp)? Is java 17 or newer?"; }
 
 # A partition is named so that no consumer group is needed: on a fresh node the first group waits for an
-# internal topic to be made.
+# internal topic to be made. The consumer's time is long for slow machines, and within that of timed_check.
 check() {
   local at=(--bootstrap-server "127.0.0.1:$PORT_KAFKA" --topic "posthaste-services-check-$$") got
   echo "$$" | tool org.apache.kafka.tools.ConsoleProducer "${at[@]}" --command-property acks=all --sync
   got=$(tool org.apache.kafka.tools.consumer.ConsoleConsumer "${at[@]}" \
-    --partition 0 --offset earliest --max-messages 1 --timeout-ms 15000 2>"$LOG.check")
+    --partition 0 --offset earliest --max-messages 1 --timeout-ms 100000 2>"$LOG.check")
   expect "$$" "$got" "the record read back (see $LOG.check)"
   tool org.apache.kafka.tools.TopicCommand "${at[@]}" --delete
   echo "Kafka $VERSION_KAFKA"
