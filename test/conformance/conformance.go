@@ -1,5 +1,5 @@
-// Package conformance holds docs/conformance.md to its word: every requirement has a row, and every
-// test that a row names has run and passed.
+// Package conformance holds two pages to their word. Every requirement has a row in docs/conformance.md, and every test
+// that a row names, or that docs/proofs.md names, has run and passed.
 package conformance
 
 import (
@@ -110,6 +110,21 @@ func Check(page string, results Results) (rows []Row, problems []string) {
 	}
 	slices.Sort(problems)
 	return rows, problems
+}
+
+// CheckNamed asks of every test that a page names, in a table or in its text, whether it passed. Tests has each once.
+func CheckNamed(page string, results Results) (tests, problems []string) {
+	for _, match := range testPattern.FindAllStringSubmatch(page, -1) {
+		tests = append(tests, match[1])
+	}
+	slices.Sort(tests)
+	tests = slices.Compact(tests)
+	for _, test := range tests {
+		if outcome := results[test]; outcome != "pass" {
+			problems = append(problems, fmt.Sprintf("%s did not pass (%s)", test, orMissing(outcome)))
+		}
+	}
+	return tests, problems
 }
 
 func orMissing(outcome string) string {

@@ -64,3 +64,16 @@ func TestRowsTellTestsFromPromises(t *testing.T) {
 		t.Errorf("got %+v", rows)
 	}
 }
+
+func TestEveryTestThatAPageNamesMustPass(t *testing.T) {
+	t.Parallel()
+	page := "What `outbox.TestA` shows.\n\n| K1 | what was wrong | `test/emit.FuzzB` `outbox.TestA` |\n"
+	a := `{"Action":"pass","Package":"example.com/m/outbox","Test":"TestA"}`
+	b := `{"Action":"pass","Package":"example.com/m/test/emit","Test":"FuzzB"}`
+	if tests, problems := CheckNamed(page, results(t, a, b)); len(tests) != 2 || len(problems) != 0 {
+		t.Errorf("got %d tests, want 2, and the problems %q", len(tests), problems)
+	}
+	if _, problems := CheckNamed(page, results(t, a)); len(problems) != 1 || !strings.Contains(problems[0], "FuzzB did not pass (it did not run)") {
+		t.Errorf("got %q, want that FuzzB did not run", problems)
+	}
+}

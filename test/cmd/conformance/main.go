@@ -1,9 +1,9 @@
-// Command conformance compares docs/conformance.md with the results of a test run:
+// Command conformance compares docs/conformance.md and docs/proofs.md with the results of a test run:
 //
-//	go run ./test/cmd/conformance -page docs/conformance.md results.jsonl...
+//	go run ./test/cmd/conformance results.jsonl...
 //
 // The results are what `go test -json` wrote. The last line has the figures; the exit status is 1 when a
-// requirement has no row or a row names a test that did not pass.
+// requirement has no row or when one of the pages names a test that did not pass.
 package main
 
 import (
@@ -16,17 +16,22 @@ import (
 
 func main() {
 	page := flag.String("page", "docs/conformance.md", "the page to check")
+	proofs := flag.String("proofs", "docs/proofs.md", "the page of the proofs, whose tests must have passed too")
 	flag.Parse()
-	if err := run(*page, flag.Args()); err != nil {
+	if err := run(*page, *proofs, flag.Args()); err != nil {
 		fmt.Fprintln(os.Stderr, "conformance:", err)
 		os.Exit(1)
 	}
 }
 
-func run(pageFile string, files []string) error {
+func run(pageFile, proofsFile string, files []string) error {
 	page, err := os.ReadFile(pageFile)
 	if err != nil {
 		return fmt.Errorf("%w: run it from the root of the repository", err)
+	}
+	proofs, err := os.ReadFile(proofsFile)
+	if err != nil {
+		return err
 	}
 	results := conformance.Results{}
 	for _, name := range files {
@@ -35,6 +40,10 @@ func run(pageFile string, files []string) error {
 		}
 	}
 	rows, problems := conformance.Check(string(page), results)
+	proofsTests, missing := conformance.CheckNamed(string(proofs), results)
+	for _, problem := range missing {
+		problems = append(problems, proofsFile+": "+problem)
+	}
 	for _, problem := range problems {
 		fmt.Println(problem)
 	}
@@ -48,8 +57,9 @@ func run(pageFile string, files []string) error {
 		}
 	}
 	passed, failed, skipped := tally(results)
-	fmt.Printf("conformance ids=%d shown=%d later=%d named_tests=%d run=%d passed=%d failed=%d skipped=%d problems=%d\n",
-		len(rows), shown, len(rows)-shown, len(tests), len(results), passed, failed, skipped, len(problems))
+	fmt.Printf("conformance ids=%d shown=%d later=%d named_tests=%d proofs_tests=%d run=%d passed=%d failed=%d skipped=%d"+
+		" problems=%d\n",
+		len(rows), shown, len(rows)-shown, len(tests), len(proofsTests), len(results), passed, failed, skipped, len(problems))
 	if len(problems) > 0 {
 		return fmt.Errorf("%d problems", len(problems))
 	}
