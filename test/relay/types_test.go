@@ -1,6 +1,7 @@
 package relay
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -154,5 +155,25 @@ func TestATypeWhoseContractBreaksIsParkedAndNotKilled(t *testing.T) {
 		}
 		p.start(t, "good deploy")
 		eventually(t, "the parked ones", func() bool { return p.inState(t, published) == events-died })
+	})
+}
+
+// X1: malformed events of one tenant are set aside, and those of others that are of the same type go out.
+func TestMalformedEventsOfOneTenantStopNobodyElse(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, p *place) {
+		const malformed, good = 12, 30
+		p.start(t, "a")
+		for i := range malformed {
+			p.insert(t, "order_placed", "order", fmt.Sprint("malformed ", i), `{"version":1,"eventId":"{id}","occurredAt":"2026-03-01T12:30:15Z","data":{"n":"one"}}`)
+		}
+		eventually(t, "the malformed ones looked at", func() bool { return p.inState(t, ready) == 0 })
+		for i := range good {
+			p.emit(t, placed.New(fmt.Sprint("good ", i), note{N: 1}))
+		}
+		eventually(t, "all looked at", func() bool { return p.inState(t, ready) == 0 })
+		if out, died, aside := p.inState(t, published), p.inState(t, deadBlocking), p.inState(t, parked); out != good || died != 10 || aside != 2 {
+			t.Errorf("%d of %d good events are out; %d died, %d are parked, want 10 and 2 malformed ones", out, good, died, aside)
+		}
 	})
 }

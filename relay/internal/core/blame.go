@@ -18,7 +18,7 @@ const (
 func (c *Core) failed(now time.Duration, l *line, r *row) {
 	outcome := r.outcome
 	if outcome.Class != NotSent && !outcome.Contract { // in an outage as well: else only those that break it would count
-		c.kept(r)
+		c.typeOf(r.Type).record(false)
 	}
 	switch outcome.Class {
 	case Acknowledged, NotSent:
@@ -32,11 +32,7 @@ func (c *Core) failed(now time.Duration, l *line, r *row) {
 		c.charge(now, l, r)
 	case Terminal:
 		if outcome.Contract {
-			if health := c.typeOf(r.Type); health.broke(outcome.Detail) {
-				if !health.alarmed {
-					health.alarmed = true
-					c.alarm(r.Lane, "most events of type "+r.Type+" break their contract: the type is paused, they are parked")
-				}
+			if c.brokeLikeMost(r) {
 				c.park(now, r, l.key, outcome.Detail)
 				return
 			}
@@ -193,66 +189,4 @@ func (c *Core) waitBehind(l *line) {
 			c.decide(fate{row: r, key: l.key, state: Waiting})
 		}
 	})
-}
-
-// typeHealth watches how many events of a type break their contract: after a bad deploy it is most of
-// them, and then the fault is not theirs.
-type typeHealth struct {
-	recent  [20]bool // whether each of the last events broke it
-	next    int
-	broken  int
-	paused  bool
-	alarmed bool
-	detail  string
-}
-
-// enoughBroken is how many of the recent events must have broken their contract for the type to pause.
-const enoughBroken = 10
-
-func (c *Core) typeOf(eventType string) *typeHealth {
-	health := c.types[eventType]
-	if health == nil {
-		health = &typeHealth{}
-		c.types[eventType] = health
-	}
-	return health
-}
-
-// kept takes in that an event kept its contract, whatever became of it then.
-func (c *Core) kept(r *row) {
-	if c.typeOf(r.Type).passed() {
-		for _, l := range c.sorted {
-			l.opened = false // opened again, it releases what is parked
-		}
-	}
-}
-
-// passed takes in that an event kept its contract. One is enough to end a pause.
-func (t *typeHealth) passed() (resumed bool) {
-	if t.paused {
-		*t = typeHealth{}
-		return true
-	}
-	t.record(false)
-	return false
-}
-
-// broke takes in one more broken contract and tells whether the type is paused.
-func (t *typeHealth) broke(detail string) bool {
-	if t.broken >= enoughBroken && !planted.Is(planted.BadDeployKills) {
-		t.paused, t.detail = true, detail
-	}
-	t.record(true)
-	return t.paused
-}
-
-func (t *typeHealth) record(broke bool) {
-	if t.recent[t.next] {
-		t.broken--
-	}
-	if broke {
-		t.broken++
-	}
-	t.recent[t.next] = broke
-	t.next = (t.next + 1) % len(t.recent)
 }

@@ -9,6 +9,7 @@
 //	line.go     the events of one aggregate on one topic, in order
 //	publish.go  which event is published next
 //	blame.go    whose fault a failure is, and what follows
+//	broken.go   a type most of whose events break their contract
 //	route.go    a topic that fails is paused, probed and ramped up
 //	detached.go a topic that the main read leaves out, and how it catches up
 //	pause.go    what operators have paused

@@ -221,10 +221,6 @@ func (c *Core) sendHeld(now time.Duration, h *hold, event *Event) (goOn bool) {
 	if r == nil {
 		return false
 	}
-	if health := c.types[r.Type]; health != nil && health.paused && r.State == Waiting {
-		c.park(now, r, h.key, health.detail)
-		return false
-	}
 	l := c.lineOf(h.key)
 	if c.suspected(now, l, r) {
 		return false

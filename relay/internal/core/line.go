@@ -127,8 +127,6 @@ func (c *Core) admit(now time.Duration, r *row) {
 		c.wait(r, key)
 	case c.pausedType(r.Type) && !planted.Is(planted.PausedTypePassed):
 		c.wait(r, key)
-	case c.types[r.Type] != nil && c.types[r.Type].paused:
-		c.park(now, r, key, c.types[r.Type].detail)
 	default:
 		l := c.lineOf(key)
 		switch {

@@ -32,7 +32,7 @@ type Outcome struct {
 	Detail string
 	// RetryAfter is how long the broker asks to be left alone, for RouteFault; zero: it did not say.
 	RetryAfter time.Duration
-	// Contract tells that the event broke its contract, for Terminal: when most events of a type do, the
-	// type is paused instead.
+	// Contract tells that the event broke its contract, for Terminal: when most events of a type do, it
+	// is parked instead.
 	Contract bool
 }

@@ -181,7 +181,7 @@ func (c *Core) rewind(now time.Duration, l *line) {
 
 // acknowledged settles an event that the broker has.
 func (c *Core) acknowledged(_ time.Duration, l *line, r *row) {
-	c.kept(r)
+	c.typeOf(r.Type).record(false)
 	c.decide(fate{row: r, key: l.key, state: Published})
 }
 

@@ -137,7 +137,7 @@ func (w *World) heal() {
 	if w.tally[BadDeploy] == 0 {
 		return
 	}
-	for _, l := range w.lives { // the fix is deployed: a type that was paused stays so for the life of a relay
+	for _, l := range w.lives { // the fix is deployed: a new owner releases what is parked
 		if !l.gone && !l.stopping {
 			l.stop()
 		}
