@@ -114,6 +114,9 @@ type run struct {
 	begun, prepared bool
 }
 
+// maxNameBytes is how long PostgreSQL's names are at most.
+const maxNameBytes = 63
+
 func (s Set) start(db *sql.DB, options Options) (*run, error) {
 	migrations, err := s.Migrations()
 	if err != nil {
@@ -124,6 +127,10 @@ func (s Set) start(db *sql.DB, options Options) (*run, error) {
 	}
 	if options.LockTimeout == 0 {
 		options.LockTimeout = 5 * time.Second
+	}
+	// PostgreSQL would cut it, and two outboxes whose schemas begin alike would be one.
+	if len(options.Schema) > maxNameBytes {
+		return nil, fmt.Errorf("schema: the name %.80q has %d bytes, PostgreSQL knows names of up to %d", options.Schema, len(options.Schema), maxNameBytes)
 	}
 	r := &run{set: s, db: db, options: options, migrations: migrations, schema: quoteIdent(options.Schema)}
 	r.table = r.schema + "." + quoteIdent(s.VersionTable())

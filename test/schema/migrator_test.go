@@ -251,3 +251,19 @@ func TestShortestLockTimeout(t *testing.T) {
 		}
 	}
 }
+
+// PostgreSQL cuts a name that is too long, without an error: two schemas that begin alike would be one outbox.
+func TestUpRefusesASchemaThatWouldBeCut(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, server pgtest.Server) {
+		longest := emptySchema(t, server, "long_")
+		longest += strings.Repeat("x", 63-len(longest))
+		std := pgtest.OpenSQL(t, "pgx", server.URL)
+		t.Cleanup(func() { mustExec(t, std, "DROP SCHEMA IF EXISTS "+quote(longest)+" CASCADE") })
+		for name, taken := range map[string]bool{longest: true, longest + "1": false, longest + "2": false} {
+			if err := schema.Outbox.Up(t.Context(), std, schema.Options{Schema: name}); (err == nil) != taken {
+				t.Errorf("a schema's name of %d bytes: %v", len(name), err)
+			}
+		}
+	})
+}
