@@ -34,6 +34,7 @@ type held struct {
 	dueGate  gate
 	lookAt   time.Duration // when to look for what operators have made due
 	lookedAt time.Duration
+	onward   bool // this look goes on where the last one ended, the next begins anew
 	sweep    gate
 	sweepAt  time.Duration
 	swept    int64 // up to here older numbers were looked at, in this round
@@ -280,7 +281,9 @@ func (c *Core) lookBehind(now time.Duration, unknown *hold) {
 	}
 }
 
-// lookForDue asks now and then for retries that are due: an operator may have made them so.
+// lookForDue asks now and then for retries that are due: an operator may have made them so. Any number of them may
+// be due and not go, so it goes on behind a full page. Every second look begins anew all the same: what was
+// made due just now comes first.
 func (c *Core) lookForDue(now time.Duration) {
 	if c.stopping || len(c.lanes) == 0 || c.shut(&c.held.dueGate, now) {
 		return
@@ -289,36 +292,73 @@ func (c *Core) lookForDue(now time.Duration) {
 		c.wakeAt(c.held.lookAt)
 		return
 	}
-	request := DueKeys{Limit: dueOfALane}
+	c.held.onward = !c.held.onward
+	request := DueKeys{Limit: dueOfALane, Exclude: c.pausedTypes()}
+	more := false
 	for _, l := range c.sorted {
-		if l.opened && !l.draining {
-			request.Lanes = append(request.Lanes, l.number)
+		if !l.opened || l.draining {
+			continue
 		}
+		ask := DueLane{Lane: l.number}
+		if c.held.onward {
+			ask.After = l.due
+		}
+		more = more || l.due != DuePlace{}
+		request.Lanes = append(request.Lanes, ask)
 	}
 	if len(request.Lanes) == 0 {
 		return
 	}
+	c.held.lookedAt, c.held.lookAt = now, now+c.config.HeldPeriod
+	if more {
+		c.held.lookAt = now + c.config.HeldPeriod/4
+	}
+	begin(c, OpDueKeys, &c.held.dueGate,
+		func(ctx context.Context, store Store) ([]HeldKey, error) { return store.DueKeys(ctx, request) },
+		func(now time.Duration, keys []HeldKey, err error) {
+			if err == nil {
+				c.meetDue(now, request, keys)
+			}
+		})
+}
+
+// meetDue takes in a page of due retries of each lane, and where it ended.
+func (c *Core) meetDue(now time.Duration, asked DueKeys, keys []HeldKey) {
+	found, ends := map[int16]int{}, map[int16]DuePlace{}
+	for _, key := range keys {
+		found[key.Lane]++
+		ends[key.Lane] = key.Place
+		if l := c.lanes[key.Lane]; l != nil && l.opened && !l.draining {
+			c.meetHeld(now, l, key)
+		}
+	}
+	for _, ask := range asked.Lanes {
+		l := c.lanes[ask.Lane]
+		switch {
+		case l == nil || l.due != ask.After: // a look from the start, between two that go on
+		case found[ask.Lane] < asked.Limit:
+			l.due = DuePlace{}
+		default:
+			l.due = ends[ask.Lane]
+			c.held.lookAt = min(c.held.lookAt, now+c.config.HeldPeriod/4)
+		}
+	}
+}
+
+// pausedTypes are the types that are not to be looked for, because nothing of them is published now.
+func (c *Core) pausedTypes() (types []string) {
 	for _, r := range c.ordered {
 		if r.paused {
-			request.Exclude = append(request.Exclude, r.types...)
+			types = append(types, r.types...)
 		}
 	}
 	for _, pause := range c.pauses {
 		if pause.Scope == ScopeType {
-			request.Exclude = append(request.Exclude, pause.Name)
+			types = append(types, pause.Name)
 		}
 	}
-	slices.Sort(request.Exclude)
-	c.held.lookedAt, c.held.lookAt = now, now+c.config.HeldPeriod
-	begin(c, OpDueKeys, &c.held.dueGate,
-		func(ctx context.Context, store Store) ([]HeldKey, error) { return store.DueKeys(ctx, request) },
-		func(now time.Duration, keys []HeldKey, _ error) {
-			for _, key := range keys {
-				if l := c.lanes[key.Lane]; l != nil && l.opened && !l.draining {
-					c.meetHeld(now, l, key)
-				}
-			}
-		})
+	slices.Sort(types)
+	return types
 }
 
 // meetHeld takes in that something of a line is held.

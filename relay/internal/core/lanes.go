@@ -43,6 +43,7 @@ type lane struct {
 	inFlight  int            // publishes
 	unwritten int            // fates that are not written down
 	holds     map[lineKey]*hold
+	due       DuePlace // where the last look for due retries ended, if there were more
 }
 
 func (l *lane) tenure() Tenure { return Tenure{Lane: l.number, Token: l.token} }

@@ -79,8 +79,9 @@ type Store interface { //nolint:interfacebloat // the whole database, and every 
 	Unpark(ctx context.Context, unpark Unpark) error
 	// HeldKeys lists what is held in the lanes: the first held row of each aggregate and event type.
 	HeldKeys(ctx context.Context, lanes []int16) ([]HeldKey, error)
-	// DueKeys lists held rows that are retrying and due, at most limit a lane, of types not excluded: those first
-	// that became due last, because operators have just made them so.
+	// DueKeys lists held rows that are retrying and due, at most limit per lane, of types not excluded: those first
+	// that became due last, because operators have just made them so. What comes behind a full page is asked for with
+	// the place at which it ended.
 	DueKeys(ctx context.Context, due DueKeys) ([]HeldKey, error)
 	// HeldRows reads held rows of aggregates, in order: what is asked for each, at most limit each.
 	HeldRows(ctx context.Context, ask []HeldAsk, limit int) ([]Event, error)
@@ -254,9 +255,21 @@ type Unpark struct {
 
 // DueKeys asks for retries that are due.
 type DueKeys struct {
-	Lanes   []int16
-	Exclude []string // event types
-	Limit   int
+	Lanes   []DueLane // each of them once
+	Exclude []string  // event types
+	Limit   int       // of each lane
+}
+
+// DueLane asks for the due retries of one lane that come behind a place.
+type DueLane struct {
+	Lane  int16
+	After DuePlace
+}
+
+// DuePlace is where a due retry stands among those of its lane. The zero value is before the first.
+type DuePlace struct {
+	At  time.Time // when it became due
+	Seq int64
 }
 
 // HeldKey is the first held row of an aggregate and event type.
@@ -266,6 +279,7 @@ type HeldKey struct {
 	EventType string
 	State     State
 	DueIn     time.Duration
+	Place     DuePlace // of a due retry, if DueKeys was asked
 }
 
 // HeldAsk asks for the held rows of one aggregate that are of some types.

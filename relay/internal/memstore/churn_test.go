@@ -83,6 +83,10 @@ func TestTheIndexesAgreeWithTheRows(t *testing.T) {
 			lanes = append(lanes, lane)
 			asks = append(asks, core.HeldAsk{Lane: lane, Aggregate: core.Aggregate{ID: string(rune('a' + lane - 'a'%64))}, Types: []string{"placed"}})
 		}
+		dueKeys := core.DueKeys{Limit: 1 << 20}
+		for _, lane := range lanes {
+			dueKeys.Lanes = append(dueKeys.Lanes, core.DueLane{Lane: lane})
+		}
 		var found []int64
 		answer, _ := store.Read(t.Context(), core.Read{MaxBytes: plenty, Lanes: all})
 		for _, e := range answer.Events {
@@ -93,7 +97,7 @@ func TestTheIndexesAgreeWithTheRows(t *testing.T) {
 			found = append(found, e.Seq)
 		}
 		parked, _ := store.OldParked(t.Context(), lanes, 0, 1<<20)
-		due, _ := store.DueKeys(t.Context(), core.DueKeys{Lanes: lanes, Limit: 1 << 20})
+		due, _ := store.DueKeys(t.Context(), dueKeys)
 		var want []int64
 		wantParked, wantRetrying := 0, 0
 		for _, r := range store.Events() {

@@ -55,12 +55,12 @@ func (s *Store) firstOfTypes(keys []core.HeldKey, rows []*row) []core.HeldKey {
 	return keys
 }
 
-// DueKeys lists retrying rows that are due, the longest due first.
+// DueKeys lists retrying rows that are due, those first that became due last.
 func (s *Store) DueKeys(_ context.Context, due core.DueKeys) ([]core.HeldKey, error) {
 	now := s.now()
 	var keys []core.HeldKey
-	for _, number := range due.Lanes {
-		lane := s.lane(number)
+	for _, ask := range due.Lanes {
+		lane := s.lane(ask.Lane)
 		if lane == nil {
 			continue
 		}
@@ -69,14 +69,22 @@ func (s *Store) DueKeys(_ context.Context, due core.DueKeys) ([]core.HeldKey, er
 			if taken >= due.Limit {
 				break
 			}
-			if r.due > now || slices.Contains(due.Exclude, r.Type) {
+			place := core.DuePlace{At: s.config.Epoch.Add(r.due), Seq: r.Seq}
+			if r.due > now || slices.Contains(due.Exclude, r.Type) || !behind(place, ask.After) {
 				continue
 			}
-			keys = append(keys, s.heldKey(r))
+			key := s.heldKey(r)
+			key.Place = place
+			keys = append(keys, key)
 			taken++
 		}
 	}
 	return keys, nil
+}
+
+// behind tells whether a place comes later than another in a look for what is due.
+func behind(place, after core.DuePlace) bool {
+	return after == core.DuePlace{} || cmp.Or(place.At.Compare(after.At), cmp.Compare(place.Seq, after.Seq)) < 0
 }
 
 // HeldRows reads held rows of aggregates. Only those that may be published now bring their payload.

@@ -189,13 +189,13 @@ func TestHeldRowsAreReadByAggregate(t *testing.T) {
 	if rows[0].DueIn != time.Minute || rows[0].Attempts != 2 {
 		t.Errorf("the retrying row is %+v", rows[0])
 	}
-	due, err := d.DueKeys(t.Context(), core.DueKeys{Lanes: []int16{0}, Limit: 10})
+	due, err := d.DueKeys(t.Context(), core.DueKeys{Lanes: []core.DueLane{{Lane: 0}}, Limit: 10})
 	d.must(err)
 	if len(due) != 1 || due[0].Aggregate.ID != "ab" {
 		t.Errorf("due: %+v", due)
 	}
 	d.now += time.Minute
-	if due, _ = d.DueKeys(t.Context(), core.DueKeys{Lanes: []int16{0}, Limit: 10}); len(due) != 2 {
+	if due, _ = d.DueKeys(t.Context(), core.DueKeys{Lanes: []core.DueLane{{Lane: 0}}, Limit: 10}); len(due) != 2 {
 		t.Errorf("due a minute later: %+v", due)
 	}
 	keys, err := d.HeldKeys(t.Context(), []int16{0, 1})

@@ -282,6 +282,16 @@ var faults = map[string]func(m *model){
 			return p.Store.DueKeys(ctx, d)
 		}
 	},
+	"due keys that leave one out between two pages": func(m *model) {
+		p := plant(m)
+		p.due = func(ctx context.Context, d core.DueKeys) ([]core.HeldKey, error) {
+			d.Lanes = slices.Clone(d.Lanes)
+			for i := range d.Lanes {
+				d.Lanes[i].After.Seq = max(d.Lanes[i].After.Seq-1, 0)
+			}
+			return p.Store.DueKeys(ctx, d)
+		}
+	},
 	"a sweep that stops before the floor": func(m *model) {
 		p := plant(m)
 		p.sweep = func(ctx context.Context, floors []core.Floor, limit int) ([]core.Floor, error) {

@@ -170,20 +170,52 @@ func keyLines(keys []core.HeldKey) []string {
 }
 
 func (s *script) dueKeys() *step {
-	due := core.DueKeys{Lanes: some(s, s.lanes, 1)}
+	due := core.DueKeys{Limit: pick(s, []int{1, 2, 3, all})}
+	for _, lane := range some(s, s.lanes, 1) {
+		due.Lanes = append(due.Lanes, core.DueLane{Lane: lane})
+	}
 	if s.chance(40) {
 		due.Exclude = some(s, eventTypes, 1)
 	}
-	step := s.cut(due, func(limit int) func(context.Context, side, core.Store) ([]string, error) {
-		due := due
-		due.Limit = limit
-		return func(ctx context.Context, _ side, store core.Store) ([]string, error) {
-			keys, err := store.DueKeys(ctx, due)
-			return keyLines(keys), err
-		}
+	step := asking(due, func(ctx context.Context, _ side, store core.Store) ([]string, error) {
+		return duePages(ctx, store, due)
 	})
-	step.learn = func(answer []string) { s.saw["due_keys"] += len(answer) }
+	step.learn = func(answer []string) {
+		for _, line := range answer {
+			if strings.HasPrefix(line, "page 1 ") {
+				s.saw["due_pages"]++
+			} else if strings.HasPrefix(line, "lane ") {
+				s.saw["due_keys"]++
+			}
+		}
+	}
 	return step
+}
+
+// duePages goes through all pages of each lane. How rows of one page are ordered depends on the clock, and the model's
+// stands still; what all pages have together, and how long each of them is, does not.
+func duePages(ctx context.Context, store core.Store, due core.DueKeys) (lines []string, err error) {
+	var found []core.HeldKey
+	for page := 0; len(due.Lanes) > 0; page++ {
+		keys, err := store.DueKeys(ctx, due)
+		if err != nil {
+			return nil, err
+		}
+		ends, count := map[int16]core.DuePlace{}, map[int16]int{}
+		for _, key := range keys {
+			ends[key.Lane] = key.Place
+			count[key.Lane]++
+		}
+		var more []core.DueLane
+		for _, ask := range due.Lanes {
+			lines = append(lines, fmt.Sprintf("page %d of lane %d: %d", page, ask.Lane, count[ask.Lane]))
+			if count[ask.Lane] >= due.Limit {
+				more = append(more, core.DueLane{Lane: ask.Lane, After: ends[ask.Lane]})
+			}
+		}
+		found, due.Lanes = append(found, keys...), more
+	}
+	return append(lines, keyLines(found)...), nil
 }
 
 func (s *script) heldRows() *step {

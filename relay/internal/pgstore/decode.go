@@ -3,7 +3,10 @@ package pgstore
 import (
 	"encoding/binary"
 	"fmt"
+	"math"
 	"time"
+
+	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/posthaste-dev/posthaste/outbox"
 	"github.com/posthaste-dev/posthaste/relay/internal/core"
@@ -11,6 +14,9 @@ import (
 
 // eventColumns is how many columns a row of an event has: those of read.sql without the last three.
 const eventColumns = 15
+
+// keyColumns is how many columns a held key has. Those of due_keys.sql have their place behind them.
+const keyColumns = 7
 
 // decoder turns rows in PostgreSQL's binary form into events. pgx would do it column by column through
 // interfaces; at 50,000 rows a second that is most of the time that a read takes.
@@ -61,6 +67,9 @@ func (d *decoder) key(raw [][]byte) core.HeldKey {
 	if key.State == core.Retrying {
 		key.DueIn = time.Duration(d.int64(raw[2])) * time.Microsecond
 	}
+	if len(raw) > keyColumns {
+		key.Place = core.DuePlace{At: d.time(raw[keyColumns]), Seq: d.int64(raw[keyColumns+1])}
+	}
 	return key
 }
 
@@ -89,6 +98,19 @@ const epoch = 946_684_800
 func (d *decoder) time(raw []byte) time.Time {
 	micros := d.int64(raw)
 	return time.Unix(epoch+micros/1e6, micros%1e6*1000).UTC()
+}
+
+// timestamp is a time as the database has it. Infinity was read as a year that no clock shows.
+func timestamp(t time.Time) pgtype.Timestamptz {
+	seconds := t.Unix() - epoch
+	switch {
+	case seconds <= math.MinInt64/1_000_000:
+		return pgtype.Timestamptz{Valid: true, InfinityModifier: pgtype.NegativeInfinity}
+	case seconds >= math.MaxInt64/1_000_000:
+		return pgtype.Timestamptz{Valid: true, InfinityModifier: pgtype.Infinity}
+	default:
+		return pgtype.Timestamptz{Valid: true, Time: t}
+	}
 }
 
 // decodeXIDs reads a bigint[].

@@ -28,5 +28,8 @@ func (s *Store) ReadStatement(read core.Read) (statement string, args []any) {
 // HeldAsks are the arguments of held_rows.sql.
 func HeldAsks(asks []core.HeldAsk, limit int32) []any { return append(heldAsks(asks), limit) }
 
+// DueAsks are the arguments of due_keys.sql.
+func DueAsks(due core.DueKeys) []any { return dueAsks(due) }
+
 // Statement is the text of a file, with its schema.
 func Statement(file, schema string) string { return statement(file, `"`+schema+`"`) }

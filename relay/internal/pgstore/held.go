@@ -3,8 +3,11 @@ package pgstore
 import (
 	"cmp"
 	"context"
+	"math"
 	"slices"
 	"time"
+
+	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/posthaste-dev/posthaste/internal/crash"
 	"github.com/posthaste-dev/posthaste/relay/internal/core"
@@ -37,9 +40,22 @@ func (s *Store) HeldKeys(ctx context.Context, lanes []int16) ([]core.HeldKey, er
 	return s.keys(ctx, "held keys", s.sql.heldKeys, numbers(lanes))
 }
 
-// DueKeys lists held rows that are retrying and due, at most limit a lane, of types not excluded.
+// DueKeys lists held rows that are retrying and due, at most limit per lane, of types not excluded.
 func (s *Store) DueKeys(ctx context.Context, due core.DueKeys) ([]core.HeldKey, error) {
-	return s.keys(ctx, "due keys", s.sql.dueKeys, numbers(due.Lanes), texts(due.Exclude), int32(due.Limit))
+	return s.keys(ctx, "due keys", s.sql.dueKeys, dueAsks(due)...)
+}
+
+// dueAsks are the lanes and places as the statement takes them.
+func dueAsks(due core.DueKeys) []any {
+	n := len(due.Lanes)
+	lanes, times, seqs := make([]int16, n), make([]pgtype.Timestamptz, n), make([]int64, n)
+	for i, ask := range due.Lanes {
+		lanes[i], times[i], seqs[i] = ask.Lane, timestamp(ask.After.At), ask.After.Seq
+		if ask.After == (core.DuePlace{}) {
+			times[i], seqs[i] = pgtype.Timestamptz{Valid: true, InfinityModifier: pgtype.Infinity}, math.MaxInt64
+		}
+	}
+	return []any{lanes, texts(due.Exclude), int32(due.Limit), times, seqs}
 }
 
 func (s *Store) keys(ctx context.Context, what, statement string, args ...any) ([]core.HeldKey, error) {

@@ -48,7 +48,7 @@ func TestHeldKeys(t *testing.T) {
 	})
 }
 
-// TestDueKeys: retries that are due, the longest due first, so many a lane, without the types left out.
+// TestDueKeys: retries that are due, the last made due first, so many per lane, without the types left out.
 func TestDueKeys(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, w *world) {
@@ -63,9 +63,9 @@ func TestDueKeys(t *testing.T) {
 			due  core.DueKeys
 			want string
 		}{
-			{core.DueKeys{Lanes: []int16{one, two}, Limit: 9}, "adcx"},
-			{core.DueKeys{Lanes: []int16{two, one}, Limit: 2}, "xad"},
-			{core.DueKeys{Lanes: []int16{one}, Limit: 2, Exclude: []string{"d"}}, "ac"},
+			{core.DueKeys{Lanes: []core.DueLane{{Lane: one}, {Lane: two}}, Limit: 9}, "adcx"},
+			{core.DueKeys{Lanes: []core.DueLane{{Lane: two}, {Lane: one}}, Limit: 2}, "xad"},
+			{core.DueKeys{Lanes: []core.DueLane{{Lane: one}}, Limit: 2, Exclude: []string{"d"}}, "ac"},
 			{core.DueKeys{Limit: 2}, ""},
 		} {
 			got := ""
@@ -78,6 +78,29 @@ func TestDueKeys(t *testing.T) {
 			if got != c.want {
 				t.Errorf("%+v: %q, want %q", c.due, got, c.want)
 			}
+		}
+	})
+}
+
+// TestDueKeysInPages: each page goes on where the last one ended, also among rows of one time and at times far away.
+func TestDueKeysInPages(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, w *world) {
+		lane := w.lane(t, "1")
+		for i, at := range []string{"-infinity", "4713-11-25 BC", "0001-01-01 UTC", "1500-01-01", "2001-01-01", "2001-01-01", "2001-01-01", "2001-01-01", "infinity"} {
+			id := w.addType(t, "1", string(rune('a'+i)), core.Retrying)
+			w.exec(t, "UPDATE {schema}.outbox_events SET next_attempt_at = $2::text::timestamptz WHERE id = $1", id.String(), at)
+		}
+		got, after := "", core.DuePlace{}
+		for range 4 {
+			for _, key := range must(w.store.DueKeys(t.Context(), core.DueKeys{Lanes: []core.DueLane{{Lane: lane, After: after}}, Limit: 3}))(t) {
+				got += key.EventType
+				after = key.Place
+			}
+			got += " "
+		}
+		if want := "hgf edc ba  "; got != want {
+			t.Errorf("the pages are %q, want %q", got, want)
 		}
 	})
 }

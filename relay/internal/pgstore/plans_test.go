@@ -76,12 +76,13 @@ func claims(t testing.TB, w *world) []planned {
 	text := func(file string) string { return pgstore.Statement(file, w.schema) }
 	three := []int16{3, 4, 5}
 	types := []string{"type_0", "type_20"}
+	dueKeys := pgstore.DueAsks(core.DueKeys{Lanes: []core.DueLane{{Lane: 3}, {Lane: 4}, {Lane: 5}}, Exclude: types, Limit: 100})
 	return []planned{
 		readOf("read", nil, 512),
 		readOf("read without types", types, 512*40/38),
 		{"settle of what was published", published, publishedArgs, "outbox_events_pkey", `id = ANY`, true, 100, 40, 100},
 		{"settle", settle, settleArgs, "outbox_events_pkey", `id = `, true, 300, 40, 300},
-		{"due keys", text("due_keys"), []any{three, types, int32(100)}, "outbox_events_due", laneExpression + `.*state = 1.*next_attempt_at <= `, false, 12, 4, 30},
+		{"due keys", text("due_keys"), dueKeys, "outbox_events_due", laneExpression + `.*state = 1.*ROW\(next_attempt_at, seq\) < `, false, 12, 4, 30},
 		{"held rows", text("held_rows"), pgstore.HeldAsks(asks, 100), "outbox_events_held", laneExpression + `.*namespace = .*aggregate_type = .*aggregate_id = .*event_type = `, true, 40, 4, 60},
 		{"held keys", text("held_keys"), []any{three}, "outbox_events_held", laneExpression + `.*ROW\(namespace, `, false, 30, 4, 60},
 		{"unpark", text("unpark"), []any{[]int16{3}, []string{tenure.Token.String()}, types, int32(100)}, "outbox_events_due", laneExpression + `.*state = 2`, true, 20, 40, 60},

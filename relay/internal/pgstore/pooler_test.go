@@ -106,8 +106,10 @@ func everyMethod(t *testing.T, w *world) {
 	if err != nil || len(keys) != 1 {
 		t.Errorf("held keys: %+v, %v", keys, err)
 	}
-	if due, err := w.store.DueKeys(t.Context(), core.DueKeys{Lanes: lanes, Exclude: []string{"x"}, Limit: 9}); err != nil || len(due) != 1 {
+	if due, err := w.store.DueKeys(t.Context(), core.DueKeys{Lanes: []core.DueLane{{Lane: tenure.Lane}}, Exclude: []string{"x"}, Limit: 9}); err != nil || len(due) != 1 {
 		t.Errorf("due keys: %+v, %v", due, err)
+	} else if due, err = w.store.DueKeys(t.Context(), core.DueKeys{Lanes: []core.DueLane{{Lane: tenure.Lane, After: due[0].Place}}, Limit: 9}); err != nil || len(due) != 0 {
+		t.Errorf("due keys behind the last: %+v, %v", due, err)
 	}
 	asks := []core.HeldAsk{{Lane: tenure.Lane, Aggregate: aggregate("1"), Types: []string{"order_created", "x"}}, {Lane: tenure.Lane, Aggregate: aggregate("1"), Types: []string{"order_created"}}}
 	if rows, err := w.store.HeldRows(t.Context(), asks, 9); err != nil || len(rows) != 8 {

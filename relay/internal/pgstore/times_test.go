@@ -27,7 +27,7 @@ func TestDueFarAway(t *testing.T) {
 			if len(rows) != 1 || (rows[0].DueIn < 0) != past {
 				t.Errorf("%s: the rows are %+v", at, rows)
 			}
-			due := must(w.store.DueKeys(t.Context(), core.DueKeys{Lanes: []int16{lane}, Limit: 10}))(t)
+			due := must(w.store.DueKeys(t.Context(), core.DueKeys{Lanes: []core.DueLane{{Lane: lane}}, Limit: 10}))(t)
 			if (len(due) == 1) != past || past && due[0].DueIn >= 0 {
 				t.Errorf("%s: due are %+v", at, due)
 			}
