@@ -51,10 +51,21 @@ func (c *Core) sweepFloors(now time.Duration) {
 					continue
 				}
 				c.alarm(f.Lane, "a ready event was found below the lane's floor; it is published now")
-				l.w, l.c = min(l.w, f.Seq-1), min(l.c, f.Seq-1)
-				l.generation++
+				c.goBack(l, f.Seq-1)
 			}
 		})
+}
+
+// goBack has a lane read from there again, by all who read it: nobody knows which topic it is about.
+func (c *Core) goBack(l *lane, from int64) {
+	l.w, l.c = min(l.w, from), min(l.c, from)
+	l.generation++
+	for _, r := range c.ordered {
+		if at := r.place(l); at != nil {
+			at.from = min(at.from, from)
+			at.goneBack()
+		}
+	}
 }
 
 // buryAged ends parked events of unknown types that are too old.
