@@ -36,6 +36,7 @@ type Core struct {
 	delayed  timers[*line]
 	routes   map[string]*route
 	ordered  []*route // the same, in the order in which they were met
+	topics   int      // how many the registry names, met or not
 	types    map[string]*typeHealth
 	pauses   []Pause // of operators, as they were last heard
 	held     held
@@ -68,6 +69,7 @@ func New(config Config) *Core {
 		lanes:    map[int16]*lane{},
 		lines:    map[lineKey]*line{},
 		routes:   map[string]*route{},
+		topics:   topicsOf(config.Routes),
 		types:    map[string]*typeHealth{},
 		fence:    fence{open: map[string]openWriter{}},
 		reader:   reader{idle: config.MinPoll, lanes: manyLanes},

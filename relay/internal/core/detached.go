@@ -77,39 +77,56 @@ func (c *Core) readRoutes(now time.Duration) {
 		if slots := c.slots(now, r); r.waiting.len() >= slots || c.rowsOf(r) >= 2*slots+probesALane { // enough to send; an answer changes that
 			continue
 		}
+		rows, bytes := c.shareOf(r)
+		if rows <= 0 || bytes <= 0 {
+			continue
+		}
 		if now < r.readAt {
 			c.wakeAt(r.readAt)
 			continue
 		}
-		c.readRoute(now, r)
+		c.readRoute(now, r, rows, bytes)
 	}
 }
 
-func (c *Core) readRoute(now time.Duration, r *route) {
+// shareOf is how many more rows and bytes a route's own reader may bring into memory. All such readers together may have
+// half of the room: the rest is for the topics of the main read. Else a slow topic with a backlog would fill the memory
+// again that it was taken out of the main read for.
+func (c *Core) shareOf(r *route) (rows, bytes int) {
+	parts := 1
+	if c.topics > 1 {
+		parts = 0
+		for _, other := range c.ordered {
+			if len(other.resume) > 0 && !other.paused {
+				parts += 2
+			}
+		}
+	}
+	rows = min(c.room(), max(1, c.config.MaxInFlight/parts)-r.rows)
+	bytes = min(c.config.MaxBytes-c.bytes, max(1, c.config.MaxBytes/parts)-r.bytes)
+	return rows, bytes
+}
+
+// readRoute reads on for a route, so many rows and bytes at most.
+func (c *Core) readRoute(now time.Duration, r *route, room, bytes int) {
 	// Everything but what is known to go elsewhere: an event of an unknown type holds up what is behind it in
 	// its aggregate, so it must be met in order.
-	request := Read{MaxBytes: c.config.MaxBytes - c.bytes}
+	request := Read{MaxBytes: bytes}
 	for _, eventType := range c.config.Routes.Types() {
 		if !slices.Contains(r.types, eventType) {
 			request.Exclude = append(request.Exclude, eventType)
 		}
 	}
 	sent := sentRead{safe: c.fence.safe, number: c.reader.number + 1}
-	more := max(1, min(c.room(), c.config.Batch)/len(r.resume))
-	if r.probing {
-		more = max(1, min(more, probesALane+r.allowance/len(r.resume)))
-	}
 	round := r.round
 	r.turn++
-	for i := range r.resume { // each time another lane is first, so that its head is the next probe
-		at := &r.resume[(i+r.turn)%len(r.resume)]
-		if !at.lane.opened || at.lane.draining || !c.mayPublish(at.lane, now) {
-			continue
+	places, wanted := c.placesToRead(now, r, room)
+	for _, at := range places {
+		more := at.more
+		if wanted > room {
+			more = max(1, more*room/wanted)
 		}
-		limit := more + at.lane.unsettled
-		if !r.probing {
-			limit = max(more, min(at.more, c.room())) + at.lane.unsettled
-		}
+		limit := more + at.lane.unsettledOf(r)
 		request.Lanes = append(request.Lanes, LaneRead{Lane: at.lane.number, Token: at.lane.token, W: at.from, C: at.from, Limit: limit})
 		sent.reads = append(sent.reads, laneRead{lane: at.lane, generation: at.generation, limit: limit})
 	}
@@ -133,6 +150,26 @@ func (c *Core) readRoute(now time.Duration, r *route) {
 		})
 }
 
+// placesToRead lists where a route's reader reads now, each time another lane first, so that its head is the next probe,
+// and how many rows that are in all.
+func (c *Core) placesToRead(now time.Duration, r *route, room int) (places []*resume, wanted int) {
+	share := max(1, min(room, c.config.Batch)/len(r.resume))
+	if r.probing {
+		share = max(1, min(share, probesALane+r.allowance/len(r.resume)))
+	}
+	for i := range r.resume {
+		at := &r.resume[(i+r.turn)%len(r.resume)]
+		if !at.lane.opened || at.lane.draining || !c.mayPublish(at.lane, now) {
+			continue
+		}
+		if at.more = max(at.more, share); r.probing {
+			at.more = share
+		}
+		places, wanted = append(places, at), wanted+at.more
+	}
+	return places, wanted
+}
+
 // caughtUp moves the places of a route's reader, and gives the route back to the main read once it has
 // shown every lane to its end. The main read then begins each lane at the lower of the two places.
 func (c *Core) caughtUp(now time.Duration, r *route, sent *sentRead, fresh int) {
@@ -146,7 +183,7 @@ func (c *Core) caughtUp(now time.Duration, r *route, sent *sentRead, fresh int) 
 		if read.cut() == uncut {
 			at.complete, at.more = true, 0
 		} else {
-			at.more = min(2*max(at.more, 1), c.config.Batch)
+			at.more = min(2*at.more, c.config.Batch)
 		}
 	}
 	atEnd := !slices.ContainsFunc(r.resume, func(at resume) bool { return !at.complete })

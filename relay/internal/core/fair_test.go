@@ -105,3 +105,36 @@ func TestSlowTopicBesideAFastOne(t *testing.T) {
 		t.Errorf("an event of the fast topic is in state %d five seconds later; %+v", state, r.core.Counts())
 	}
 }
+
+// A topic that this relay has not met waits no longer for the backlog of a slow one than a topic that it has.
+func TestATopicThatWasNotMetYet(t *testing.T) {
+	t.Parallel()
+	for _, met := range []bool{true, false} {
+		t.Run(fmt.Sprintf("met before: %t", met), func(t *testing.T) {
+			t.Parallel()
+			p := newPlace(4)
+			if met {
+				p.emit(t, "0", "first", "b")
+			}
+			for i := range 5000 {
+				p.emit(t, fmt.Sprint(i%4), fmt.Sprint(i), "a")
+			}
+			r := p.relay(t, registry{"a": {Topic: "slow"}, "b": {Topic: "small"}}, nil)
+			r.answer = func(publish *core.Publish) (core.Outcome, bool) {
+				return core.Outcome{}, publish.Topic == "small" || r.now >= publish.DecidedAt+time.Second
+			}
+			look := func(end time.Duration) {
+				for ; r.now < end; r.pass(50 * time.Millisecond) { // an answer wakes nobody here
+				}
+			}
+			look(r.now + 10*time.Second)
+			late, from := p.emit(t, "1", "late", "b"), r.now
+			for p.state(t, late) != core.Published && r.now < from+10*time.Minute {
+				look(r.now + 100*time.Millisecond)
+			}
+			if waited := r.now - from; waited > 5*time.Second {
+				t.Errorf("the event of the small topic waited for %s; %+v", waited, r.core.Counts())
+			}
+		})
+	}
+}

@@ -55,6 +55,16 @@ func (l *lane) remember(r *row) {
 	}
 }
 
+// unsettledOf counts the ready rows that the own reader of a route reads: also those of types that are not known.
+func (l *lane) unsettledOf(r *route) (rows int) {
+	for _, row := range l.rows {
+		if (row.route == r || row.route == nil) && !row.held && !row.done {
+			rows++
+		}
+	}
+	return rows
+}
+
 // unremember takes a row out that is not settled.
 func (l *lane) unremember(r *row) {
 	if l.rows[r.Seq] == r {
@@ -112,8 +122,7 @@ func (c *Core) leave(l *lane) {
 		if r.done || r.forgotten {
 			continue
 		}
-		c.unsettled--
-		c.bytes -= r.Bytes()
+		c.weigh(r, -1)
 		r.forgotten = true
 		if r.line != nil && !r.line.flying(r) {
 			c.unqueue(r)

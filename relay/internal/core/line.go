@@ -11,12 +11,13 @@ type row struct {
 	Event
 	lane      *lane
 	line      *line
-	held      bool // read as a held row: it is not ready, and does not keep the lane's floor down
-	deferred  bool // let other probes go first once
-	decided   bool // its fate is known
-	done      bool // its settle is acknowledged
-	forgotten bool // dropped from memory; the database has it still
-	refused   int  // failures in a row that were nobody's
+	route     *route // nil: its type is not known
+	held      bool   // read as a held row: it is not ready, and does not keep the lane's floor down
+	deferred  bool   // let other probes go first once
+	decided   bool   // its fate is known
+	done      bool   // its settle is acknowledged
+	forgotten bool   // dropped from memory; the database has it still
+	refused   int    // failures in a row that were nobody's
 	startedAt time.Duration
 	answered  bool
 	outcome   Outcome
@@ -88,7 +89,7 @@ func (c *Core) makeRoom(now time.Duration) {
 		if r.stalls(now) {
 			share /= 8
 		}
-		if len(c.ordered) > 1 && rows > share && !r.paused && (r.stalls(now) || len(r.resume) == 0) {
+		if c.topics > 1 && rows > share && !r.paused && (r.stalls(now) || len(r.resume) == 0) {
 			c.detach(now, r)
 		}
 	}
@@ -184,9 +185,21 @@ func (c *Core) retire(l *line) {
 // remember takes a row into memory.
 func (c *Core) remember(r *row) {
 	r.lane.remember(r)
-	c.unsettled++
-	c.bytes += r.Bytes()
+	if known, ok := c.config.Routes.Route(r.Type); ok {
+		r.route = c.routeOf(known.Topic)
+	}
+	c.weigh(r, 1)
 	c.largest = max(c.largest, r.Bytes())
+}
+
+// weigh counts a row into what is in memory, or out of it.
+func (c *Core) weigh(r *row, by int) {
+	c.unsettled += by
+	c.bytes += by * r.Bytes()
+	if r.route != nil {
+		r.route.rows += by
+		r.route.bytes += by * r.Bytes()
+	}
 }
 
 // forget drops a row from memory. The database has it as it was; whoever reads it goes back to it.
@@ -195,8 +208,7 @@ func (c *Core) forget(r *row) {
 		return
 	}
 	r.forgotten = true
-	c.unsettled--
-	c.bytes -= r.Bytes()
+	c.weigh(r, -1)
 	r.lane.unremember(r)
 	if r.held {
 		return

@@ -28,6 +28,8 @@ type route struct {
 	tried    map[outbox.ID]bool // probes that failed: others go first
 	round    int                // counts the pauses
 
+	rows       int // in memory, whatever their state
+	bytes      int // of those
 	inFlight   int
 	answeredAt time.Duration // the last answer, or when the first of those in flight was sent
 	allowance  int
@@ -73,11 +75,23 @@ func (c *Core) routeOf(topic string) *route {
 	return r
 }
 
+// topicsOf counts the topics that events may go to. Those that were not met yet count as well: an event of theirs must
+// find room when it comes.
+func topicsOf(routes Routes) int {
+	topics := map[string]bool{}
+	for _, eventType := range routes.Types() {
+		if known, ok := routes.Route(eventType); ok {
+			topics[known.Topic] = true
+		}
+	}
+	return len(topics)
+}
+
 // slots is how many publishes the route may have in flight. No route gets all there are while there are
 // others, and one that does not answer gets few: else a topic that hangs would take the others' places.
 func (c *Core) slots(now time.Duration, r *route) int {
 	most := c.config.Concurrency
-	if len(c.ordered) > 1 {
+	if c.topics > 1 {
 		most = max(1, most/2)
 		if r.stalls(now) {
 			most = max(1, most/8)

@@ -207,8 +207,7 @@ func (c *Core) settled(now time.Duration, f *fate) {
 	if r.lane.blamed == r.ID {
 		r.lane.blamed = outbox.ID{}
 	}
-	c.unsettled--
-	c.bytes -= r.Bytes()
+	c.weigh(r, -1)
 	r.lane.unwritten--
 	if !r.held {
 		r.lane.unsettled--

@@ -33,7 +33,8 @@ type broker struct {
 	topics  map[string]*outage
 	broken  map[string]time.Duration // types that a bad deploy breaks, until then
 	pipes   map[pipeKey]*pipe
-	latency time.Duration // the longest of an answer
+	latency time.Duration            // the longest of an answer
+	slow    map[string]time.Duration // how much later a topic answers
 	// taken is told of every message that was accepted; nil: nobody.
 	taken func(e *core.Event, topic string)
 	// sent is told of every publish that a relay begins; nil: nobody.
@@ -162,7 +163,7 @@ func (b *broker) arrive(m *message) {
 		return
 	}
 	b.accept(m)
-	w.after(b.behind(m), func() { b.answer(m, core.Outcome{}) })
+	w.after(b.slow[m.publish.Topic]+b.behind(m), func() { b.answer(m, core.Outcome{}) })
 }
 
 // down answers for a topic that cannot take messages.

@@ -31,6 +31,7 @@ func Scenarios() []Scenario {
 		{"deploy", badDeploy},
 		{"topic", oneTopicDown},
 		{"paused", pausedFleet},
+		{"uneven", unevenTopics},
 		{"herd", herdAfterOutage},
 		{"bells", bellStorm},
 		{"asleep", bellAtNight},
