@@ -8,8 +8,10 @@ import (
 	"os"
 	"os/signal"
 	"strings"
+	"sync/atomic"
 	"syscall"
-	"time"
+
+	"github.com/posthaste-dev/posthaste/relay"
 )
 
 // The exit codes, which scripts rely on.
@@ -21,9 +23,9 @@ const (
 
 // Main is the whole main function of a publisher: it does what the command line says and ends the process.
 //
-// The first SIGTERM or SIGINT drains, the second ends the process at once. SIGHUP has the log tell what has changed in
-// the files since the start. The exit code is 0 when it did what was
-// asked, 1 when that failed, and 2 when the configuration or the command line is refused.
+// The first SIGTERM or SIGINT drains. The second ends the process at once if events are in flight, the third in any case.
+// SIGHUP has the log tell what has changed in the files since the start. The exit code is 0 when it did what was asked, 1
+// when that failed, and 2 when the configuration or the command line is refused.
 func Main(program Program) {
 	program = program.withDefaults()
 	signals := make(chan os.Signal, 2)
@@ -32,27 +34,12 @@ func Main(program Program) {
 	signal.Notify(hangups, syscall.SIGHUP)
 	program.hangups = hangups
 	ctx, drain := context.WithCancel(context.Background())
+	program.running = &atomic.Pointer[relay.Relay]{}
 	go func() {
-		<-signals
-		drain()
-		<-signals
-		sayCut(program.Name)
+		sayCut(program.Name, obey(signals, program.inFlight, drain))
 		os.Exit(exitFailed) //nolint:revive // this is a main function
 	}()
 	os.Exit(program.execute(ctx, os.Args[1:], os.Environ(), os.Stdout, os.Stderr)) //nolint:revive // as above
-}
-
-// sayCut tells why the process ends, unless nobody reads.
-func sayCut(name string) {
-	said := make(chan struct{})
-	go func() {
-		defer close(said)
-		_, _ = fmt.Fprintf(os.Stderr, "%s: a second signal: ended with events in flight, which will be sent again\n", name)
-	}()
-	select {
-	case <-said:
-	case <-time.After(200 * time.Millisecond):
-	}
 }
 
 const usage = `usage: %[1]s [run] [flags]      publish events until a signal comes

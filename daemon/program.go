@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"os"
 	"runtime/debug"
+	"sync/atomic"
 	"time"
 
 	"github.com/posthaste-dev/posthaste/daemon/config"
@@ -43,6 +44,8 @@ type Program struct {
 
 	// hangups are the SIGHUPs that Main takes.
 	hangups <-chan os.Signal
+	// running is the relay, once there is one; nil: nobody asks.
+	running *atomic.Pointer[relay.Relay]
 }
 
 // Metrics watch a relay and answer whoever asks for them.

@@ -69,6 +69,9 @@ func (p *publisher) open(ctx context.Context) (err error) {
 	if p.relay, err = relay.New(settings); err != nil {
 		return err
 	}
+	if p.program.running != nil {
+		p.program.running.Store(p.relay)
+	}
 	if p.program.Metrics != nil {
 		p.program.Metrics.Watch(p.relay)
 	}

@@ -136,6 +136,22 @@ func TestTheSecondSignalCuts(t *testing.T) {
 	}
 }
 
+// K13: a platform that sends two signals at once, with nothing in flight, gets what it asked for: a drain.
+func TestTwoSignalsWithNothingInFlight(t *testing.T) {
+	t.Parallel()
+	db, top := pgtest.New(t, pgtest.Servers()[0]), newTopic(t)
+	p := start(t, settings{database: db.URL, schema: db.Schema, nats: natsURL(), registry: top.registry})
+	p.untilReady(http.StatusOK, "64 lanes")
+	p.signal(syscall.SIGTERM)
+	p.signal(syscall.SIGINT) // two of one kind may become one
+	if code := p.ends(); code != 0 || strings.Contains(p.output.String(), "a second signal") {
+		t.Errorf("exit code %d: %s", code, p.output.String())
+	}
+	if db.Count(t, `SELECT count(*) FROM {schema}.outbox_lanes WHERE owner IS NOT NULL`) != 0 {
+		t.Error("it has kept lanes")
+	}
+}
+
 // A drain waits for what is at the broker, and writes down what became of it.
 func TestADrainWaitsForTheBroker(t *testing.T) {
 	t.Parallel()
