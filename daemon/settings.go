@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"context"
 	"errors"
 	"strings"
 	"time"
@@ -41,12 +42,15 @@ func setFormats(values *config.Values, settings *relay.Config) {
 	}
 }
 
+// nobody stands for the publisher where only settings are checked.
+var nobody = relay.Func(func(context.Context, *relay.Message) error { return relay.ErrNotSent })
+
 // checkFormats asks the relay what it would refuse about the formats. It needs the registry, which knows the topics.
 func checkFormats(values *config.Values, registry *outbox.Registry) []config.Problem {
 	if registry == nil {
 		return nil
 	}
-	settings := relay.Config{Database: "checked elsewhere", Registry: registry, Publisher: relay.Func(nil)}
+	settings := relay.Config{Database: "checked elsewhere", Registry: registry, Publisher: nobody}
 	setFormats(values, &settings)
 	_, err := relay.New(settings)
 	return refusals(values, err, formatKeys)
@@ -90,8 +94,8 @@ func checkSettings(values *config.Values) (problems []config.Problem) {
 			problems = append(problems, values.Problem(key, "must not be 0"))
 		}
 	}
-	nobody, _ := outbox.NewRegistry()
-	_, err := relay.New(relay.Config{Settings: relaySettings(values), Database: "checked elsewhere", Registry: nobody, Publisher: relay.Func(nil)})
+	nothing, _ := outbox.NewRegistry()
+	_, err := relay.New(relay.Config{Settings: relaySettings(values), Database: "checked elsewhere", Registry: nothing, Publisher: nobody})
 	problems = append(problems, refusals(values, err, relayKeys)...)
 	if retentionEvery.Get(values) == 0 {
 		return problems

@@ -16,7 +16,7 @@ import (
 
 func idle(t *testing.T, config Config) *Relay {
 	t.Helper()
-	config.Database, config.Registry, config.Publisher = "postgres://relay@127.0.0.1:1/nobody", &outbox.Registry{}, Func(nil)
+	config.Database, config.Registry, config.Publisher = "postgres://relay@127.0.0.1:1/nobody", &outbox.Registry{}, quiet
 	r, err := New(config)
 	if err != nil {
 		t.Fatal(err)

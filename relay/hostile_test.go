@@ -26,7 +26,7 @@ func TestAnImpossibleRowBecomesNoMessage(t *testing.T) {
 		"null among headers": {headers(`{"a":"b","h":null}`), texts}, "number among headers": {headers(`{"h":1}`), texts}, "headers null": {headers(`null`), texts},
 		"header that says null": {headers(`{"null":"null"}`), ""}, "null that is replaced": {headers(`{"h":null,"h":"x"}`), ""},
 	} {
-		message, refused := newTestSender(t, Func(nil)).message(stored(is.change))
+		message, refused := newTestSender(t, quiet).message(stored(is.change))
 		switch {
 		case is.detail == "" && (refused != nil || message == nil):
 			t.Errorf("%s: %+v", name, refused)
@@ -57,7 +57,7 @@ func TestAnErrorThatPanicsIsUnknown(t *testing.T) {
 func TestAPayloadBeyondEveryContractIsTooLarge(t *testing.T) {
 	t.Parallel()
 	for size, want := range map[int]string{outbox.MaxContractBytes + 1: ReasonTooLarge, outbox.MaxContractBytes: string(outbox.InvalidPayload)} {
-		_, refused := newTestSender(t, Func(nil)).message(stored(func(e *core.Event) { e.Payload = make([]byte, size) }))
+		_, refused := newTestSender(t, quiet).message(stored(func(e *core.Event) { e.Payload = make([]byte, size) }))
 		if refused == nil || refused.Class != core.Terminal || refused.Reason != want {
 			t.Errorf("%d bytes: %+v", size, refused)
 		}

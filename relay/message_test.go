@@ -146,14 +146,3 @@ func TestWhatWasDecidedTooLongAgoIsNotSent(t *testing.T) {
 		t.Errorf("after a suspension: %+v, sent %d times", outcome, sent)
 	}
 }
-
-// RL-10, C17: a publisher that panics has rejected the event.
-func TestAPanicIsARejection(t *testing.T) {
-	t.Parallel()
-	s := newTestSender(t, Func(func(context.Context, *Message) error { panic("password=hunter2\x00") }))
-	publish := stored()
-	publish.DecidedAt = s.clock.now()
-	if outcome := s.publish(t.Context(), publish); outcome.Class != core.Rejected || !strings.Contains(outcome.Detail, "panicked") || strings.Contains(outcome.Detail, "hunter2") {
-		t.Errorf("got %+v", outcome)
-	}
-}

@@ -15,7 +15,8 @@ type Publisher interface {
 	// It is called from many goroutines at once, but never twice at a time for one aggregate on one topic.
 	// What went wrong is said with [RejectedError], [TerminalError], [RouteError] and [ErrNotSent]; any other error,
 	// and above all a deadline that passed, means that nobody knows whether the broker has the message:
-	// it is sent again, and charged to the event only when the topic carried other events meanwhile.
+	// it is sent again, and charged to the event only when the topic carried other events meanwhile. A panic is such
+	// an error, too.
 	Publish(ctx context.Context, message *Message) error
 }
 

@@ -93,8 +93,11 @@ func New(config Config) (*Relay, error) {
 	if config.Registry == nil {
 		problems = append(problems, errors.New("the Registry is missing: make one with outbox.NewRegistry"))
 	}
-	if config.Publisher == nil {
+	switch {
+	case config.Publisher == nil:
 		problems = append(problems, errors.New("the Publisher is missing: give a broker's publisher, or a relay.Func"))
+	case isNothing(config.Publisher):
+		problems = append(problems, fmt.Errorf("the Publisher is a nil %T: give it what it shall publish with", config.Publisher))
 	}
 	if config.Format == "" {
 		config.Format = Envelope

@@ -33,6 +33,7 @@ type sender struct {
 	shards    []chan *core.Publish
 	seed      maphash.Seed
 	deadline  deadline
+	suspects  suspects
 }
 
 // shards is how many goroutines hand events to a pipeliner. Those of one aggregate go through the same one,
@@ -43,6 +44,7 @@ func newSender(ctx context.Context, config *Config, clock *clock, running *sync.
 	s := &sender{
 		config: config, clock: clock, work: ctx, running: running, results: results,
 		jobs: make(chan *core.Publish, config.Concurrency), seed: maphash.MakeSeed(),
+		suspects: suspects{most: 2 * config.MaxInFlight}, // more do not go round in memory
 	}
 	s.pipeliner, _ = config.Publisher.(Pipeliner)
 	return s
@@ -119,7 +121,7 @@ func (d *deadline) context(parent context.Context, timeout time.Duration) contex
 func (s *sender) publish(ctx context.Context, publish *core.Publish) (outcome core.Outcome) {
 	defer func() {
 		if cause := recover(); cause != nil { // one bad event must not stop the others
-			outcome = core.Outcome{Class: core.Rejected, Detail: clean.Text(fmt.Sprintf("the publisher panicked: %v", cause))}
+			outcome = s.panicked(publish, cause)
 		}
 	}()
 	message, refused := s.message(publish)
@@ -135,7 +137,7 @@ func (s *sender) publish(ctx context.Context, publish *core.Publish) (outcome co
 	if err == nil {
 		crash.Point("publish.after_ack")
 	}
-	return classify(err)
+	return s.answered(publish, err)
 }
 
 // shard is the queue of the event's aggregate.
@@ -200,7 +202,7 @@ func (s *sender) enqueue(publish *core.Publish) (sent bool) {
 	defer func() {
 		if cause := recover(); cause != nil {
 			sent = false
-			done(core.Outcome{Class: core.Rejected, Detail: clean.Text(fmt.Sprintf("the publisher panicked: %v", cause))})
+			done(s.panicked(publish, cause))
 		}
 	}()
 	message, refused := s.message(publish)
@@ -217,7 +219,7 @@ func (s *sender) enqueue(publish *core.Publish) (sent bool) {
 		if err == nil {
 			crash.Point("publish.after_ack")
 		}
-		done(classify(err))
+		done(s.answered(publish, err))
 	})
 	return true
 }
@@ -238,9 +240,7 @@ func (s *sender) message(publish *core.Publish) (_ *Message, refused *core.Outco
 		}
 	}
 	if !s.config.NoContractCheck {
-		_, err := s.config.Registry.Check(outbox.Stored{
-			ID: event.ID, EventType: event.Type, AggregateType: event.Aggregate.Type, AggregateID: event.Aggregate.ID, Payload: event.Payload,
-		})
+		err := s.check(event)
 		if broken := (*outbox.ContractError)(nil); errors.As(err, &broken) {
 			return nil, &core.Outcome{Class: core.Terminal, Reason: string(broken.Reason), Detail: clean.Error(err), Contract: true}
 		}

@@ -1,6 +1,7 @@
 package prometheus
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -161,7 +162,7 @@ func TestScrape(t *testing.T) {
 	metrics := New()
 	config := relay.Config{
 		Registry: registryOf(t, 1, 1), Version: "v1.2.3", Database: "postgres://nobody@127.0.0.1:1/none", SurveyEvery: time.Second,
-		Publisher: relay.Func(nil),
+		Publisher: relay.Func(func(context.Context, *relay.Message) error { return nil }),
 	}
 	metrics.Configure(&config)
 	scrape := func() string {

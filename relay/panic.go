@@ -1,0 +1,106 @@
+package relay
+
+import (
+	"fmt"
+	"reflect"
+	"runtime"
+	"sync"
+	"sync/atomic"
+
+	"github.com/posthaste-dev/posthaste/internal/clean"
+	"github.com/posthaste-dev/posthaste/outbox"
+	"github.com/posthaste-dev/posthaste/relay/internal/core"
+)
+
+// A publisher that panics does not say whose fault it is, nor whether the broker has the event. Where it panics whatever it
+// is handed, it is out of order like a broker that is down: the class is unknown, nobody is charged, and the topic pauses.
+// Only an event that panics again after others of its topic were acknowledged is the cause itself, and charged.
+
+// suspects are the events whose publish has panicked.
+type suspects struct {
+	some   atomic.Bool // as long as there are none, an acknowledgement costs nothing more
+	most   int
+	mutex  sync.Mutex
+	events map[outbox.ID]int // how many of its topic were acknowledged when it last panicked
+	acked  map[string]int    // by topic, since there are suspects
+}
+
+// panicked takes in that the publish of an event has panicked, and tells whether it did before and others have passed since.
+func (s *suspects) panicked(event outbox.ID, topic string) (again bool) {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	passed, known := s.events[event]
+	again = known && s.acked[topic] > passed
+	if s.events == nil || !known && len(s.events) >= s.most { // those that are forgotten have one more try
+		s.events, s.acked = map[outbox.ID]int{}, map[string]int{}
+	}
+	s.events[event] = s.acked[topic]
+	s.some.Store(true)
+	return again
+}
+
+// acknowledged takes in that the broker has an event.
+func (s *suspects) acknowledged(event outbox.ID, topic string) {
+	if !s.some.Load() {
+		return
+	}
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	if s.events == nil {
+		return
+	}
+	s.acked[topic]++
+	if delete(s.events, event); len(s.events) == 0 {
+		s.events, s.acked = nil, nil
+		s.some.Store(false)
+	}
+}
+
+// panicked is what a publish came to that panicked.
+func (s *sender) panicked(publish *core.Publish, cause any) core.Outcome {
+	outcome := core.Outcome{Class: core.Unknown, Detail: clean.Text(fmt.Sprintf("the publisher panicked: %v", cause))}
+	if s.suspects.panicked(publish.Event.ID, publish.Topic) {
+		outcome.Class = core.Rejected
+	}
+	return outcome
+}
+
+// answered says what the publisher's answer means, and keeps in mind what has passed.
+func (s *sender) answered(publish *core.Publish, err error) core.Outcome {
+	outcome := classify(err)
+	if outcome.Class == core.Acknowledged {
+		s.suspects.acknowledged(publish.Event.ID, publish.Topic)
+	}
+	return outcome
+}
+
+// check holds an event against its contract. A check that panics has not passed it: that of a bad deployment does so with
+// all events of the type, and then they are parked.
+func (s *sender) check(event *core.Event) (err error) {
+	defer func() {
+		if cause := recover(); cause != nil {
+			detail := fmt.Sprintf("the contract's check panicked: %T", cause) // not its text: that may quote the payload
+			if known, is := cause.(runtime.Error); is {
+				detail = "the contract's check panicked: " + known.Error()
+			}
+			err = &outbox.ContractError{Reason: outbox.InvalidPayload, Detail: detail}
+		}
+	}()
+	_, err = s.config.Registry.Check(outbox.Stored{
+		ID: event.ID, EventType: event.Type, AggregateType: event.Aggregate.Type, AggregateID: event.Aggregate.ID, Payload: event.Payload,
+	})
+	return err //nolint:wrapcheck // the caller looks at it
+}
+
+// isNothing tells whether a publisher is one in name only: every call of it would panic.
+func isNothing(publisher Publisher) bool {
+	value := reflect.ValueOf(publisher)
+	switch value.Kind() { //nolint:exhaustive // no other kind can be nil
+	case reflect.Invalid:
+		return true
+	case reflect.Func, reflect.Pointer, reflect.Map, reflect.Slice, reflect.Chan:
+		return value.IsNil()
+	default:
+		return false
+	}
+}
