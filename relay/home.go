@@ -101,10 +101,18 @@ func (e *restoredError) Error() string {
 		e.look.here.timeline, e.look.home.timeline, e.look.seen.UTC().Format(time.RFC3339))
 }
 
+func (e *restoredError) pause() (headline string, more []slog.Attr) {
+	return "paused: the database was restored or copied", []slog.Attr{
+		slog.String("unknown", "which of these were published after the backup was taken; they would be sent again, under the same ids"),
+		slog.String("go_on", "`outboxctl resume --restored`, relay.Operator.Resume, or SELECT outbox_resume('who', 'why', 'restored')"),
+	}
+}
+
 // home knows where the outbox lives, and lets no connection of the relay work anywhere else.
 type home struct {
 	config           *Config
 	look, move, seen string
+	sequence         string
 
 	mutex  sync.Mutex
 	at     server        // zero: not known yet
@@ -116,7 +124,10 @@ type home struct {
 
 func newHome(config *Config) *home {
 	text := func(sql string) string { return inSchema(sql, config.Schema) }
-	return &home{config: config, look: text(homeLookSQL), move: text(homeMoveSQL), seen: text(homeSeenSQL), moved: make(chan struct{})}
+	return &home{
+		config: config, look: text(homeLookSQL), move: text(homeMoveSQL), seen: text(homeSeenSQL), sequence: text(sequenceSQL),
+		moved: make(chan struct{}),
+	}
 }
 
 // inSchema puts the schema's name into a statement and leaves its comments out.
@@ -317,11 +328,25 @@ func (s *homely) Fence(ctx context.Context) (core.Fence, error) {
 	if err != nil || fence.Standby {
 		return fence, err
 	}
-	if fence.Incarnation != s.incarnation && s.home.known() {
-		if err := s.home.check(ctx, s.pool); err != nil {
+	if fence.Incarnation != s.incarnation {
+		if err := s.lookAround(ctx); err != nil {
 			return core.Fence{}, err
 		}
 	}
 	s.incarnation = fence.Incarnation
 	return fence, nil
+}
+
+// lookAround decides whether to work on a server that was not looked at.
+func (s *homely) lookAround(ctx context.Context) error {
+	if s.home.known() {
+		if err := s.home.check(ctx, s.pool); err != nil {
+			return err
+		}
+	}
+	err := s.home.checkSequence(ctx, s.pool)
+	if behind := (*sequenceError)(nil); errors.As(err, &behind) {
+		s.home.leave()
+	}
+	return err
 }

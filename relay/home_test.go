@@ -164,3 +164,37 @@ func TestASignOfLifeNeedsTheRightServer(t *testing.T) {
 		t.Error("a sign of life on another server")
 	}
 }
+
+// K7: a server that has taken over without the sequence is left as well.
+func TestAFenceComparesTheSequenceOnANewServer(t *testing.T) {
+	t.Parallel()
+	h, pool, exec := newTestHome(t)
+	below := &fences{started: "1"}
+	store := &homely{Store: below, home: h, pool: pool, hear: func(context.Context, []core.Pause) {}}
+	if err := h.check(t.Context(), pool); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := store.Fence(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	exec("SELECT setval('{schema}.outbox_events_seq_seq', 1, false)")
+	if _, err := store.Fence(t.Context()); err != nil {
+		t.Errorf("it looked without a new server: %v", err)
+	}
+	below.started = "2"
+	for range 2 { // as long as it is so
+		behind := (*sequenceError)(nil)
+		if _, err := store.Fence(t.Context()); !errors.As(err, &behind) || behind.last != 0 || behind.highest != 1 {
+			t.Fatalf("a fence with a sequence that is behind: %v", err)
+		}
+	}
+	select {
+	case <-h.elsewhere():
+	default:
+		t.Error("the relay stays")
+	}
+	exec("SELECT setval('{schema}.outbox_events_seq_seq', 1)")
+	if _, err := store.Fence(t.Context()); err != nil {
+		t.Errorf("a fence after the repair: %v", err)
+	}
+}

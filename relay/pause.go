@@ -47,13 +47,22 @@ func (p *Pause) WouldSend() (events int64) {
 }
 
 // Paused returns why the relay is paused, or nil. A relay pauses on a database that was restored or copied, until
-// [Operator.Resume]; a topic's breaker is something else. It may be called at any time.
+// [Operator.Resume], and on one whose sequence is behind the numbers in use, until that is set; a topic's breaker is
+// something else. It may be called at any time.
 func (r *Relay) Paused() *Pause { return r.pause.Load() }
 
-// awaitHome returns when the relay is where the outbox lives. While it is not, it holds nothing and publishes
-// nothing.
+// obstacle is why a relay that runs must publish nothing until somebody has acted.
+type obstacle interface {
+	error
+	// pause is what the log says of it: in a few words, and with what else one has to know.
+	pause() (headline string, more []slog.Attr)
+}
+
+// awaitHome returns when the relay is where the outbox lives, and nothing stands in its way. Until then it holds nothing
+// and publishes nothing.
 func (r *Relay) awaitHome(ctx context.Context, h *home, config *pgx.ConnConfig) error {
 	var saidAt time.Time
+	var said string
 	return r.untilUsable(ctx, func(ctx context.Context) (wait time.Duration, err error) {
 		ctx, cancel := context.WithTimeout(ctx, r.config.Lease/3)
 		defer cancel()
@@ -62,12 +71,14 @@ func (r *Relay) awaitHome(ctx context.Context, h *home, config *pgx.ConnConfig) 
 			return untilPatient, fmt.Errorf("relay: %w", err)
 		}
 		defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
-		err = h.check(ctx, conn)
-		found := (*restoredError)(nil)
+		if err = h.check(ctx, conn); err == nil {
+			err = h.checkSequence(ctx, conn)
+		}
+		var found obstacle
 		switch {
 		case errors.As(err, &found):
-			if time.Since(saidAt) >= sayPeriod {
-				saidAt = time.Now()
+			if time.Since(saidAt) >= sayPeriod || said != found.Error() {
+				saidAt, said = time.Now(), found.Error()
 				r.sayPaused(ctx, conn, found)
 			}
 			return pausePeriod, nil
@@ -83,7 +94,7 @@ func (r *Relay) awaitHome(ctx context.Context, h *home, config *pgx.ConnConfig) 
 }
 
 // sayPaused counts what would be sent, and says so.
-func (r *Relay) sayPaused(ctx context.Context, conn *pgx.Conn, found *restoredError) {
+func (r *Relay) sayPaused(ctx context.Context, conn *pgx.Conn, found obstacle) {
 	pause := &Pause{Reason: found.Error()}
 	problem := r.count(ctx, conn, pause)
 	r.pause.Store(pause)
@@ -101,13 +112,13 @@ func (r *Relay) sayPaused(ctx context.Context, conn *pgx.Conn, found *restoredEr
 	attributes := []slog.Attr{
 		slog.String("reason", pause.Reason), slog.Int64("would_send", pause.WouldSend()),
 		slog.Time("oldest", oldest), slog.Time("newest", newest), slog.String("pending", strings.Join(details[:min(mostSaid, len(details))], ", ")),
-		slog.String("unknown", "which of these were published after the backup was taken; they would be sent again, under the same ids"),
-		slog.String("go_on", "`outboxctl resume --restored`, relay.Operator.Resume, or SELECT outbox_resume('who', 'why', 'restored')"),
 	}
+	headline, more := found.pause()
+	attributes = append(attributes, more...)
 	if problem != nil { // a table that takes too long to count
 		attributes = append(attributes, slog.String("error", clean.Error(problem)))
 	}
-	r.config.Logger.LogAttrs(ctx, slog.LevelError, "paused: the database was restored or copied", attributes...)
+	r.config.Logger.LogAttrs(ctx, slog.LevelError, headline, attributes...)
 }
 
 func (r *Relay) count(ctx context.Context, conn *pgx.Conn, pause *Pause) error {

@@ -30,7 +30,7 @@ var (
 	deadLetters  = define("counter", "posthaste_relay_dead_letters_total", "Dead letters written, by their error_reason.", "reason")
 	staleSettles = define("counter", "posthaste_relay_stale_settles_total", "Settles that found a lane taken by another relay and changed nothing.")
 	routePaused  = define("gauge", "posthaste_relay_route_paused", "1 while the topic's breaker is open: nothing is published but probes.", "topic")
-	relayPaused  = define("gauge", "posthaste_relay_paused", "1 while the relay holds still because the database was restored or copied.")
+	relayPaused  = define("gauge", "posthaste_relay_paused", "1 while the relay holds still because the database was restored or copied, or came without its sequence.")
 	databaseFail = define("counter", "posthaste_relay_database_errors_total", "Calls of the database that failed.", "call")
 	alarms       = define("counter", "posthaste_relay_alarms_total", "Alarms: the log has a line for each.")
 	watermarkLag = define("gauge", "posthaste_relay_watermark_lag_events", "Numbers drawn above the watermark, below which no event can appear any more.")

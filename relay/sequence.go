@@ -1,0 +1,66 @@
+package relay
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/posthaste-dev/posthaste/internal/clean"
+)
+
+// Logical replication and partial restores bring a table without its sequence. New events would then have numbers below
+// older ones: the order breaks, and consumers that keep the newest number drop the new events for good. So a relay that
+// starts, and one that finds itself on another server, compares the sequence with the highest number in use, and pauses
+// until somebody has set it.
+
+//go:embed sql/sequence.sql
+var sequenceSQL string
+
+// sequenceError says that the sequence is behind the numbers in use.
+type sequenceError struct {
+	schema        string
+	last, highest int64
+}
+
+func (e *sequenceError) Error() string {
+	return fmt.Sprintf("relay: the outbox came without its sequence: that stands at %d, and numbers up to %d are in use; run %s",
+		e.last, e.highest, e.repair())
+}
+
+// repair is the statement that sets the sequence. What is emitted meanwhile draws numbers below the highest.
+func (e *sequenceError) repair() string {
+	name := pgx.Identifier{e.schema, "outbox_events_seq_seq"}.Sanitize()
+	return fmt.Sprintf("SELECT setval('%s', %d)", strings.ReplaceAll(name, "'", "''"), e.highest)
+}
+
+func (e *sequenceError) pause() (headline string, more []slog.Attr) {
+	return "paused: the outbox came without its sequence", []slog.Attr{
+		slog.String("unknown", "which events were emitted since: they have numbers below older ones, and would be sent before them"),
+		slog.String("go_on", e.repair()+", as the owner of the outbox"),
+	}
+}
+
+// checkSequence fails where the sequence is behind. A look that takes too long, or that this role may not take, is done
+// without.
+func (h *home) checkSequence(ctx context.Context, db asker) error {
+	ctx, cancel := context.WithTimeout(ctx, h.config.Lease/3)
+	defer cancel()
+	behind := &sequenceError{schema: h.config.Schema}
+	err := db.QueryRow(ctx, h.sequence).Scan(&behind.last, &behind.highest)
+	switch {
+	case refused(err), errors.Is(err, context.DeadlineExceeded), sqlState(err) == queryCanceled:
+		h.config.Logger.WarnContext(ctx, "a sequence that is behind the table will not be noticed", slog.String("error", clean.Error(err)))
+		return nil
+	case err != nil:
+		return fmt.Errorf("relay: %w", err)
+	case behind.last < behind.highest:
+		return behind
+	default:
+		return nil
+	}
+}
