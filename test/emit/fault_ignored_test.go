@@ -137,6 +137,40 @@ func (p place) committed(t testing.TB, event corpus.Given) outbox.ID {
 	return receipts[0].ID
 }
 
+// An emit that the driver gave up before the server heard of it leaves a transaction that could commit. It is as much
+// of a failure as a refusal.
+func TestFaultA9NeverSent(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, p place) {
+		db := pgtest.OpenSQL(t, "pgx", p.URL)
+		for name, run := range map[string]func() error{
+			"InTx": func() error {
+				return outbox.InTx(t.Context(), p.pool, func(ctx context.Context, tx pgx.Tx) error {
+					p.mustOrder(t, tx, "1")
+					over, cancel := context.WithCancel(ctx)
+					cancel()
+					_, _ = corpus.Emit(over, tx, p.Schema, []corpus.Given{corpus.OrderCreated(`{}`)})
+					return tx.Conn().Ping(ctx) // it is usable still
+				})
+			},
+			"InTxSQL": func() error {
+				return outbox.InTxSQL(t.Context(), db, func(ctx context.Context, tx *sql.Tx) error {
+					over, cancel := context.WithCancel(ctx)
+					cancel()
+					_, _ = outbox.EmitSQL(over, outbox.InSchemaSQL(tx, p.Schema), corpus.OrderCreated(`{}`).Event())
+					_, err := tx.ExecContext(ctx, p.SQL("INSERT INTO {schema}.orders (id) VALUES ('1')"))
+					return err
+				})
+			},
+		} {
+			if err := run(); !errors.Is(err, context.Canceled) {
+				t.Errorf("%s: want the error of the emit that was dropped, got %v", name, err)
+			}
+			p.wantRows(t, 0, 0, 0)
+		}
+	})
+}
+
 // InTx commits when all is well, and hands on an error of its function.
 func TestFaultA9NothingIgnored(t *testing.T) {
 	t.Parallel()

@@ -124,3 +124,30 @@ func TestNoPublishAtTheEndOfALease(t *testing.T) {
 		t.Errorf("%d lanes, %d events were sent", lanes, len(r.sent))
 	}
 }
+
+// A lease counts from before its renewal was sent: the database may have written it down then, however late its
+// answer came.
+func TestALeaseBeginsBeforeItsRenewalIsSent(t *testing.T) {
+	t.Parallel()
+	p := newPlace(1)
+	r := p.relay(t, registry{"a": {Topic: "topic"}}, nil)
+	r.pass(time.Second)
+	r.keep[core.OpHeartbeat] = true
+	r.pass(10 * time.Second)
+	r.tellKept()
+	renewed := r.now         // by now it is time to renew
+	r.pass(15 * time.Second) // the answer takes as long
+	r.tellKept()
+	r.pass(renewed + 23*time.Second - r.now) // a deadline and a margin are left of the lease, and a second
+	early := p.emit(t, "0", "one", "a")
+	r.pass(500 * time.Millisecond)
+	if state := p.state(t, early); state != core.Published {
+		t.Errorf("with time enough an event is in state %d: this test does not test", state)
+	}
+	r.pass(time.Second)
+	p.emit(t, "0", "two", "a")
+	r.pass(time.Second)
+	if lanes := r.core.Counts().Lanes; lanes != 1 || len(r.sent) != 1 {
+		t.Errorf("%d lanes, and %d events were sent: one was sent at the end of its lease", lanes, len(r.sent))
+	}
+}

@@ -12,6 +12,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/posthaste-dev/posthaste/broker/natsjetstream"
+	"github.com/posthaste-dev/posthaste/outbox"
 	"github.com/posthaste-dev/posthaste/relay"
 	"github.com/posthaste-dev/posthaste/relay/relaytest"
 	"github.com/posthaste-dev/posthaste/test/calm"
@@ -118,6 +119,30 @@ func wantRoute(t *testing.T, err error, what string) {
 	t.Helper()
 	if _, ok := errors.AsType[*relay.RouteError](err); !ok {
 		t.Errorf("%s: want a RouteError, got %v", what, err)
+	}
+}
+
+// TestNothingIsSentTwice: a message that no stream takes is sent once. The client would send it again later by itself,
+// when nobody waits for it any more.
+func TestNothingIsSentTwice(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t)
+	conn, err := h.connect()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := connected(t.Context(), conn); err != nil {
+		t.Fatal(err)
+	}
+	publisher, err := natsjetstream.New(conn, h.config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = publisher.Close() })
+	before := conn.Stats().OutMsgs
+	wantRoute(t, publish(t, publisher, &relay.Message{ID: outbox.NewID(), Topic: "nowhere", Body: []byte("{}")}), "no stream")
+	if sent := conn.Stats().OutMsgs - before; sent != 1 {
+		t.Errorf("the message was sent %d times", sent)
 	}
 }
 
