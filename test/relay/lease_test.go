@@ -124,19 +124,24 @@ func TestPublishedAtOnlyAfterTheAcknowledgement(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, p *place) {
 		answer := make(chan struct{})
-		p.broker.answer = func(context.Context, *relay.Message, int) error {
-			<-answer
+		id := p.emit(t, placed.New("1", note{}))[0]
+		p.broker.answer = func(_ context.Context, message *relay.Message, _ int) error {
+			if message.ID == id {
+				<-answer
+			}
 			return nil
 		}
-		id := p.emit(t, placed.New("1", note{}))[0]
 		p.start(t, "a")
 		eventually(t, "the event in flight", func() bool { return p.broker.inFlight() == 1 })
 		p.emit(t, placed.New("1", note{N: 1})) // its follower is read meanwhile, and must not go
+		// One statement settles at a time: what was decided about the first is written down when this one is.
+		other := p.emit(t, placed.New("2", note{}))[0]
+		eventually(t, "another event settled", func() bool { return p.row(t, other).state == published })
 		if r := p.row(t, id); r.state != ready || r.publishedAt != nil {
 			t.Errorf("in flight, and already %+v", r)
 		}
 		close(answer)
-		p.awaitPublished(t, 2)
+		p.awaitPublished(t, 3)
 		first := p.broker.of(id)
 		if at := p.row(t, id).publishedAt; len(first) != 1 || at == nil || at.Before(first[0].ended.Add(-50*time.Millisecond)) {
 			t.Errorf("published at %v, acknowledged %+v", at, first)
