@@ -5,6 +5,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -17,7 +19,7 @@ func TestMain(m *testing.M) { os.Exit(calm.Run(m)) }
 
 func TestEveryMistakeHasItsProof(t *testing.T) {
 	t.Parallel()
-	proofs := table()
+	proofs, names := table(), map[string]int{}
 	for _, d := range bugs.List() {
 		if _, exists := proofs[d.Bug]; !exists {
 			t.Errorf("%s has no proof", d.Bug)
@@ -27,17 +29,23 @@ func TestEveryMistakeHasItsProof(t *testing.T) {
 	if len(proofs) > 0 {
 		t.Errorf("these are no mistakes: %v", proofs)
 	}
-	if n := len(bugs.List()); n < least {
-		t.Errorf("%d mistakes, at least %d are needed", n, least)
+	name, fault := regexp.MustCompile(`^[a-z]+(-[a-z]+)+$`), regexp.MustCompile(`^([ACPVDISL][0-9]+|S-[0-9]+)$`)
+	for _, m := range Mistakes() {
+		if names[m.Name]++; names[m.Name] > 1 || !name.MatchString(m.Name) || len(m.What) < 20 || !fault.MatchString(m.Of) {
+			t.Errorf("%s (%d): %s, %s", m.Name, names[m.Name], m.Of, m.What)
+		}
+	}
+	if len(names) < least {
+		t.Errorf("%d mistakes, at least %d are needed", len(names), least)
 	}
 }
 
 // A test or a figure that is named must be there, or it would never be seen to fail.
 func TestProofsNameTestsThatExist(t *testing.T) {
 	t.Parallel()
-	for bug, p := range table() {
-		for _, name := range p.tests {
-			files, err := filepath.Glob(filepath.Join("..", "..", p.build.folder, "*_test.go"))
+	for _, m := range Mistakes() {
+		for _, name := range m.proof.tests {
+			files, err := filepath.Glob(filepath.Join("..", "..", m.proof.build.folder, "*_test.go"))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -50,8 +58,21 @@ func TestProofsNameTestsThatExist(t *testing.T) {
 				found = found || bytes.Contains(text, []byte("\nfunc "+name+"(t *testing.T)"))
 			}
 			if !found {
-				t.Errorf("%s: %s has no %s", bug, p.build.folder, name)
+				t.Errorf("%s: %s has no %s", m.Name, m.proof.build.folder, name)
 			}
+		}
+	}
+}
+
+// Every mistake is recognised by something: words of its test that say more than that it failed, or a figure.
+func TestEveryMistakeIsFoundForWhatItIs(t *testing.T) {
+	t.Parallel()
+	for _, m := range Mistakes() {
+		if m.proof.counter != "" {
+			continue
+		}
+		if says, err := regexp.Compile(m.proof.says); err != nil || len(m.proof.says) < 8 || says.MatchString("--- FAIL: "+m.proof.tests[0]+" (0.01s)") {
+			t.Errorf("%s: %q does not tell what is found: %v", m.Name, m.proof.says, err)
 		}
 	}
 }
@@ -59,7 +80,7 @@ func TestProofsNameTestsThatExist(t *testing.T) {
 // What counts as caught, and what does not.
 func TestOnlyTheRightFailureCounts(t *testing.T) {
 	t.Parallel()
-	one, sim := test("relay", "TestOne"), seeds(30, "order")
+	one, sim := test("relay", "TestOne", `it is [2-9]`), seeds(30, "order")
 	const (
 		passes = "=== RUN   TestOne\n--- PASS: TestOne (0.00s)\nPASS\n"
 		fails  = "=== RUN   TestOne\n    one_test.go:1: it is 2\n--- FAIL: TestOne (0.00s)\nFAIL\n"
@@ -72,6 +93,8 @@ func TestOnlyTheRightFailureCounts(t *testing.T) {
 	}{
 		{"a test passes", one, outcome{0, passes}, true, false},
 		{"a test fails", one, outcome{1, fails}, false, true},
+		{"a test fails for another reason", one, outcome{1, strings.ReplaceAll(fails, "it is 2", "no connection")}, false, false},
+		{"a test says it, and passes", one, outcome{0, strings.ReplaceAll(passes, "\n---", "\n    one_test.go:1: it is 2\n---")}, false, false},
 		{"another test fails", one, outcome{1, passes + "--- FAIL: TestOneMore (0.00s)\n"}, false, false},
 		{"a test is gone", one, outcome{0, "testing: warning: no tests to run\nPASS\n"}, false, false},
 		{"a test panics", one, outcome{2, fails + "panic: nil map\n"}, false, false},
@@ -107,7 +130,7 @@ func TestARunThatHangsIsEnded(t *testing.T) {
 	if err := os.Symlink(sleep, r.program(p.build)); err != nil {
 		t.Fatal(err)
 	}
-	if o := r.run(t.Context(), &p, "a-bug"); o.exit != -1 || !strings.Contains(p.caught(o), "did not end in time") {
+	if o := r.run(t.Context(), &p, "POSTHASTE_PLANTED=a-bug"); o.exit != -1 || !strings.Contains(p.caught(o), "did not end in time") {
 		t.Errorf("it ended with %d: %s", o.exit, p.caught(o))
 	}
 }
@@ -118,21 +141,21 @@ func TestReport(t *testing.T) {
 	good := func() *Report {
 		r := &Report{}
 		for range least {
-			r.Findings = append(r.Findings, Finding{Bug: "a-bug", Proof: "a proof", Took: time.Second})
+			r.Findings = append(r.Findings, Finding{Mistake: "a-bug", Proof: "a proof", Took: time.Second})
 		}
 		r.addClean(map[string]string{"a proof": ""})
 		return r
 	}
-	want := "proof-planted bugs=20 caught=20 missed=0 proofs=1 clean=1 seconds=0 slowest_ms=1000 ok=true"
+	n := strconv.Itoa(least)
+	want := "proof-planted bugs=" + n + " caught=" + n + " missed=0 proofs=1 clean=1 seconds=0 slowest_ms=1000 ok=true"
 	if r := good(); len(r.Problems()) != 0 || r.Line() != want {
 		t.Errorf("%s, %v", r.Line(), r.Problems())
 	}
 	for what, spoil := range map[string]func(*Report){
-		"was not caught":    func(r *Report) { r.Findings[3].Missed = "it passed" },
-		"does not pass":     func(r *Report) { r.addClean(map[string]string{"a proof": "it fails"}) },
-		"too little":        func(r *Report) { r.Findings = r.Findings[1:] },
-		"0 mistakes":        func(r *Report) { r.Findings, r.One = nil, true },
-		"no proof is named": func(r *Report) { r.Findings[3] = Finding{Bug: "a-bug", Missed: "no proof is named for it"} },
+		"was not caught": func(r *Report) { r.Findings[3].Missed = "it passed" },
+		"does not pass":  func(r *Report) { r.addClean(map[string]string{"a proof": "it fails"}) },
+		"too little":     func(r *Report) { r.Findings = r.Findings[1:] },
+		"0 mistakes":     func(r *Report) { r.Findings, r.One = nil, true },
 	} {
 		r := good()
 		spoil(r)

@@ -2,6 +2,7 @@ package planted
 
 import (
 	"fmt"
+	"regexp"
 	"strconv"
 	"strings"
 )
@@ -11,6 +12,7 @@ type proof struct {
 	build   build
 	args    []string
 	tests   []string // of a test binary: those that must pass
+	says    string   // of a test binary: what it says when it finds the mistake, a regular expression
 	counter string   // of a proof: the figure of its last line by which the mistake is seen
 	zero    string   // of a proof: the figure that tells whether anything at all is wrong
 }
@@ -21,9 +23,10 @@ type build struct {
 	test   bool
 }
 
-// test is one test of a package. It runs in the package's folder, against the servers.
-func test(folder, name string) proof {
-	return proof{build: build{folder, true}, args: []string{"-test.v", "-test.run", "^" + name + "$"}, tests: []string{name}}
+// test is one test of a package, and what it says when it finds the mistake: a test that fails with other words has
+// found something else. It runs in the package's folder, against the servers.
+func test(folder, name, says string) proof {
+	return proof{build: build{folder, true}, args: []string{"-test.v", "-test.run", "^" + name + "$"}, tests: []string{name}, says: says}
 }
 
 // seeds is so many simulated worlds.
@@ -58,8 +61,11 @@ func (p *proof) passed(o outcome) string {
 				return name + " did not pass"
 			}
 		}
-		if o.exit != 0 {
+		switch {
+		case o.exit != 0:
 			return fmt.Sprintf("it ended with %d", o.exit)
+		case p.hasSaid(o):
+			return fmt.Sprintf("it says %q also without the mistake", p.says)
 		}
 		return ""
 	}
@@ -87,6 +93,9 @@ func (p *proof) caught(o outcome) string {
 				return name + " did not fail"
 			}
 		}
+		if !p.hasSaid(o) {
+			return fmt.Sprintf("it failed for another reason: it does not say %q", p.says)
+		}
 		return ""
 	}
 	value, err := o.figure(p.counter)
@@ -94,6 +103,11 @@ func (p *proof) caught(o outcome) string {
 		return p.counter + " is 0"
 	}
 	return err
+}
+
+// hasSaid tells whether a test has said what it says when it finds the mistake.
+func (p *proof) hasSaid(o outcome) bool {
+	return regexp.MustCompile(p.says).MatchString(o.text)
 }
 
 // figure reads a figure of the last line.

@@ -8,7 +8,7 @@ import (
 )
 
 // least is how many mistakes must have been made for the proof to be one.
-const least = 20
+const least = 78
 
 // Report is what became of all mistakes.
 type Report struct {
@@ -39,7 +39,7 @@ func (r *Report) Problems() []string {
 	}
 	for _, f := range r.Findings {
 		if f.Missed != "" {
-			problems = append(problems, fmt.Sprintf("%s was not caught by %s: %s", f.Bug, f.Proof, f.Missed))
+			problems = append(problems, fmt.Sprintf("%s was not caught by %s: %s", f.Mistake, f.Proof, f.Missed))
 		}
 	}
 	if len(r.Findings) < least && !r.One || len(r.Findings) == 0 {

@@ -2,6 +2,7 @@ package planted
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,8 +15,6 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
-
-	bugs "github.com/posthaste-dev/posthaste/internal/planted"
 )
 
 // atATime is how many proofs run beside each other. Most of them wait more than they work.
@@ -27,8 +26,8 @@ const hung = 5 * time.Minute
 
 // Finding is what became of one mistake.
 type Finding struct {
-	Bug   bugs.Bug
-	Proof string
+	Mistake string
+	Proof   string
 	// Missed says why it was not caught; empty: it was.
 	Missed string
 	Took   time.Duration
@@ -43,8 +42,8 @@ type runner struct {
 	mu           sync.Mutex // guards say
 }
 
-// Run makes each of the mistakes, and says which were caught. Its programs are built once.
-func Run(ctx context.Context, list []bugs.Description, say io.Writer) (_ *Report, err error) {
+// Run makes each of the mistakes, and says which were caught. Its programs are built once, with all mistakes.
+func Run(ctx context.Context, list []Mistake, say io.Writer) (_ *Report, err error) {
 	root, err := rootFolder(ctx)
 	if err != nil {
 		return nil, err
@@ -55,14 +54,13 @@ func Run(ctx context.Context, list []bugs.Description, say io.Writer) (_ *Report
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(folder)) }()
 	r := &runner{root: root, folder: folder, hung: hung, began: time.Now(), say: say}
-	proofs := table()
-	if err := r.buildAll(ctx, list, proofs); err != nil {
+	if err := r.buildAll(ctx, list); err != nil {
 		return nil, err
 	}
 	var group errgroup.Group
 	group.SetLimit(atATime)
-	clean := r.clean(ctx, &group, list, proofs)
-	findings := r.plantAll(ctx, &group, list, proofs)
+	clean := r.clean(ctx, &group, list)
+	findings := r.plantAll(ctx, &group, list)
 	_ = group.Wait() // nobody returns an error
 	report := &Report{Findings: findings, Took: time.Since(r.began)}
 	report.addClean(clean)
@@ -82,18 +80,25 @@ func rootFolder(ctx context.Context) (string, error) {
 	return filepath.Dir(file), nil
 }
 
-// buildAll builds what the mistakes' proofs need, with the tag.
-func (r *runner) buildAll(ctx context.Context, list []bugs.Description, proofs map[bugs.Bug]proof) error {
+// buildAll builds what the mistakes' proofs need, with the tag and with all mutants.
+func (r *runner) buildAll(ctx context.Context, list []Mistake) error {
+	changed, err := overlay(r.root, mutants())
+	if err != nil {
+		return err
+	}
+	replaced, err := writeOverlay(r.root, r.folder, changed)
+	if err != nil {
+		return err
+	}
 	done := map[build]bool{}
 	var group errgroup.Group
 	group.SetLimit(2) // the linker works alone most of the time
-	for _, d := range list {
-		p, exists := proofs[d.Bug]
-		if !exists || done[p.build] {
+	for _, m := range list {
+		if done[m.proof.build] {
 			continue
 		}
-		done[p.build] = true
-		group.Go(func() error { return r.build(ctx, p.build) })
+		done[m.proof.build] = true
+		group.Go(func() error { return r.build(ctx, m.proof.build, replaced) })
 	}
 	if err := group.Wait(); err != nil {
 		return err
@@ -102,12 +107,12 @@ func (r *runner) buildAll(ctx context.Context, list []bugs.Description, proofs m
 	return nil
 }
 
-func (r *runner) build(ctx context.Context, b build) error {
+func (r *runner) build(ctx context.Context, b build, replaced string) error {
 	args := []string{"build"}
 	if b.test {
 		args = []string{"test", "-c"}
 	}
-	command := exec.CommandContext(ctx, "go", append(args, "-tags", "planted", "-o", r.program(b), "./"+b.folder)...)
+	command := exec.CommandContext(ctx, "go", append(args, "-tags", "planted", "-overlay", replaced, "-o", r.program(b), "./"+b.folder)...)
 	command.Dir = r.root
 	if text, err := command.CombinedOutput(); err != nil {
 		return fmt.Errorf("planted: go %s %s: %w\n%s", args[0], b.folder, err, text)
@@ -120,29 +125,32 @@ func (r *runner) program(b build) string {
 }
 
 // clean lets each proof run without a mistake. When the group has ended, what it returned tells why not all of them pass.
-func (r *runner) clean(
-	ctx context.Context, group *errgroup.Group, list []bugs.Description, proofs map[bugs.Bug]proof,
-) map[string]string {
-	results, asked := map[string]string{}, map[string]bool{}
-	var mu sync.Mutex
-	for _, d := range list {
-		p, exists := proofs[d.Bug]
-		if asked[p.String()] || !exists {
-			continue
+func (r *runner) clean(ctx context.Context, group *errgroup.Group, list []Mistake) map[string]string {
+	results, same := map[string]string{}, map[string][]proof{} // those that differ only in what they say of a mistake
+	var order []string
+	for _, m := range list {
+		if same[m.Proof()] == nil {
+			order = append(order, m.Proof())
 		}
-		asked[p.String()] = true
+		same[m.Proof()] = append(same[m.Proof()], m.proof)
+	}
+	var mu sync.Mutex
+	for _, name := range order {
 		group.Go(func() error {
 			began := time.Now()
-			o := r.run(ctx, &p, "")
-			problem := p.passed(o)
+			o := r.run(ctx, &same[name][0], "")
+			problem := ""
+			for i := range same[name] {
+				problem = cmp.Or(problem, same[name][i].passed(o))
+			}
 			if problem == "" {
-				r.sayf("%6d ms  clean   %s", time.Since(began).Milliseconds(), p.String())
+				r.sayf("%6d ms  clean   %s", time.Since(began).Milliseconds(), name)
 			} else {
-				r.sayf("%6d ms  BROKEN  %s: %s\n%s", time.Since(began).Milliseconds(), p.String(), problem, end(o.text))
+				r.sayf("%6d ms  BROKEN  %s: %s\n%s", time.Since(began).Milliseconds(), name, problem, end(o.text))
 			}
 			mu.Lock()
 			defer mu.Unlock()
-			results[p.String()] = problem
+			results[name] = problem
 			return nil
 		})
 	}
@@ -150,24 +158,17 @@ func (r *runner) clean(
 }
 
 // plantAll lets the mistakes be made. When the group has ended, what it returned tells what became of them.
-func (r *runner) plantAll(
-	ctx context.Context, group *errgroup.Group, list []bugs.Description, proofs map[bugs.Bug]proof,
-) []Finding {
+func (r *runner) plantAll(ctx context.Context, group *errgroup.Group, list []Mistake) []Finding {
 	findings := make([]Finding, len(list))
-	for i, d := range list {
-		findings[i] = Finding{Bug: d.Bug, Missed: "no proof is named for it"}
-		p, exists := proofs[d.Bug]
-		if !exists {
-			continue
-		}
+	for i, m := range list {
 		group.Go(func() error {
 			began := time.Now()
-			o := r.run(ctx, &p, d.Bug)
-			findings[i] = Finding{Bug: d.Bug, Proof: p.String(), Missed: p.caught(o), Took: time.Since(began)}
+			o := r.run(ctx, &m.proof, m.variable+"="+m.Name)
+			findings[i] = Finding{Mistake: m.Name, Proof: m.Proof(), Missed: m.proof.caught(o), Took: time.Since(began)}
 			if f := &findings[i]; f.Missed == "" {
-				r.sayf("%6d ms  caught  %s by %s", f.Took.Milliseconds(), f.Bug, f.Proof)
+				r.sayf("%6d ms  caught  %s by %s", f.Took.Milliseconds(), f.Mistake, f.Proof)
 			} else {
-				r.sayf("%6d ms  MISSED  %s by %s: %s\n%s", f.Took.Milliseconds(), f.Bug, f.Proof, f.Missed, end(o.text))
+				r.sayf("%6d ms  MISSED  %s by %s: %s\n%s", f.Took.Milliseconds(), f.Mistake, f.Proof, f.Missed, end(o.text))
 			}
 			return nil
 		})
@@ -175,8 +176,8 @@ func (r *runner) plantAll(
 	return findings
 }
 
-// run runs a proof with a mistake; an empty one is none.
-func (r *runner) run(ctx context.Context, p *proof, bug bugs.Bug) outcome {
+// run runs a proof with a mistake, named in a setting of the environment; an empty one is none.
+func (r *runner) run(ctx context.Context, p *proof, setting string) outcome {
 	ctx, cancel := context.WithTimeout(ctx, r.hung)
 	defer cancel()
 	command := exec.CommandContext(ctx, r.program(p.build), p.args...)
@@ -184,7 +185,7 @@ func (r *runner) run(ctx context.Context, p *proof, bug bugs.Bug) outcome {
 	if p.build.test {
 		command.Dir = filepath.Join(r.root, p.build.folder)
 	}
-	command.Env = append(os.Environ(), "POSTHASTE_PLANTED="+string(bug))
+	command.Env = append(os.Environ(), "POSTHASTE_PLANTED=", chosenVariable+"=", setting)
 	var text bytes.Buffer
 	command.Stdout, command.Stderr = &text, &text
 	command.WaitDelay = time.Second // whatever it has started may keep its output open

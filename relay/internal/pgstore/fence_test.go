@@ -331,7 +331,7 @@ func TestFaultC5AWarningIsNoBarrier(t *testing.T) {
 		}
 		_, err := pgstore.New(w.pool, fake).Fence(t.Context())
 		if err == nil || !strings.Contains(err.Error(), "might not have been replicated") {
-			t.Errorf("got %v", err)
+			t.Errorf("a commit that waited for no standby counts: got %v", err)
 		}
 		// The next one on the same connections is not blamed for it.
 		if err := w.store.Barrier(t.Context(), ""); err != nil {

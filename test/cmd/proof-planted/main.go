@@ -11,7 +11,6 @@ import (
 	"os"
 	"slices"
 
-	bugs "github.com/posthaste-dev/posthaste/internal/planted"
 	"github.com/posthaste-dev/posthaste/test/command"
 	"github.com/posthaste-dev/posthaste/test/planted"
 )
@@ -25,15 +24,15 @@ func prove(ctx context.Context, args []string) (ok bool, err error) {
 	if err := flags.Parse(args); err != nil {
 		return false, err
 	}
-	all := bugs.List()
+	all := planted.Mistakes()
 	if *list {
-		for _, d := range all {
-			fmt.Printf("%-26s %-4s %s\n%32s%s\n", d.Bug, d.Of, d.Mistake, "", planted.ProofOf(d.Bug))
+		for _, m := range all {
+			fmt.Printf("%-26s %-4s %s\n%32s%s\n", m.Name, m.Of, m.What, "", m.Proof())
 		}
 		return true, nil
 	}
 	if *one != "" {
-		at := slices.IndexFunc(all, func(d bugs.Description) bool { return string(d.Bug) == *one })
+		at := slices.IndexFunc(all, func(m planted.Mistake) bool { return m.Name == *one })
 		if at < 0 {
 			return false, fmt.Errorf("no mistake is called %q; -list lists them", *one)
 		}

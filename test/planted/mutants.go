@@ -1,0 +1,54 @@
+package planted
+
+// mutant is a mistake as data: a text of the product, and the wrong one in its place. The product's code does not
+// know of it; see [overlay].
+type mutant struct {
+	name    string
+	mistake string // what the code does wrong, in a sentence
+	of      string // the fault or the promise, as docs/faults.md calls it
+	changes []change
+	proof   proof // the cheapest that finds it
+}
+
+// change is made in a file, named from the root of the repository. What it changes must be there once; in a Go
+// file it lies inside one function.
+type change struct{ file, from, to string }
+
+// mutants are all of them, in the order of an event's path.
+func mutants() []mutant {
+	return []mutant{
+		{
+			"failed-emit-forgotten", "InTx commits after an emit that failed without being refused", "A9",
+			[]change{{"outbox/emit.go", `failed(ctx, fmt.Errorf("outbox: emit: %w", err))`, `fmt.Errorf("outbox: emit: %w", err)`}},
+			test(emitTests, "TestFaultA9NeverSent", "want the error of the emit that was dropped, got <nil>"),
+		},
+		{
+			"lease-from-the-answer", "a lease is counted from the answer to its renewal, and not from before it was sent", "C6",
+			[]change{{
+				coreTests + "/members.go",
+				"c.renewed(now, l, beat.Lanes[i], answer.Renewed)", "c.renewed(told, l, beat.Lanes[i], answer.Renewed)",
+			}},
+			test(coreTests, "TestALeaseBeginsBeforeItsRenewalIsSent", "2 events were sent: one was sent at the end of its lease"),
+		},
+		{
+			"last-gone-writer", "a read without some types goes back to the last of the writers that have ended, and not to the first", "A15",
+			[]change{{storeTests + "/sql/read_except.sql", "min(low) AS low", "max(low) AS low"}},
+			test(storeTests, "TestTheReadDecidesWhoIsGone", `both gone, without \[order_paid\]: read \[9\]`),
+		},
+		{
+			"unreached-lanes-go-on", "lanes that a read did not reach keep their cursor, though a writer has ended that it was for", "A15",
+			[]change{{coreTests + "/reader.go", "if !covered[l] {", "if false {"}},
+			test(coreTests, "TestALaneThatAReadDidNotReachGoesBack", "what the writer left was passed"),
+		},
+		{
+			"client-retries", "the NATS client sends a message again by itself", "P4",
+			[]change{{"broker/natsjetstream/publisher.go", "PublishMsgAsync(message, jetstream.WithRetryAttempts(0))", "PublishMsgAsync(message)"}},
+			test(natsTests, "TestNothingIsSentTwice", "the message was sent 3 times"),
+		},
+		{
+			"old-look-ends-hold", "a look that found nothing ends a hold, though something changed since it began", "S4",
+			[]change{{coreTests + "/hold.go", "case h.stale:", "case h.stale && len(rows) > 0:"}},
+			test(coreTests, "TestALookThatIsOlderThanAChangeEndsNoHold", "out of order"),
+		},
+	}
+}
