@@ -41,6 +41,19 @@ func mutants() []mutant {
 			test(coreTests, "TestALaneThatAReadDidNotReachGoesBack", "what the writer left was passed"),
 		},
 		{
+			"broken-type-unchecked", "once most events of a type have broken their contract, all of them are parked without a look", "V4",
+			[]change{{
+				coreTests + "/line.go", "\tdefault:\n\t\tl := c.lineOf(key)\n",
+				"\tcase c.typeOf(r.Type).broken >= enoughBroken:\n\t\tc.park(now, r, key, \"like most\")\n\tdefault:\n\t\tl := c.lineOf(key)\n",
+			}},
+			test(coreTests, "TestMalformedEventsOfOneTenantStopNobodyElse", "0 of 30 good events are out"),
+		},
+		{
+			"broken-counted-anew", "one event that keeps its contract begins the count of those that do not anew", "V4",
+			[]change{{coreTests + "/publish.go", "c.typeOf(r.Type).record(false)", "*c.typeOf(r.Type) = typeHealth{}"}},
+			test(coreTests, "TestFewThatPassDoNotMakeABadDeployDeadlier", `the states are map\[5:[0-9]{3} `),
+		},
+		{
 			"client-retries", "the NATS client sends a message again by itself", "P4",
 			[]change{{"broker/natsjetstream/publisher.go", "PublishMsgAsync(message, jetstream.WithRetryAttempts(0))", "PublishMsgAsync(message)"}},
 			test(natsTests, "TestNothingIsSentTwice", "the message was sent 3 times"),
