@@ -117,7 +117,7 @@ func withSwitches(text string, changes []wrong) (changed, name string, err error
 	set := token.NewFileSet()
 	file, err := parser.ParseFile(set, "", text, parser.ParseComments|parser.SkipObjectResolution)
 	if err != nil {
-		return "", "", err //nolint:wrapcheck // says all there is to say
+		return "", "", err
 	}
 	offset := func(p token.Pos) int { return set.Position(p).Offset }
 	copies := map[*ast.FuncDecl]map[string][]edit{} // by mutant: what it changes
@@ -148,7 +148,9 @@ func withSwitches(text string, changes []wrong) (changed, name string, err error
 }
 
 // rewrite puts the switches in, and the copies at the end.
-func rewrite(text string, file *ast.File, offset func(token.Pos) int, copies map[*ast.FuncDecl]map[string][]edit) (changed, name string, err error) {
+func rewrite(
+	text string, file *ast.File, offset func(token.Pos) int, copies map[*ast.FuncDecl]map[string][]edit,
+) (changed, name string, err error) {
 	var edits []edit
 	var end strings.Builder
 	for _, declaration := range file.Decls {
@@ -173,14 +175,15 @@ func rewrite(text string, file *ast.File, offset func(token.Pos) int, copies map
 			if function.Type.Results != nil {
 				after = ""
 			}
-			edits = append(edits, edit{begin, begin, fmt.Sprintf(" if chosenMutant == %q { %s%s }\n", mutant, fmt.Sprintf(call, suffix), after)})
-			own := append(mutants[mutant], edit{offset(function.Name.End()), offset(function.Name.End()), suffix})
-			end.WriteString("\n" + apply(text, own, offset(function.Pos()), offset(function.End())) + "\n")
+			choose := fmt.Sprintf(" if chosenMutant == %q { %s%s }\n", mutant, fmt.Sprintf(call, suffix), after)
+			edits = append(edits, edit{begin, begin, choose})
+			named := edit{offset(function.Name.End()), offset(function.Name.End()), suffix}
+			end.WriteString("\n" + apply(text, append(mutants[mutant], named), offset(function.Pos()), offset(function.End())) + "\n")
 		}
 	}
 	result, err := format.Source([]byte(apply(text, edits, 0, len(text)) + end.String()))
 	if err != nil {
-		return "", "", err //nolint:wrapcheck // says all there is to say
+		return "", "", err
 	}
 	return string(result), file.Name.Name, nil
 }
@@ -253,8 +256,9 @@ func choice(name string, texts []wrong) string {
 	}
 	out.WriteString("\nfunc mutantText(file, text string) string {\n")
 	for _, w := range texts {
-		base := filepath.Base(w.change.file)
-		fmt.Fprintf(&out, "if chosenMutant == %q && (file == %q || file == %q) {\n", w.mutant, base, strings.TrimSuffix(base, filepath.Ext(base)))
+		base := filepath.Base(w.change.file) // packages name their texts with or without the ending
+		short := strings.TrimSuffix(base, filepath.Ext(base))
+		fmt.Fprintf(&out, "if chosenMutant == %q && (file == %q || file == %q) {\n", w.mutant, base, short)
 		fmt.Fprintf(&out, "if !strings.Contains(text, %q) { panic(%q) }\n", w.change.from, w.mutant+" changes nothing")
 		fmt.Fprintf(&out, "text = strings.Replace(text, %q, %q, 1)\n}\n", w.change.from, w.change.to)
 	}
