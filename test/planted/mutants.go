@@ -26,7 +26,7 @@ func mutants() []mutant {
 			"lease-from-the-answer", "a lease is counted from the answer to its renewal, and not from before it was sent", "C6",
 			[]change{{
 				coreTests + "/members.go",
-				"c.renewed(now, l, beat.Lanes[i], answer.Renewed)", "c.renewed(told, l, beat.Lanes[i], answer.Renewed)",
+				"c.renewed(now, l, beat.Lanes[i], ", "c.renewed(told, l, beat.Lanes[i], ",
 			}},
 			test(coreTests, "TestALeaseBeginsBeforeItsRenewalIsSent", "2 events were sent: one was sent at the end of its lease"),
 		},
@@ -62,6 +62,11 @@ func mutants() []mutant {
 			"old-look-ends-hold", "a look that found nothing ends a hold, though something changed since it began", "S4",
 			[]change{{coreTests + "/hold.go", "case h.stale:", "case h.stale && len(rows) > 0:"}},
 			test(coreTests, "TestALookThatIsOlderThanAChangeEndsNoHold", "out of order"),
+		},
+		{
+			"due-page-without-place", "every look for due retries begins at the first, however many are due and cannot go", "L1",
+			[]change{{coreTests + "/hold.go", "if c.held.onward {", "if false {"}},
+			test(coreTests, "TestRedriveBeforeRowsOfAnUnknownType", "a minute after the redrive [0-9]+ of 200 good events are published"),
 		},
 	}
 }
