@@ -68,5 +68,18 @@ func mutants() []mutant {
 			[]change{{coreTests + "/hold.go", "if c.held.onward {", "if false {"}},
 			test(coreTests, "TestRedriveBeforeRowsOfAnUnknownType", "a minute after the redrive [0-9]+ of 200 good events are published"),
 		},
+		{
+			"topics-met", "a topic gets its share only once this relay has met it", "L1",
+			[]change{
+				{coreTests + "/line.go", "if c.topics > 1 && rows > share", "if len(c.ordered) > 1 && rows > share"},
+				{coreTests + "/route.go", "if c.topics > 1 {", "if len(c.ordered) > 1 {"},
+			},
+			test(coreTests, "TestATopicThatWasNotMetYet", "the event of the small topic waited for"),
+		},
+		{
+			"swept-row-unread", "what a sweep finds of a topic with its own reader is left to the main read, which leaves it out", "L1",
+			[]change{{coreTests + "/sweep.go", "at.from = min(at.from, from)", "_ = at"}},
+			test(coreTests, "TestASweptEventOfAPausedTopic", "the event is in state 0 a minute after its topic came back"),
+		},
 	}
 }
