@@ -77,12 +77,21 @@ func (p *proof) passed(o outcome) string {
 	return err
 }
 
+// atBegin finds what the runtime says of a panic.
+var atBegin = regexp.MustCompile(`(?m)^\s*panic: `)
+
+// panicked tells whether a run has panicked. A test may speak of a panic elsewhere in a line; a proof may go on after
+// one, and tell of it anywhere.
+func (p *proof) panicked(o outcome) bool {
+	return atBegin.MatchString(o.text) || !p.build.test && strings.Contains(o.text, "panic: ")
+}
+
 // caught says why a run has not found the mistake for what it is; empty: it has.
 func (p *proof) caught(o outcome) string {
 	switch {
 	case o.exit < 0:
 		return "it did not end in time"
-	case strings.Contains(o.text, "panic: "):
+	case p.panicked(o):
 		return "it panicked, which finds nothing"
 	case o.exit != 1:
 		return fmt.Sprintf("it ended with %d", o.exit)
