@@ -33,7 +33,9 @@ type producers struct {
 	held      atomic.Int64
 	// interrupted counts transactions whose connection broke.
 	interrupted atomic.Int64
-	promised    promises
+	// survived counts prepared transactions that outlived the server.
+	survived atomic.Int64
+	promised promises
 	// more tells whether they are to go on when all events are written, which was at the time that is reached, in
 	// nanoseconds since began. Nil: they are not.
 	more    func() bool

@@ -105,6 +105,9 @@ func (r *run) report(c *collector, v *check.Verdict) (*Report, error) {
 		report.demand("rollbacks", int(r.producers.rollbacks.Load()), oddAtLeast)
 		report.demand("events undone by a savepoint", int(r.producers.undone.Load()), oddAtLeast)
 	}
+	if r.plan.prepares() && r.plan.Plant == "" {
+		report.demand("prepared transactions that outlived the server", int(r.producers.survived.Load()), 1)
+	}
 	report.count(r, c, refused, logs)
 	report.Duration = time.Since(r.began)
 	return report, nil
@@ -134,6 +137,9 @@ func (r *Report) count(of *run, c *collector, refused map[check.Class]int, logs 
 	r.add("rollbacks", int(of.producers.rollbacks.Load()))
 	r.add("undone", int(of.producers.undone.Load()))
 	r.add("interrupted", int(of.producers.interrupted.Load()))
+	if of.plan.prepares() {
+		r.add("prepared_outlived", int(of.producers.survived.Load()))
+	}
 	for _, c := range counters() {
 		r.add(c.Name, v.Count(c.Of))
 	}

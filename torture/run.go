@@ -158,6 +158,9 @@ func (r *run) act(ctx context.Context) error {
 	heal()
 	raging.Wait()
 	if err == nil {
+		err = r.producers.endPrepared(ctx)
+	}
+	if err == nil {
 		healed := time.Now()
 		r.drained, err = r.drain(ctx)
 		r.drainTime = time.Since(healed)
@@ -244,7 +247,8 @@ func producersPool(ctx context.Context, plan Plan) (*pgxpool.Pool, error) {
 }
 
 func (w *World) fillThings(ctx context.Context, count int) error {
-	_, err := w.Pool.Exec(ctx, w.SQL("INSERT INTO {schema}.torture_things (id) SELECT 'thing-' || n FROM generate_series(0, $1 - 1) n"), count)
+	_, err := w.Pool.Exec(ctx, w.SQL(`INSERT INTO {schema}.torture_things (id)
+		SELECT 'thing-' || n FROM generate_series(0, $1 - 1) n UNION ALL SELECT 'prepared-' || n FROM generate_series(0, $2 - 1) n`), count, preparedThings)
 	if err != nil {
 		return fmt.Errorf("torture: %w", err)
 	}

@@ -19,8 +19,11 @@ import (
 const (
 	DatabaseRestart check.FaultKind = "database_restart" // stopped in order: sessions are ended, all is written
 	DatabaseCrash   check.FaultKind = "database_crash"   // stopped as in a crash: the next start recovers from the log
-	PoolerRestart   check.FaultKind = "pooler_restart"
-	ClockOff        check.FaultKind = "clock_off" // the database's clock was wrong the whole time
+	// One process of the server was killed, as by the kernel when memory runs out: all others are ended, and the server
+	// recovers from the log without a restart. No producer commits without waiting for the disk, so nothing is lost by it.
+	BackendKilled check.FaultKind = "backend_killed"
+	PoolerRestart check.FaultKind = "pooler_restart"
+	ClockOff      check.FaultKind = "clock_off" // the database's clock was wrong the whole time
 )
 
 // restoring is how long a server may take to come back. It is waited for also when the storm is over.
@@ -35,6 +38,29 @@ func (s *servers) databaseStops(kind check.FaultKind, mode cluster.Mode, every t
 		ctx, cancel := restoring(ctx)
 		defer cancel()
 		return check.Fault{}, s.database.Restart(ctx, mode)
+	}}
+}
+
+// backendKills kills one session's process, when a prepared transaction has been open for long enough that relays know it.
+func (s *servers) backendKills(every time.Duration, least int) torture.Blow {
+	return torture.Blow{Kind: BackendKilled, Every: every, Least: least, Strike: func(ctx context.Context, on *torture.Target) (check.Fault, error) {
+		s.turn.Lock()
+		defer s.turn.Unlock()
+		ctx, cancel := restoring(ctx)
+		defer cancel()
+		var known bool
+		var pid int
+		err := on.World.Pool.QueryRow(ctx, `SELECT EXISTS (SELECT FROM pg_prepared_xacts WHERE starts_with(gid, $1) AND prepared < clock_timestamp() - interval '1 s'),
+			(SELECT pid FROM pg_stat_activity WHERE application_name = $2 ORDER BY random() LIMIT 1)`, on.World.Run, application).Scan(&known, &pid)
+		if err != nil || !known {
+			return check.Fault{}, torture.ErrMissed
+		}
+		if err := s.database.KillBackend(ctx, pid); errors.Is(err, os.ErrProcessDone) {
+			return check.Fault{}, torture.ErrMissed
+		} else if err != nil {
+			return check.Fault{}, err
+		}
+		return check.Fault{}, nil
 	}}
 }
 

@@ -93,6 +93,8 @@ func (s *servers) storm(half torture.Plan, production time.Duration, broker stri
 		times = 1
 	}
 	every := func(length time.Duration) time.Duration { return min(length, production/times) }
+	// Three kinds take the database away: more often, and hardly anything would be published in a short run.
+	away := func(length time.Duration) time.Duration { return min(length, 3*production/2/times) }
 	relays := s.toDatabase
 	if broker == PubSub {
 		relays = s.toPoolerToo
@@ -109,11 +111,13 @@ func (s *servers) storm(half torture.Plan, production time.Duration, broker stri
 		torture.Stalls(relays, "a relay's", half.Lease, every(15*time.Second), least(1)),
 		torture.Stalls(s.toPooler, "a producer's", half.Lease, every(15*time.Second), least(1)),
 		torture.OpenTransactions(3*time.Second, every(12*time.Second), least(2)),
+		torture.PreparedTransactions(3*time.Second, every(4*time.Second), least(3)),
 		torture.BrokerCuts(s.toBroker, every(9*time.Second), least(2)),
 		torture.BrokerStalls(s.toBroker, time.Second, every(20*time.Second), least(1)),
 		torture.SlowBroker(s.toBroker, 100*time.Millisecond, time.Second, every(15*time.Second), least(1)),
-		s.databaseStops(DatabaseRestart, cluster.Fast, every(25*time.Second), least(1)),
-		s.databaseStops(DatabaseCrash, cluster.Immediate, every(25*time.Second), least(1)),
+		s.databaseStops(DatabaseRestart, cluster.Fast, away(25*time.Second), least(1)),
+		s.databaseStops(DatabaseCrash, cluster.Immediate, away(25*time.Second), least(1)),
+		s.backendKills(away(25*time.Second), least(1)),
 		s.poolerRestarts(every(14*time.Second), least(1)),
 		s.brokerRestarts(every(15*time.Second), least(1)),
 		clockOff(clocks[broker]),

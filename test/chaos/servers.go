@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -29,8 +27,7 @@ type servers struct {
 	// brokerURL leads straight to the broker.
 	brokerURL string
 	// faultPort is the emulator's, for Pub/Sub.
-	faultPort    string
-	poolerFolder string
+	faultPort string
 
 	// The ways: of producers and relays to the pooler, of relays to the database, and to the broker.
 	toPooler, toPoolerToo, toDatabase, toBroker *proxy.Proxy
@@ -66,7 +63,10 @@ func newServers(ctx context.Context, folder, brokerKind, executable string, cloc
 	if err != nil {
 		return nil, err
 	}
-	if err := s.startPooler(ctx); err != nil {
+	if s.pooler, err = server.NewPooler(s.folder, "127.0.0.1:"+strconv.Itoa(s.database.Port())); err != nil {
+		return nil, err
+	}
+	if err := s.pooler.Start(ctx); err != nil {
 		return nil, err
 	}
 	switch brokerKind {
@@ -110,57 +110,6 @@ func (s *servers) brokerThrough() string {
 	return strings.Replace(s.brokerURL, s.broker.Address, s.toBroker.Addr(), 1)
 }
 
-const poolerSettings = `[databases]
-* = host=127.0.0.1 port=%d
-
-[pgbouncer]
-listen_addr = 127.0.0.1
-listen_port = %s
-unix_socket_dir =
-auth_type = trust
-auth_file = %s
-pool_mode = transaction
-default_pool_size = 40
-max_client_conn = 500
-server_login_retry = 1
-query_wait_timeout = 10
-server_check_delay = 0
-ignore_startup_parameters = extra_float_digits
-`
-
-// startPooler starts a PgBouncer in transaction mode.
-func (s *servers) startPooler(ctx context.Context) error {
-	program, err := exec.LookPath("pgbouncer")
-	if err != nil {
-		program = "/usr/sbin/pgbouncer" // where a plain user's PATH does not look
-	}
-	address, err := server.FreeAddress()
-	if err != nil {
-		return err
-	}
-	_, port, _ := strings.Cut(address, ":")
-	// Outside the histories, which only this user may read.
-	folder, err := os.MkdirTemp("", "posthaste-pooler-")
-	if err != nil {
-		return fmt.Errorf("chaos: %w", err)
-	}
-	s.poolerFolder = folder
-	users, settings := filepath.Join(folder, "users.txt"), filepath.Join(folder, "pgbouncer.ini")
-	text := fmt.Appendf(nil, poolerSettings, s.database.Port(), port, users)
-	err = errors.Join(
-		os.Chmod(folder, 0o755),
-		os.WriteFile(users, []byte("\"postgres\" \"\"\n"), 0o644),
-		os.WriteFile(settings, text, 0o644),
-	)
-	if err != nil {
-		return fmt.Errorf("chaos: %w", err)
-	}
-	s.pooler = &server.Server{
-		Name: "PgBouncer", Address: address, Log: filepath.Join(s.folder, "pgbouncer.log"), Program: program, Args: []string{settings}, User: serviceUser(),
-	}
-	return s.pooler.Start(ctx)
-}
-
 // startNATS starts a NATS server whose streams survive its death.
 func (s *servers) startNATS(ctx context.Context) (err error) {
 	if s.broker, err = server.NewNATS(s.folder); err != nil {
@@ -188,9 +137,6 @@ func (s *servers) close() error {
 	}
 	s.pooler.Close()
 	s.broker.Close()
-	if s.poolerFolder != "" {
-		_ = os.RemoveAll(s.poolerFolder) // of no consequence
-	}
 	if s.database == nil {
 		return nil
 	}

@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -10,6 +11,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/jackc/pgx/v5"
 
 	"github.com/posthaste-dev/posthaste/test/calm"
 )
@@ -119,6 +122,30 @@ func TestKilledServerForgets(t *testing.T) {
 }
 
 // TestABadSettingIsTold: a server that does not start says why, and leaves nothing behind.
+// TestAKilledSession: the server recovers by itself, its start is the same, and what is prepared outlives it.
+func TestAKilledSession(t *testing.T) {
+	t.Parallel()
+	c := start(t, Config{})
+	must(t, c.Exec(t.Context(), "CREATE TABLE notes (n int)"))
+	conn, err := pgx.Connect(t.Context(), c.URL())
+	must(t, err)
+	defer func() { _ = conn.Close(context.WithoutCancel(t.Context())) }()
+	for _, statement := range []string{"BEGIN", "INSERT INTO notes VALUES (1)", "PREPARE TRANSACTION 'left'"} {
+		_, err := conn.Exec(t.Context(), statement)
+		must(t, err)
+	}
+	started, err := c.Text(t.Context(), "pg_postmaster_start_time()")
+	must(t, err)
+	pid := int(conn.PgConn().PID())
+	must(t, c.KillBackend(t.Context(), pid))
+	c.want(t, started, "pg_postmaster_start_time()")
+	must(t, c.Exec(t.Context(), "COMMIT PREPARED 'left'"))
+	c.want(t, "1", "SELECT count(*) FROM notes")
+	if err := c.KillBackend(t.Context(), pid); !errors.Is(err, os.ErrProcessDone) {
+		t.Errorf("killed again: %v", err)
+	}
+}
+
 func TestABadSettingIsTold(t *testing.T) {
 	t.Parallel()
 	_, err := New(t.Context(), Config{Settings: map[string]string{"shared_buffers": "none"}})

@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"os/user"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"sync"
 	"syscall"
@@ -98,6 +99,29 @@ func (c *Cluster) Kill(ctx context.Context) error {
 		return len(pids) == 0, err
 	})
 	return errors.Join(err, c.gone(ctx))
+}
+
+// KillBackend ends the process of one session by SIGKILL, and returns when the server has ended all others, recovered from
+// the log and answers again. The postmaster lives on. Where there is no such process it is os.ErrProcessDone.
+func (c *Cluster) KillBackend(ctx context.Context, pid int) error {
+	pids, err := c.processes()
+	if err != nil {
+		return err
+	}
+	if c.server == nil || pid == c.server.process.Pid || !slices.Contains(pids, pid) {
+		return fmt.Errorf("cluster: session %d: %w", pid, os.ErrProcessDone)
+	}
+	err = c.on(ctx, func(conn *pgx.Conn) error {
+		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+			return err
+		}
+		// This session is ended as all are.
+		return Within(ctx, patience, "the server notices", func() (bool, error) { return conn.Ping(ctx) != nil, nil })
+	})
+	if err != nil {
+		return err
+	}
+	return Within(ctx, patience, "the server has recovered", func() (bool, error) { return c.answers(ctx) })
 }
 
 // gone waits for the postmaster's end.

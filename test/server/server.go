@@ -27,6 +27,7 @@ type Server struct {
 
 	command *exec.Cmd
 	ended   chan struct{}
+	folder  string // goes with Close
 }
 
 // patience is for a server that starts or ends on a busy machine.
@@ -81,8 +82,14 @@ func (s *Server) End(signal os.Signal) error {
 
 // Close ends whatever runs.
 func (s *Server) Close() {
-	if s != nil && s.ended != nil {
+	if s == nil {
+		return
+	}
+	if s.ended != nil {
 		_ = s.End(os.Kill)
+	}
+	if s.folder != "" {
+		_ = os.RemoveAll(s.folder) // of no consequence
 	}
 }
 
