@@ -314,7 +314,7 @@ func TestWithoutAnyServer(t *testing.T) {
 // A loop that stands still is seen, and nothing else makes /livez fail.
 func TestStuck(t *testing.T) {
 	t.Parallel()
-	r, err := relay.New(relay.Config{Database: "x", Registry: &outbox.Registry{}, Publisher: relay.Func(func(context.Context, *relay.Message) error { return nil })})
+	r, err := relay.New(relay.Config{Database: "x", Registry: &outbox.Registry{}, Publisher: nobody})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,6 +4,7 @@
 //
 // It promises: what is wrong with the configuration is told all at once, and nothing starts; an outage of the
 // database or the broker, also at the start and of any length, is waited for; the first signal drains, the
-// second cuts what is in flight; nothing that reads the log or asks the probes can hold the relay up; and no secret is logged.
+// second cuts what is in flight; nothing that reads the log or asks the probes can hold the relay up; and no secret is
+// logged.
 // To a database or broker on another machine it speaks verified TLS, or it was told by name not to.
 package daemon

@@ -23,9 +23,9 @@ const (
 
 // Main is the whole main function of a publisher: it does what the command line says and ends the process.
 //
-// The first SIGTERM or SIGINT drains. The second ends the process at once if events are in flight, the third in any case.
-// SIGHUP has the log tell what has changed in the files since the start. The exit code is 0 when it did what was asked, 1
-// when that failed, and 2 when the configuration or the command line is refused.
+// The first SIGTERM or SIGINT drains. The second ends the process at once if events are in flight, the third in any
+// case. SIGHUP has the log tell what has changed in the files since the start. The exit code is 0 when it did what was
+// asked, 1 when that failed, and 2 when the configuration or the command line is refused.
 func Main(program Program) {
 	program = program.withDefaults()
 	signals := make(chan os.Signal, 2)

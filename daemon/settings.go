@@ -95,7 +95,9 @@ func checkSettings(values *config.Values) (problems []config.Problem) {
 		}
 	}
 	nothing, _ := outbox.NewRegistry()
-	_, err := relay.New(relay.Config{Settings: relaySettings(values), Database: "checked elsewhere", Registry: nothing, Publisher: nobody})
+	_, err := relay.New(relay.Config{
+		Settings: relaySettings(values), Database: "checked elsewhere", Registry: nothing, Publisher: nobody,
+	})
 	problems = append(problems, refusals(values, err, relayKeys)...)
 	if retentionEvery.Get(values) == 0 {
 		return problems

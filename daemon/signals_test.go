@@ -31,7 +31,7 @@ func TestASecondSignalWithNothingInFlightCutsNothing(t *testing.T) {
 		says     string
 	}{
 		{0, "a third signal: ended before the drain was complete; nothing was in flight"},
-		{1, "a third signal: ended with 1 events in flight, which will be sent again"}, // it began just before the drain
+		{1, "a third signal: ended with 1 events in flight, which will be sent again"}, // begun just before
 	} {
 		signals, why := make(chan os.Signal), make(chan string, 1)
 		var inFlight atomic.Int64

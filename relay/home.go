@@ -101,11 +101,12 @@ func (e *restoredError) Error() string {
 		e.look.here.timeline, e.look.home.timeline, e.look.seen.UTC().Format(time.RFC3339))
 }
 
-func (e *restoredError) pause() (headline string, more []slog.Attr) {
-	return "paused: the database was restored or copied", []slog.Attr{
-		slog.String("unknown", "which of these were published after the backup was taken; they would be sent again, under the same ids"),
-		slog.String("go_on", "`outboxctl resume --restored`, relay.Operator.Resume, or SELECT outbox_resume('who', 'why', 'restored')"),
-	}
+func (e *restoredError) say(ctx context.Context, logger *slog.Logger, pending []slog.Attr) {
+	logger.LogAttrs(ctx, slog.LevelError, "paused: the database was restored or copied", append(pending,
+		slog.String("unknown",
+			"which of these were published after the backup was taken; they would be sent again, under the same ids"),
+		slog.String("go_on",
+			"`outboxctl resume --restored`, relay.Operator.Resume, or SELECT outbox_resume('who', 'why', 'restored')"))...)
 }
 
 // home knows where the outbox lives, and lets no connection of the relay work anywhere else.
@@ -125,8 +126,8 @@ type home struct {
 func newHome(config *Config) *home {
 	text := func(sql string) string { return inSchema(sql, config.Schema) }
 	return &home{
-		config: config, look: text(homeLookSQL), move: text(homeMoveSQL), seen: text(homeSeenSQL), sequence: text(sequenceSQL),
-		moved: make(chan struct{}),
+		config: config, look: text(homeLookSQL), move: text(homeMoveSQL), seen: text(homeSeenSQL),
+		sequence: text(sequenceSQL), moved: make(chan struct{}),
 	}
 }
 

@@ -12,9 +12,10 @@ import (
 	"github.com/posthaste-dev/posthaste/relay/internal/core"
 )
 
-// A publisher that panics does not say whose fault it is, nor whether the broker has the event. Where it panics whatever it
-// is handed, it is out of order like a broker that is down: the class is unknown, nobody is charged, and the topic pauses.
-// Only an event that panics again after others of its topic were acknowledged is the cause itself, and charged.
+// A publisher that panics does not say whose fault it is, nor whether the broker has the event. Where it panics
+// whatever it is handed, it is out of order like a broker that is down: the class is unknown, nobody is charged, and
+// the topic pauses. Only an event that panics again after others of its topic were acknowledged is the cause itself,
+// and charged.
 
 // suspects are the events whose publish has panicked.
 type suspects struct {
@@ -25,7 +26,8 @@ type suspects struct {
 	acked  map[string]int    // by topic, since there are suspects
 }
 
-// panicked takes in that the publish of an event has panicked, and tells whether it did before and others have passed since.
+// panicked takes in that the publish of an event has panicked, and tells whether it did before and others have passed
+// since.
 func (s *suspects) panicked(event outbox.ID, topic string) (again bool) {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
@@ -74,28 +76,29 @@ func (s *sender) answered(publish *core.Publish, err error) core.Outcome {
 	return outcome
 }
 
-// check holds an event against its contract. A check that panics has not passed it: that of a bad deployment does so with
-// all events of the type, and then they are parked.
+// check holds an event against its contract. A check that panics has not passed it: that of a bad deployment does so
+// with all events of the type, and then they are parked.
 func (s *sender) check(event *core.Event) (err error) {
 	defer func() {
 		if cause := recover(); cause != nil {
-			detail := fmt.Sprintf("the contract's check panicked: %T", cause) // not its text: that may quote the payload
+			what := fmt.Sprintf("%T", cause) // not its text: that may quote the payload
 			if known, is := cause.(runtime.Error); is {
-				detail = "the contract's check panicked: " + known.Error()
+				what = known.Error()
 			}
-			err = &outbox.ContractError{Reason: outbox.InvalidPayload, Detail: detail}
+			err = &outbox.ContractError{Reason: outbox.InvalidPayload, Detail: "the contract's check panicked: " + what}
 		}
 	}()
 	_, err = s.config.Registry.Check(outbox.Stored{
-		ID: event.ID, EventType: event.Type, AggregateType: event.Aggregate.Type, AggregateID: event.Aggregate.ID, Payload: event.Payload,
+		ID: event.ID, EventType: event.Type, AggregateType: event.Aggregate.Type, AggregateID: event.Aggregate.ID,
+		Payload: event.Payload,
 	})
-	return err //nolint:wrapcheck // the caller looks at it
+	return err
 }
 
 // isNothing tells whether a publisher is one in name only: every call of it would panic.
 func isNothing(publisher Publisher) bool {
 	value := reflect.ValueOf(publisher)
-	switch value.Kind() { //nolint:exhaustive // no other kind can be nil
+	switch value.Kind() {
 	case reflect.Invalid:
 		return true
 	case reflect.Func, reflect.Pointer, reflect.Map, reflect.Slice, reflect.Chan:

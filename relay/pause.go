@@ -54,12 +54,12 @@ func (r *Relay) Paused() *Pause { return r.pause.Load() }
 // obstacle is why a relay that runs must publish nothing until somebody has acted.
 type obstacle interface {
 	error
-	// pause is what the log says of it: in a few words, and with what else one has to know.
-	pause() (headline string, more []slog.Attr)
+	// say logs it, with what would be sent.
+	say(ctx context.Context, logger *slog.Logger, pending []slog.Attr)
 }
 
-// awaitHome returns when the relay is where the outbox lives, and nothing stands in its way. Until then it holds nothing
-// and publishes nothing.
+// awaitHome returns when the relay is where the outbox lives, and nothing stands in its way. Until then it holds
+// nothing and publishes nothing.
 func (r *Relay) awaitHome(ctx context.Context, h *home, config *pgx.ConnConfig) error {
 	var saidAt time.Time
 	var said string
@@ -113,12 +113,10 @@ func (r *Relay) sayPaused(ctx context.Context, conn *pgx.Conn, found obstacle) {
 		slog.String("reason", pause.Reason), slog.Int64("would_send", pause.WouldSend()),
 		slog.Time("oldest", oldest), slog.Time("newest", newest), slog.String("pending", strings.Join(details[:min(mostSaid, len(details))], ", ")),
 	}
-	headline, more := found.pause()
-	attributes = append(attributes, more...)
 	if problem != nil { // a table that takes too long to count
 		attributes = append(attributes, slog.String("error", clean.Error(problem)))
 	}
-	r.config.Logger.LogAttrs(ctx, slog.LevelError, headline, attributes...)
+	found.say(ctx, r.config.Logger, attributes)
 }
 
 func (r *Relay) count(ctx context.Context, conn *pgx.Conn, pause *Pause) error {

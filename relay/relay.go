@@ -97,7 +97,8 @@ func New(config Config) (*Relay, error) {
 	case config.Publisher == nil:
 		problems = append(problems, errors.New("the Publisher is missing: give a broker's publisher, or a relay.Func"))
 	case isNothing(config.Publisher):
-		problems = append(problems, fmt.Errorf("the Publisher is a nil %T: give it what it shall publish with", config.Publisher))
+		problems = append(problems,
+			fmt.Errorf("the Publisher is a nil %T: give it what it shall publish with", config.Publisher))
 	}
 	if config.Format == "" {
 		config.Format = Envelope

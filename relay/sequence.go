@@ -28,7 +28,7 @@ type sequenceError struct {
 }
 
 func (e *sequenceError) Error() string {
-	return fmt.Sprintf("relay: the outbox came without its sequence: that stands at %d, and numbers up to %d are in use; run %s",
+	return fmt.Sprintf("relay: the outbox came without its sequence: it stands at %d, numbers up to %d are in use; run %s",
 		e.last, e.highest, e.repair())
 }
 
@@ -38,11 +38,11 @@ func (e *sequenceError) repair() string {
 	return fmt.Sprintf("SELECT setval('%s', %d)", strings.ReplaceAll(name, "'", "''"), e.highest)
 }
 
-func (e *sequenceError) pause() (headline string, more []slog.Attr) {
-	return "paused: the outbox came without its sequence", []slog.Attr{
-		slog.String("unknown", "which events were emitted since: they have numbers below older ones, and would be sent before them"),
-		slog.String("go_on", e.repair()+", as the owner of the outbox"),
-	}
+func (e *sequenceError) say(ctx context.Context, logger *slog.Logger, pending []slog.Attr) {
+	logger.LogAttrs(ctx, slog.LevelError, "paused: the outbox came without its sequence", append(pending,
+		slog.String("unknown",
+			"which events were emitted since: they have numbers below older ones, and would be sent before them"),
+		slog.String("go_on", e.repair()+", as the owner of the outbox"))...)
 }
 
 // checkSequence fails where the sequence is behind. A look that takes too long, or that this role may not take, is done
@@ -54,7 +54,8 @@ func (h *home) checkSequence(ctx context.Context, db asker) error {
 	err := db.QueryRow(ctx, h.sequence).Scan(&behind.last, &behind.highest)
 	switch {
 	case refused(err), errors.Is(err, context.DeadlineExceeded), sqlState(err) == queryCanceled:
-		h.config.Logger.WarnContext(ctx, "a sequence that is behind the table will not be noticed", slog.String("error", clean.Error(err)))
+		h.config.Logger.WarnContext(ctx, "a sequence that is behind the table will not be noticed",
+			slog.String("error", clean.Error(err)))
 		return nil
 	case err != nil:
 		return fmt.Errorf("relay: %w", err)

@@ -81,8 +81,8 @@ func (n tripping) Validate() error {
 	return nil
 }
 
-// K11, V6: a contract's check that panics is a contract that is broken, so a bad deployment's backlog is parked, and other
-// types of the topic go on.
+// K11, V6: a contract's check that panics is a contract that is broken, so a bad deployment's backlog is parked, and
+// other types of the topic go on.
 func TestACheckThatPanicsKillsNoBacklog(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, p *place) {
@@ -97,9 +97,9 @@ func TestACheckThatPanicsKillsNoBacklog(t *testing.T) {
 		a := p.start(t, "bad deploy", with(func(s *relay.Settings) { s.MaxAttempts = 2 }),
 			func(config *relay.Config) { config.Registry = registry(t, strict, noted) })
 		eventually(t, "all looked at", func() bool { return p.inState(t, ready)+p.inState(t, retrying) == 0 })
-		died := p.inState(t, deadBlocking)
-		if aside := p.inState(t, parked); died != 10 || aside != events-died || p.inState(t, published) != others {
-			t.Errorf("%d of %d events died, %d are parked; %d of %d others are out", died, events, aside, p.inState(t, published), others)
+		died, aside, out := p.inState(t, deadBlocking), p.inState(t, parked), p.inState(t, published)
+		if died != 10 || aside != events-died || out != others {
+			t.Errorf("%d of %d events died, %d are parked; %d of %d others are out", died, events, aside, out, others)
 		}
 		if err := a.stop(t); err != nil {
 			t.Error(err)

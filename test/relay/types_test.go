@@ -165,15 +165,17 @@ func TestMalformedEventsOfOneTenantStopNobodyElse(t *testing.T) {
 		const malformed, good = 12, 30
 		p.start(t, "a")
 		for i := range malformed {
-			p.insert(t, "order_placed", "order", fmt.Sprint("malformed ", i), `{"version":1,"eventId":"{id}","occurredAt":"2026-03-01T12:30:15Z","data":{"n":"one"}}`)
+			p.insert(t, "order_placed", "order", fmt.Sprint("malformed ", i),
+				`{"version":1,"eventId":"{id}","occurredAt":"2026-03-01T12:30:15Z","data":{"n":"one"}}`)
 		}
 		eventually(t, "the malformed ones looked at", func() bool { return p.inState(t, ready) == 0 })
 		for i := range good {
 			p.emit(t, placed.New(fmt.Sprint("good ", i), note{N: 1}))
 		}
 		eventually(t, "all looked at", func() bool { return p.inState(t, ready) == 0 })
-		if out, died, aside := p.inState(t, published), p.inState(t, deadBlocking), p.inState(t, parked); out != good || died != 10 || aside != 2 {
-			t.Errorf("%d of %d good events are out; %d died, %d are parked, want 10 and 2 malformed ones", out, good, died, aside)
+		out, died, aside := p.inState(t, published), p.inState(t, deadBlocking), p.inState(t, parked)
+		if out != good || died != 10 || aside != 2 {
+			t.Errorf("%d of %d good events are out; %d died, %d are parked, want 10 and 2", out, good, died, aside)
 		}
 	})
 }

@@ -2,12 +2,13 @@ package core
 
 import "github.com/posthaste-dev/posthaste/internal/planted"
 
-// typeHealth watches how many events of a type break their contract. After a bad deploy it is most of them, and then the
-// fault is not theirs: those that break it are parked instead of dead, until most pass again. Every event is looked at all
-// the same, and what passes goes out. So malformed events, of one tenant say, hold up nothing but their own aggregates.
+// typeHealth watches how many events of a type break their contract. After a bad deploy it is most of them, and then
+// the fault is not theirs: those that break it are parked instead of dead, until most pass again. Every event is looked
+// at all the same, and what passes goes out. So malformed events, of one tenant say, hold up nothing but their own
+// aggregates.
 //
-// What was parked stays so when the pause ends: it would break its contract again. A release by an operator, or an owner
-// who is new, lets it be tried once more.
+// What was parked stays so when the pause ends: it would break its contract again. A release by an operator, or an
+// owner who is new, lets it be tried once more.
 type typeHealth struct {
 	recent  [20]bool // whether each of the last events broke it
 	next    int
@@ -34,7 +35,7 @@ func (c *Core) brokeLikeMost(r *row) bool {
 	health.record(true)
 	if most && !health.alarmed {
 		health.alarmed = true
-		c.alarm(r.Lane, "most events of type "+r.Type+" break their contract: those that do are parked, the others go on")
+		c.alarm(r.Lane, "most events of type "+r.Type+" break their contract: those that do are parked, others go on")
 	}
 	return most
 }

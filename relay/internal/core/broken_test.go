@@ -13,7 +13,7 @@ import (
 func breaking(broken map[outbox.ID]bool) func(*core.Publish) (core.Outcome, bool) {
 	return func(publish *core.Publish) (core.Outcome, bool) {
 		if broken[publish.Event.ID] {
-			return core.Outcome{Class: core.Terminal, Reason: "invalid_payload", Detail: "the contract is broken", Contract: true}, true
+			return core.Outcome{Class: core.Terminal, Reason: "invalid_payload", Contract: true}, true
 		}
 		return core.Outcome{}, true
 	}
