@@ -81,5 +81,15 @@ func mutants() []mutant {
 			[]change{{coreTests + "/sweep.go", "at.from = min(at.from, from)", "_ = at"}},
 			test(coreTests, "TestASweptEventOfAPausedTopic", "the event is in state 0 a minute after its topic came back"),
 		},
+		{
+			"panic-charged", "a publisher that panics is taken for one that refuses the event", "P2",
+			[]change{{"relay/panic.go", "core.Outcome{Class: core.Unknown,", "core.Outcome{Class: core.Rejected,"}},
+			test(relayTests, "TestAPanicIsChargedOnlyWhenOthersPass", "all panic: got {Class:"),
+		},
+		{
+			"sequence-behind-believed", "a server that has the table and not its sequence is relayed", "R14",
+			[]change{{"relay/sequence.go", "case behind.last < behind.highest:", "case behind.last < 0:"}},
+			test(relayTests, "TestAFenceComparesTheSequenceOnANewServer", "a fence with a sequence that is behind: <nil>"),
+		},
 	}
 }

@@ -29,7 +29,7 @@ func TestEveryMistakeHasItsProof(t *testing.T) {
 	if len(proofs) > 0 {
 		t.Errorf("these are no mistakes: %v", proofs)
 	}
-	name, fault := regexp.MustCompile(`^[a-z]+(-[a-z]+)+$`), regexp.MustCompile(`^([ACPVDISL][0-9]+|S-[0-9]+)$`)
+	name, fault := regexp.MustCompile(`^[a-z]+(-[a-z]+)+$`), regexp.MustCompile(`^([ACDILPRSV][0-9]+|S-[0-9]+)$`)
 	for _, m := range Mistakes() {
 		if names[m.Name]++; names[m.Name] > 1 || !name.MatchString(m.Name) || len(m.What) < 20 || !fault.MatchString(m.Of) {
 			t.Errorf("%s (%d): %s, %s", m.Name, names[m.Name], m.Of, m.What)
