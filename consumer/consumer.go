@@ -180,7 +180,8 @@ func (c *Consumer) tell(ctx context.Context, event *Event, verdict Verdict, try 
 	}
 	c.config.Logger.LogAttrs(ctx, level, "event", slog.String("consumer", c.config.Name),
 		slog.String("event_id", event.ID.String()), slog.String("event_type", clean.Cut(event.Type)),
-		slog.String("aggregate_type", clean.Cut(event.AggregateType)), slog.String("aggregate_id", clean.Cut(event.AggregateID)),
+		slog.String("namespace", clean.Cut(event.Aggregate.Namespace)), slog.String("aggregate_type", clean.Cut(event.Aggregate.Type)),
+		slog.String("aggregate_id", clean.Cut(event.Aggregate.ID)),
 		slog.Int("attempt", event.Attempt), slog.String("outcome", string(verdict.Outcome)),
 		slog.Int64("ms", took.Milliseconds()), slog.String("error", verdict.Reason))
 	if c.config.Observe != nil {

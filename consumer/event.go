@@ -1,6 +1,7 @@
 package consumer
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,11 +13,11 @@ import (
 
 // An Event is what a message says about an event. Only what [Read] needs is sure to be there.
 type Event struct {
-	ID            outbox.ID
-	Type          string
-	AggregateType string
-	AggregateID   string
-	TenantID      string
+	ID   outbox.ID
+	Type string
+	// Aggregate is what the event is about. Its namespace is the default one if the message names none.
+	Aggregate outbox.Aggregate
+	TenantID  string
 	// Seq is the event's number in its outbox, for inbox.Newer; 0 if the message has none.
 	Seq       int64
 	CreatedAt time.Time // when the event was emitted; zero if the message does not tell
@@ -29,14 +30,16 @@ type Event struct {
 }
 
 // Key is the aggregate: events with the same one should be handled one after the other.
-func (e *Event) Key() string { return e.AggregateType + "/" + e.AggregateID }
+func (e *Event) Key() string { return e.Aggregate.Key() }
 
 // Read reads a message that a relay has published. A message without an event's id and type is none: the error is a
 // [PoisonError]. What else is broken is left out.
 func Read(attributes map[string]string, body []byte) (*Event, error) {
 	event := &Event{
-		Type: attributes["event_type"], AggregateType: attributes["aggregate_type"], AggregateID: attributes["aggregate_id"],
-		TenantID: attributes["tenant_id"], Attributes: attributes, Body: body,
+		Type: attributes["event_type"], TenantID: attributes["tenant_id"], Attributes: attributes, Body: body,
+		Aggregate: outbox.Aggregate{
+			Namespace: cmp.Or(attributes["namespace"], outbox.DefaultNamespace), Type: attributes["aggregate_type"], ID: attributes["aggregate_id"],
+		},
 	}
 	id, err := outbox.ParseID(attributes["event_id"])
 	if err != nil {

@@ -1,6 +1,7 @@
 package consumer_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -24,10 +25,33 @@ func TestReadTakesWhatARelayWrites(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if event.ID != id || event.Type != happened || event.Key() != "thing/7/8" || event.TenantID != "acme" || event.Seq != 42 ||
+	if event.ID != id || event.Type != happened || event.Key() != "default/thing/7/8" || event.TenantID != "acme" || event.Seq != 42 ||
 		!event.CreatedAt.Equal(time.Date(2026, 1, 2, 3, 4, 5, 123456000, time.UTC)) || event.Attributes["traceparent"] != "00-1-2-01" ||
 		string(event.Body) != "{}" || event.Attempt != 0 {
 		t.Errorf("got %+v", event)
+	}
+}
+
+// An aggregate is one of its namespace: the default one, unless the message says otherwise.
+func TestReadTakesTheNamespace(t *testing.T) {
+	t.Parallel()
+	keys := map[string]string{}
+	for _, attributes := range []map[string]string{
+		{"aggregate_type": "order", "aggregate_id": "7"},
+		{"aggregate_type": "order", "aggregate_id": "order/7"},
+		{"aggregate_type": "order", "aggregate_id": "7", "namespace": "order"},
+		{"aggregate_type": "order/7", "aggregate_id": "7", "namespace": "order"},
+		{"aggregate_type": "7", "aggregate_id": "7", "namespace": "order/order"},
+	} {
+		attributes["event_id"], attributes["event_type"] = outbox.NewID().String(), happened
+		event, err := consumer.Read(attributes, nil)
+		if want := cmp.Or(attributes["namespace"], outbox.DefaultNamespace); err != nil || event.Aggregate.Namespace != want {
+			t.Errorf("%v: got %+v, %v", attributes, event, err)
+		}
+		if other, is := keys[event.Key()]; is {
+			t.Errorf("%q is the key of %s and of %+v", event.Key(), other, event.Aggregate)
+		}
+		keys[event.Key()] = fmt.Sprintf("%+v", event.Aggregate)
 	}
 }
 

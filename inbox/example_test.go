@@ -32,15 +32,15 @@ func ExampleFirstSQL() {
 
 // A read model takes the newest state of each order. An older event that comes late is marked as handled and left out.
 func ExampleNewerSQL() {
-	handle := func(ctx context.Context, db *sql.DB, eventID outbox.ID, orderID, status string, seq int64) error {
+	handle := func(ctx context.Context, db *sql.DB, eventID outbox.ID, order outbox.Aggregate, status string, seq int64) error {
 		return outbox.InTxSQL(ctx, db, func(ctx context.Context, tx *sql.Tx) error {
 			if first, err := inbox.FirstSQL(ctx, tx, "order-list", eventID); err != nil || !first {
 				return err
 			}
-			if newer, err := inbox.NewerSQL(ctx, tx, "order-list", "vendor_order", orderID, seq); err != nil || !newer {
+			if newer, err := inbox.NewerSQL(ctx, tx, "order-list", order, seq); err != nil || !newer {
 				return err
 			}
-			_, err := tx.ExecContext(ctx, "INSERT INTO order_list (id, status) VALUES ($1, $2) ON CONFLICT (id) DO UPDATE SET status = $2", orderID, status)
+			_, err := tx.ExecContext(ctx, "INSERT INTO order_list (id, status) VALUES ($1, $2) ON CONFLICT (id) DO UPDATE SET status = $2", order.ID, status)
 			return err
 		})
 	}

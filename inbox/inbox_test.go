@@ -22,11 +22,11 @@ func asked(answer string, err error) (conn, *[]any) {
 func TestARefusalNamesEveryProblemAndNoValue(t *testing.T) {
 	t.Parallel()
 	c, sent := asked("1", nil)
-	_, err := newer(c, "SECRET", "", strings.Repeat("SECRET", 100), 0)
+	_, err := newer(c, "SECRET", outbox.Aggregate{Namespace: strings.Repeat("SECRET", 22), ID: strings.Repeat("SECRET", 100)}, 0)
 	if !errors.Is(err, ErrRefused) || len(*sent) != 0 {
 		t.Fatalf("got %v, and %d arguments were sent", err, len(*sent))
 	}
-	for _, want := range []string{"consumer: must be of a to z", "aggregate type: missing", "aggregate id: 600 bytes, the limit is 512", "seq: not positive"} {
+	for _, want := range []string{"consumer: must be of a to z", "namespace: 132 bytes, the limit is 128", "aggregate type: missing", "aggregate id: 600 bytes, the limit is 512", "seq: not positive"} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("%v does not say %q", err, want)
 		}

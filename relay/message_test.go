@@ -50,14 +50,14 @@ func TestTheMessageOfAnEvent(t *testing.T) {
 		key    string
 		more   map[string]string
 	}{
-		"plain":       {func(*core.Event) {}, "order/7", nil},
-		"namespace":   {func(e *core.Event) { e.Aggregate.Namespace = "billing" }, "billing/order/7", nil},
-		"tenant":      {func(e *core.Event) { e.Tenant = "acme" }, "order/7", map[string]string{"tenant_id": "acme"}},
-		"dedupe key":  {func(e *core.Event) { e.DedupeKey = "k/1" }, "order/7", map[string]string{"dedupe_key": "k/1"}},
-		"headers":     {func(e *core.Event) { e.Headers = []byte(`{"traceparent":"00-1","empty":""}`) }, "order/7", map[string]string{"traceparent": "00-1", "empty": ""}},
-		"whole":       {func(e *core.Event) { e.CreatedAt = e.CreatedAt.Truncate(time.Second) }, "order/7", map[string]string{"created_at": "2026-03-01T12:30:15.000000Z"}},
-		"odd id":      {func(e *core.Event) { e.Aggregate.ID = "a/b ü" }, "order/a/b ü", map[string]string{"aggregate_id": "a/b ü"}},
-		"redelivered": {func(e *core.Event) { e.State = core.Retrying }, "order/7", nil},
+		"plain":       {func(*core.Event) {}, "default/order/7", nil},
+		"namespace":   {func(e *core.Event) { e.Aggregate.Namespace = "billing" }, "billing/order/7", map[string]string{"namespace": "billing"}},
+		"tenant":      {func(e *core.Event) { e.Tenant = "acme" }, "default/order/7", map[string]string{"tenant_id": "acme"}},
+		"dedupe key":  {func(e *core.Event) { e.DedupeKey = "k/1" }, "default/order/7", map[string]string{"dedupe_key": "k/1"}},
+		"headers":     {func(e *core.Event) { e.Headers = []byte(`{"traceparent":"00-1","empty":""}`) }, "default/order/7", map[string]string{"traceparent": "00-1", "empty": ""}},
+		"whole":       {func(e *core.Event) { e.CreatedAt = e.CreatedAt.Truncate(time.Second) }, "default/order/7", map[string]string{"created_at": "2026-03-01T12:30:15.000000Z"}},
+		"odd id":      {func(e *core.Event) { e.Aggregate.ID = "a/b ü" }, "default/order/a/b ü", map[string]string{"aggregate_id": "a/b ü"}},
+		"redelivered": {func(e *core.Event) { e.State = core.Retrying }, "default/order/7", nil},
 	} {
 		publish := stored(is.change)
 		publish.Redelivered = name == "redelivered"
@@ -86,7 +86,7 @@ var quiet = Func(func(context.Context, *Message) error { return nil })
 func TestHeadersDoNotStandForTheRow(t *testing.T) {
 	t.Parallel()
 	publish := stored(func(e *core.Event) {
-		e.Headers = []byte(`{"event_id":"x","event_type":"x","aggregate_type":"x","aggregate_id":"x","created_at":"x","outbox_seq":"x","tenant_id":"evil","dedupe_key":"evil"}`)
+		e.Headers = []byte(`{"event_id":"x","event_type":"x","aggregate_type":"x","aggregate_id":"x","created_at":"x","outbox_seq":"x","namespace":"evil","tenant_id":"evil","dedupe_key":"evil"}`)
 	})
 	message, refused := newTestSender(t, quiet).message(publish)
 	if refused != nil {

@@ -36,13 +36,12 @@ type Pipeliner interface {
 type Message struct {
 	ID    outbox.ID
 	Topic string
-	// Key is the aggregate: what the broker should keep in order. "namespace/type/id" where the namespace
-	// is not the default one, else "type/id".
+	// Key is the aggregate, as outbox.Aggregate has it: what the broker should keep in order.
 	Key string
 	// Body is the stored payload, byte for byte. It must not be changed.
 	Body []byte
 	// Attributes are event_id, event_type, aggregate_type, aggregate_id, created_at and outbox_seq,
-	// tenant_id and dedupe_key where the event has them, and the event's own headers; and what the topic's [Format] adds.
+	// namespace where it is not the default one, tenant_id and dedupe_key where the event has them, and the event's own headers; and what the topic's [Format] adds.
 	Attributes map[string]string
 
 	Seq           int64

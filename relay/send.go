@@ -250,13 +250,10 @@ func (s *sender) message(publish *core.Publish) (_ *Message, refused *core.Outco
 		return nil, &core.Outcome{Class: core.Terminal, Reason: string(outbox.InvalidPayload), Detail: "created_at: the year is not between 1 and 9999", Contract: true}
 	}
 	message := &Message{
-		ID: event.ID, Topic: publish.Topic, Key: event.Aggregate.Type + "/" + event.Aggregate.ID, Body: event.Payload,
+		ID: event.ID, Topic: publish.Topic, Key: event.Aggregate.Key(), Body: event.Payload,
 		Seq: event.Seq, Namespace: event.Aggregate.Namespace, EventType: event.Type, AggregateType: event.Aggregate.Type,
 		AggregateID: event.Aggregate.ID, CreatedAt: event.CreatedAt, Redelivered: publish.Redelivered,
-		Attributes: make(map[string]string, 8),
-	}
-	if message.Namespace != outbox.DefaultNamespace {
-		message.Key = message.Namespace + "/" + message.Key
+		Attributes: make(map[string]string, 9),
 	}
 	if event.Headers != nil {
 		if !texts(event.Headers, &message.Attributes) {
@@ -276,8 +273,12 @@ func (s *sender) message(publish *core.Publish) (_ *Message, refused *core.Outco
 	message.Attributes["aggregate_id"] = event.Aggregate.ID
 	message.Attributes["created_at"] = all[idEnd:timeEnd]
 	message.Attributes["outbox_seq"] = all[timeEnd:]
-	delete(message.Attributes, "tenant_id") // headers do not stand for the row
+	delete(message.Attributes, "namespace") // headers do not stand for the row
+	delete(message.Attributes, "tenant_id")
 	delete(message.Attributes, "dedupe_key")
+	if event.Aggregate.Namespace != outbox.DefaultNamespace {
+		message.Attributes["namespace"] = event.Aggregate.Namespace
+	}
 	if event.Tenant != "" {
 		message.Attributes["tenant_id"] = event.Tenant
 	}

@@ -56,7 +56,7 @@ func brokerAt(address string) (broker, *url.URL, error) {
 
 // reserved are the attributes that every message has besides the event's own headers.
 var reserved = map[string]bool{
-	"event_id": true, "event_type": true, "aggregate_type": true, "aggregate_id": true,
+	"event_id": true, "event_type": true, "namespace": true, "aggregate_type": true, "aggregate_id": true,
 	"created_at": true, "tenant_id": true, "dedupe_key": true, "outbox_seq": true,
 }
 

@@ -27,7 +27,7 @@ func newDelivery(message jetstream.Msg) *delivery {
 		d.meta = &jetstream.MsgMetadata{} // it came without a reply subject of JetStream's
 	}
 	// Without an aggregate a message has nobody to wait for.
-	if event, _ := consumer.Read(d.attributes, nil); event.AggregateID != "" {
+	if event, _ := consumer.Read(d.attributes, nil); event.Aggregate.ID != "" {
 		d.line = event.Key()
 	} else {
 		d.line = message.Reply()

@@ -66,7 +66,7 @@ var finds = map[bug]finding{
 	trims:             {"hostile attributes", `attribute hostile was sent as " spaces around "`},
 	changesMessage:    {"fidelity", "changed the message"},
 	sendsTwice:        {"fidelity", "arrived 2 times"},
-	breaksOrder:       {"order", "order: order/o-"},
+	breaksOrder:       {"order", "order: default/order/o-"},
 	topicIsTerminal:   {"missing topic", "the topic does not exist: want a RouteError"},
 	topicIsMade:       {"missing topic", "the topic does not exist, yet Publish returned nil"},
 	authIsRejected:    {"refused credentials", "the credentials are refused: want a RouteError"},
@@ -89,7 +89,7 @@ var finds = map[bug]finding{
 	doneNever:         {"pipeline/order", "done was not called"},
 	goesOn:            {"pipeline/refused in the middle", "handed over before it, had failed"},
 	blamesBehind:      {"pipeline/refused in the middle", "blamed for"},
-	swaps:             {"pipeline/order", "order: order/o-"},
+	swaps:             {"pipeline/order", "order: default/order/o-"},
 	shallow:           {"pipeline/declared", "Depth is 1"},
 }
 

@@ -59,7 +59,7 @@ func faithfulMessages(topic string) []*relay.Message {
 			m.AggregateID = "a b/c:d%e"
 			m.Namespace = "billing"
 			m.Key = "billing/order/" + m.AggregateID
-			m.Attributes["aggregate_id"] = m.AggregateID
+			m.Attributes["aggregate_id"], m.Attributes["namespace"] = m.AggregateID, m.Namespace
 		}),
 		next(func(m *relay.Message) {
 			for i := range 16 { // what a broker with few attributes still takes is up to the adapter; this many it must

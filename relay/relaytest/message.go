@@ -21,12 +21,13 @@ func NewMessage(topic string, order int, seq int64) *relay.Message {
 		ID:            outbox.NewID(),
 		Topic:         topic,
 		Seq:           seq,
+		Namespace:     outbox.DefaultNamespace,
 		EventType:     "order.placed",
 		AggregateType: "order",
 		AggregateID:   fmt.Sprintf("o-%d", order),
 		CreatedAt:     time.Date(2026, 3, 29, 1, 59, 59, 123_456_000, time.UTC).Add(time.Duration(seq) * time.Microsecond),
 	}
-	message.Key = message.AggregateType + "/" + message.AggregateID
+	message.Key = outbox.Aggregate{Namespace: message.Namespace, Type: message.AggregateType, ID: message.AggregateID}.Key()
 	message.Body = fmt.Appendf(nil, `{"version": 1, "eventId": "%s", "occurredAt": "2026-03-29T01:59:59Z", "data": {"total": 10.50, "seq": %d}}`,
 		message.ID, seq)
 	message.Attributes = map[string]string{

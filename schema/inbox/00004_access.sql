@@ -17,7 +17,7 @@ BEGIN
         'SELECT ON inbox_meta',
         -- Neither read nor delete: what was handled stays so.
         'INSERT (consumer, event_id) ON inbox_handled',
-        'SELECT, INSERT (consumer, aggregate_type, aggregate_id, seq), UPDATE (seq, applied_on) ON inbox_newest',
+        'SELECT, INSERT (consumer, namespace, aggregate_type, aggregate_id, seq), UPDATE (seq, applied_on) ON inbox_newest',
         'EXECUTE ON FUNCTION inbox_first, inbox_newer'];
     WHEN 'janitor' THEN grants := ARRAY[
         'SELECT ON inbox_meta',

@@ -150,7 +150,7 @@ BEGIN
             RAISE EXCEPTION 'headers: a name must be at most 128 letters, digits, ''.'', ''_'' and ''-'', and begin with a letter or digit' USING ERRCODE = 'check_violation';
         END IF;
         IF header.key ~* '^(?:goog|nats-|x-posthaste-)'
-            OR header.key ~* '^(?:event_id|event_type|aggregate_type|aggregate_id|created_at|tenant_id|dedupe_key|outbox_seq|cc|bcc)$' THEN
+            OR header.key ~* '^(?:event_id|event_type|namespace|aggregate_type|aggregate_id|created_at|tenant_id|dedupe_key|outbox_seq|cc|bcc)$' THEN
             RAISE EXCEPTION 'headers: the name % is reserved', header.key USING ERRCODE = 'check_violation';
         END IF;
         IF json_typeof(header.value) <> 'string' OR octet_length(header.value #>> '{}') > 1024 OR header.value #>> '{}' ~ '[\x01-\x1f\x7f-\x9f]' THEN

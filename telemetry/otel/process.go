@@ -27,7 +27,7 @@ func Process(config Config) consumer.Wrap {
 			ctx, span := tracer.Start(ctx, "process "+name, options...)
 			if span.IsRecording() {
 				span.SetAttributes(semconv.MessagingMessageID(event.ID.String()), semconv.MessagingMessageBodySize(len(event.Body)),
-					eventType.String(event.Type), aggregateType.String(event.AggregateType), attempt.Int(event.Attempt))
+					eventType.String(event.Type), aggregateType.String(event.Aggregate.Type), attempt.Int(event.Attempt))
 			}
 			panics := true
 			defer func() {

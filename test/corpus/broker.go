@@ -38,7 +38,7 @@ func brokerInputs() []Input {
 		stored("aggregate id that is an AMQP pattern", aggregateID("orders.#")),
 	}
 	for _, reserved := range []string{
-		"event_id", "event_type", "aggregate_type", "aggregate_id", "created_at", "tenant_id", "dedupe_key", "outbox_seq",
+		"event_id", "event_type", "namespace", "aggregate_type", "aggregate_id", "created_at", "tenant_id", "dedupe_key", "outbox_seq",
 		"Event_ID", "Nats-Msg-Id", "nats-expected-stream", "NATS-Rollup", "googclient_schemaencoding", "goog-anything", "GOOG", "googol",
 		"x-posthaste-seq", "X-Posthaste-Anything", "CC", "bcc",
 	} {

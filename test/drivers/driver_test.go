@@ -32,7 +32,7 @@ type tx interface {
 // inboxTx is what a consumer does with it.
 type inboxTx interface {
 	first(ctx context.Context, consumer string, event outbox.ID) (bool, error)
-	newer(ctx context.Context, consumer, aggregateType, aggregateID string, seq int64) (bool, error)
+	newer(ctx context.Context, consumer string, aggregate outbox.Aggregate, seq int64) (bool, error)
 }
 
 func drivers() []driver {

@@ -64,8 +64,8 @@ func (g gormTx) first(ctx context.Context, consumer string, event outbox.ID) (bo
 	return inbox.FirstGORM(ctx, outbox.InSchemaGORM(g.Statement.ConnPool, g.schema), consumer, event)
 }
 
-func (g gormTx) newer(ctx context.Context, consumer, aggregateType, aggregateID string, seq int64) (bool, error) {
-	return inbox.NewerGORM(ctx, outbox.InSchemaGORM(g.Statement.ConnPool, g.schema), consumer, aggregateType, aggregateID, seq)
+func (g gormTx) newer(ctx context.Context, consumer string, aggregate outbox.Aggregate, seq int64) (bool, error) {
+	return inbox.NewerGORM(ctx, outbox.InSchemaGORM(g.Statement.ConnPool, g.schema), consumer, aggregate, seq)
 }
 
 func (g gormTx) exec(ctx context.Context, statement string) error {

@@ -71,7 +71,7 @@ func (c cell) first(t *testing.T, in tx, event outbox.ID, want bool) {
 
 func (c cell) newer(t *testing.T, in tx, aggregateID string, seq int64, want bool) {
 	t.Helper()
-	if got, err := in.newer(t.Context(), c.consumer(), "order", aggregateID, seq); err != nil || got != want {
+	if got, err := in.newer(t.Context(), c.consumer(), outbox.Aggregate{Type: "order", ID: aggregateID}, seq); err != nil || got != want {
 		t.Fatalf("newer, %q %d: got %t, %v, want %t", aggregateID, seq, got, err, want)
 	}
 }
@@ -135,13 +135,17 @@ func testNewer(t *testing.T, c cell) {
 	c.newer(t, in, "1", 4, false)
 	c.newer(t, in, "2", 4, true)
 	c.newer(t, in, "1", 1<<62, true)
+	elsewhere := outbox.Aggregate{Namespace: "billing", Type: "order", ID: "1"}
+	if newer, err := in.newer(t.Context(), c.consumer(), elsewhere, 1); err != nil || !newer {
+		t.Errorf("the first event in another namespace: got %t, %v", newer, err)
+	}
 	for _, text := range awkward {
 		c.newer(t, in, text, 2, true)
 		c.newer(t, in, text, 1, false)
 	}
 	c.commit(t, in)
-	if got := c.db.Count(t, "SELECT count(*) FROM {schema}.inbox_newest WHERE consumer = $1", c.consumer()); got != 2+len(awkward) {
-		t.Errorf("%d aggregates are remembered, want %d", got, 2+len(awkward))
+	if got := c.db.Count(t, "SELECT count(*) FROM {schema}.inbox_newest WHERE consumer = $1", c.consumer()); got != 3+len(awkward) {
+		t.Errorf("%d aggregates are remembered, want %d", got, 3+len(awkward))
 	}
 }
 
@@ -156,20 +160,23 @@ func testInboxRefused(t *testing.T, c cell) {
 		t.Errorf("no event: got %t, %v, want a refusal", first, err)
 	}
 	for _, given := range []struct {
-		consumer, aggregateType, aggregateID string
-		seq                                  int64
+		consumer  string
+		aggregate outbox.Aggregate
+		seq       int64
 	}{
-		{"Upper", "order", "1", 1},
-		{c.consumer(), "", "1", 1},
-		{c.consumer(), "order", "", 1},
-		{c.consumer(), strings.Repeat("x", 129), "1", 1},
-		{c.consumer(), "order", strings.Repeat("x", 513), 1},
-		{c.consumer(), "order", "\xff", 1},
-		{c.consumer(), "order", "a\x00b", 1},
-		{c.consumer(), "order", "1", 0},
-		{c.consumer(), "order", "1", -1},
+		{"Upper", outbox.Aggregate{Type: "order", ID: "1"}, 1},
+		{c.consumer(), outbox.Aggregate{ID: "1"}, 1},
+		{c.consumer(), outbox.Aggregate{Type: "order"}, 1},
+		{c.consumer(), outbox.Aggregate{Namespace: strings.Repeat("x", 129), Type: "order", ID: "1"}, 1},
+		{c.consumer(), outbox.Aggregate{Namespace: "\xff", Type: "order", ID: "1"}, 1},
+		{c.consumer(), outbox.Aggregate{Type: strings.Repeat("x", 129), ID: "1"}, 1},
+		{c.consumer(), outbox.Aggregate{Type: "order", ID: strings.Repeat("x", 513)}, 1},
+		{c.consumer(), outbox.Aggregate{Type: "order", ID: "\xff"}, 1},
+		{c.consumer(), outbox.Aggregate{Type: "order", ID: "a\x00b"}, 1},
+		{c.consumer(), outbox.Aggregate{Type: "order", ID: "1"}, 0},
+		{c.consumer(), outbox.Aggregate{Type: "order", ID: "1"}, -1},
 	} {
-		if newer, err := in.newer(t.Context(), given.consumer, given.aggregateType, given.aggregateID, given.seq); newer || !errors.Is(err, inbox.ErrRefused) {
+		if newer, err := in.newer(t.Context(), given.consumer, given.aggregate, given.seq); newer || !errors.Is(err, inbox.ErrRefused) {
 			t.Errorf("%.40v: got %t, %v, want a refusal", given, newer, err)
 		}
 	}
@@ -229,7 +236,7 @@ func TestInboxGORMOutsideTransaction(t *testing.T) {
 			"nothing": nil, "nothing else": outbox.InSchemaGORM(nil, "billing"),
 		} {
 			_, first := inbox.FirstGORM(t.Context(), pool, "mailer", outbox.NewID())
-			_, newer := inbox.NewerGORM(t.Context(), pool, "mailer", "order", "1", 1)
+			_, newer := inbox.NewerGORM(t.Context(), pool, "mailer", outbox.Aggregate{Type: "order", ID: "1"}, 1)
 			if !errors.Is(first, inbox.ErrNoTransaction) || !errors.Is(newer, inbox.ErrRefused) {
 				t.Errorf("%s: got %v and %v, want ErrNoTransaction", name, first, newer)
 			}

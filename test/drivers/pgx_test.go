@@ -45,8 +45,8 @@ func (p pgxTx) first(ctx context.Context, consumer string, event outbox.ID) (boo
 	return inbox.First(ctx, outbox.InSchema(p.Tx, p.schema), consumer, event)
 }
 
-func (p pgxTx) newer(ctx context.Context, consumer, aggregateType, aggregateID string, seq int64) (bool, error) {
-	return inbox.Newer(ctx, outbox.InSchema(p.Tx, p.schema), consumer, aggregateType, aggregateID, seq)
+func (p pgxTx) newer(ctx context.Context, consumer string, aggregate outbox.Aggregate, seq int64) (bool, error) {
+	return inbox.Newer(ctx, outbox.InSchema(p.Tx, p.schema), consumer, aggregate, seq)
 }
 
 func (p pgxTx) exec(ctx context.Context, statement string) error {

@@ -74,8 +74,8 @@ func (s sqlTx) first(ctx context.Context, consumer string, event outbox.ID) (boo
 	return inbox.FirstSQL(ctx, outbox.InSchemaSQL(s.execTx, s.schema), consumer, event)
 }
 
-func (s sqlTx) newer(ctx context.Context, consumer, aggregateType, aggregateID string, seq int64) (bool, error) {
-	return inbox.NewerSQL(ctx, outbox.InSchemaSQL(s.execTx, s.schema), consumer, aggregateType, aggregateID, seq)
+func (s sqlTx) newer(ctx context.Context, consumer string, aggregate outbox.Aggregate, seq int64) (bool, error) {
+	return inbox.NewerSQL(ctx, outbox.InSchemaSQL(s.execTx, s.schema), consumer, aggregate, seq)
 }
 
 func (s sqlTx) exec(ctx context.Context, statement string) error {

@@ -153,7 +153,7 @@ func TestNewerTakesTurns(t *testing.T) {
 			for _, known := range []bool{false, true} { // whether the aggregate has its row before
 				name := fmt.Sprint(i, known)
 				newer := func(tx pgx.Tx, seq int64) answer {
-					yes, err := inbox.Newer(t.Context(), outbox.InSchema(tx, db.Schema), consumer, "order", name, seq)
+					yes, err := inbox.Newer(t.Context(), outbox.InSchema(tx, db.Schema), consumer, outbox.Aggregate{Type: "order", ID: name}, seq)
 					return answer{yes, err}
 				}
 				if known {
@@ -363,7 +363,7 @@ func TestFaultI11OutOfOrder(t *testing.T) {
 				if first, err := inbox.First(ctx, in, consumer, d.event); err != nil || !first {
 					return err
 				}
-				if newer, err := inbox.Newer(ctx, in, consumer, "order", d.aggregate, d.seq); err != nil || !newer {
+				if newer, err := inbox.Newer(ctx, in, consumer, outbox.Aggregate{Type: "order", ID: d.aggregate}, d.seq); err != nil || !newer {
 					return err
 				}
 				return effect(ctx, db, tx, d)

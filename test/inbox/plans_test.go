@@ -50,13 +50,13 @@ func TestFaultI15TheCostStaysFlat(t *testing.T) {
 		db.Exec(t, "ALTER TABLE {schema}.inbox_handled SET (autovacuum_enabled = false)") // no ANALYZE before its time
 		db.Exec(t, "ALTER TABLE {schema}.inbox_newest SET (autovacuum_enabled = false)")
 		known := outbox.NewID().String()
-		db.Exec(t, "SELECT {schema}.inbox_first('mailer', $1::text::uuid), {schema}.inbox_newer('mailer', 'order', 'known', 5)", known)
+		db.Exec(t, "SELECT {schema}.inbox_first('mailer', $1::text::uuid), {schema}.inbox_newer('mailer', 'default', 'order', 'known', 5)", known)
 		grow := func(from, to int) {
 			t.Helper()
 			// Ids and times in order, as deliveries bring them; a fifth is due.
 			db.Exec(t, `INSERT INTO {schema}.inbox_handled (handled_at, event_id, consumer)
 				SELECT now() - interval '900 hours' + i * interval '16 seconds', (lpad(to_hex(1700000000000 + i), 12, '0') || '70008' || lpad(to_hex(i), 15, '0'))::uuid, 'mailer' FROM generate_series($1::int, $2) i`, from, to)
-			db.Exec(t, `INSERT INTO {schema}.inbox_newest (seq, consumer, aggregate_type, aggregate_id) SELECT i, 'mailer', 'order', 'order-' || i FROM generate_series($1::int, $2) i`, from, to)
+			db.Exec(t, `INSERT INTO {schema}.inbox_newest (seq, consumer, namespace, aggregate_type, aggregate_id) SELECT i, 'mailer', 'default', 'order', 'order-' || i FROM generate_series($1::int, $2) i`, from, to)
 			// From now on no step is long, so that retention does not count.
 			db.Exec(t, "UPDATE {schema}.inbox_retention SET cut_off = now() - interval '720 hours', ran_at = now()")
 		}
@@ -67,9 +67,9 @@ func TestFaultI15TheCostStaysFlat(t *testing.T) {
 			"first":           {"WITH m AS (INSERT INTO {schema}.inbox_handled (consumer, event_id) VALUES ('mailer', gen_random_uuid()) ON CONFLICT DO NOTHING RETURNING 1) SELECT count(*) FROM m", 16},
 			"a copy":          {"WITH m AS (INSERT INTO {schema}.inbox_handled (consumer, event_id) VALUES ('mailer', '" + known + "') ON CONFLICT DO NOTHING RETURNING 1) SELECT count(*) FROM m", 12},
 			"inbox_first":     {"SELECT {schema}.inbox_first('mailer', gen_random_uuid())", 16},
-			"newer":           {"SELECT {schema}.inbox_newer('mailer', 'order', 'known', 7)", 12},
-			"older":           {"SELECT {schema}.inbox_newer('mailer', 'order', 'known', 4)", 12},
-			"a new aggregate": {"SELECT {schema}.inbox_newer('mailer', 'order', gen_random_uuid()::text, 4)", 16},
+			"newer":           {"SELECT {schema}.inbox_newer('mailer', 'default', 'order', 'known', 7)", 12},
+			"older":           {"SELECT {schema}.inbox_newer('mailer', 'default', 'order', 'known', 4)", 12},
+			"a new aggregate": {"SELECT {schema}.inbox_newer('mailer', 'default', 'order', gen_random_uuid()::text, 4)", 16},
 			"retention":       {"SELECT * FROM {schema}.inbox_clean(batch => 100)", 600},
 		}
 		grow(1, 1000)

@@ -66,8 +66,8 @@ func TestFaultI15RetentionForgetsTheOld(t *testing.T) {
 	onEach(t, func(t *testing.T, db *pgtest.DB) {
 		awayFromMidnight(t)
 		fill(t, db, 2000, 30*time.Minute) // 83 days
-		db.Exec(t, `INSERT INTO {schema}.inbox_newest (seq, applied_on, consumer, aggregate_type, aggregate_id)
-			SELECT 1, (now() AT TIME ZONE 'UTC')::date - i, 'mailer', 'order', i::text FROM generate_series(0, 59) i`)
+		db.Exec(t, `INSERT INTO {schema}.inbox_newest (seq, applied_on, consumer, namespace, aggregate_type, aggregate_id)
+			SELECT 1, (now() AT TIME ZONE 'UTC')::date - i, 'mailer', 'default', 'order', i::text FROM generate_series(0, 59) i`)
 		// 720 hours are 30 days: the aggregates of the last 30 and of today stay.
 		result := once(t, newRetention(t, db, inbox.RetentionConfig{Batch: 100}), 1280+29, "")
 		if result.Batches < 13 {
@@ -149,7 +149,7 @@ func TestRetentionTakesTurns(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, db *pgtest.DB) {
 		fill(t, db, 300, 1000*time.Hour)
-		db.Exec(t, `INSERT INTO {schema}.inbox_newest (seq, applied_on, consumer, aggregate_type, aggregate_id) VALUES (1, '2020-01-01', 'mailer', 'order', '1'), (1, '2020-01-01', 'mailer', 'order', '2')`)
+		db.Exec(t, `INSERT INTO {schema}.inbox_newest (seq, applied_on, consumer, namespace, aggregate_type, aggregate_id) VALUES (1, '2020-01-01', 'mailer', 'default', 'order', '1'), (1, '2020-01-01', 'mailer', 'default', 'order', '2')`)
 		retention := newRetention(t, db, inbox.RetentionConfig{})
 		tx := db.Begin(t)
 		if _, err := tx.Exec(t.Context(), db.SQL("SELECT FROM {schema}.inbox_retention FOR UPDATE")); err != nil {
@@ -159,7 +159,7 @@ func TestRetentionTakesTurns(t *testing.T) {
 		_ = tx.Rollback(t.Context())
 
 		tx = db.Begin(t)
-		if _, err := tx.Exec(t.Context(), db.SQL("SELECT {schema}.inbox_newer('mailer', 'order', '1', 2)")); err != nil {
+		if _, err := tx.Exec(t.Context(), db.SQL("SELECT {schema}.inbox_newer('mailer', 'default', 'order', '1', 2)")); err != nil {
 			t.Fatal(err)
 		}
 		once(t, retention, 301, "")

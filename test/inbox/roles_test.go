@@ -52,7 +52,7 @@ var operations = []struct{ name, sql, may string }{
 	{"mark what is handled", "INSERT INTO {schema}.inbox_handled (consumer, event_id) VALUES ('mailer', '0198c0de-0000-7000-8000-000000000001') ON CONFLICT DO NOTHING", "consumer"},
 	{"mark with a time", "INSERT INTO {schema}.inbox_handled (consumer, event_id, handled_at) VALUES ('mailer', gen_random_uuid(), 'epoch')", ""},
 	{"call inbox_first", "SELECT {schema}.inbox_first('mailer', gen_random_uuid())", "consumer"},
-	{"call inbox_newer", "SELECT {schema}.inbox_newer('mailer', 'order', '1', 3), {schema}.inbox_newer('mailer', 'order', '2', 3)", "consumer"},
+	{"call inbox_newer", "SELECT {schema}.inbox_newer('mailer', 'default', 'order', '1', 3), {schema}.inbox_newer('mailer', 'default', 'order', '2', 3)", "consumer"},
 	{"call inbox_clean", "SELECT {schema}.inbox_clean()", "janitor"},
 	{"call inbox_grant", "SELECT {schema}.inbox_grant('viewer', 'postgres')", ""},
 	{"call inbox_seal", "SELECT {schema}.inbox_seal()", ""},
@@ -96,7 +96,7 @@ func wrongCells(t testing.TB, db *pgtest.DB, pools map[string]*pgxpool.Pool) (wr
 func TestRoles(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, db *pgtest.DB) {
-		db.Exec(t, "SELECT {schema}.inbox_first('mailer', '0198c0de-0000-7000-8000-000000000001'), {schema}.inbox_newer('mailer', 'order', '1', 2)")
+		db.Exec(t, "SELECT {schema}.inbox_first('mailer', '0198c0de-0000-7000-8000-000000000001'), {schema}.inbox_newer('mailer', 'default', 'order', '1', 2)")
 		pools, roles := map[string]*pgxpool.Pool{}, map[string]string{}
 		for _, part := range []string{"consumer", "janitor", "viewer", ""} {
 			roles[part] = newRole(t, db, part)
@@ -110,7 +110,7 @@ func TestRoles(t *testing.T) {
 			if yes, err := inbox.First(ctx, in, consumer, outbox.NewID()); err != nil || !yes {
 				t.Errorf("the consumer's first: %t, %v", yes, err)
 			}
-			if yes, err := inbox.Newer(ctx, in, consumer, "order", "1", 3); err != nil || !yes {
+			if yes, err := inbox.Newer(ctx, in, consumer, outbox.Aggregate{Type: "order", ID: "1"}, 3); err != nil || !yes {
 				t.Errorf("the consumer's newer: %t, %v", yes, err)
 			}
 			return nil

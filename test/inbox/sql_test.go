@@ -18,7 +18,7 @@ func TestSQLFunctions(t *testing.T) {
 		tx := db.Begin(t)
 		for _, statement := range []string{ // what a caller may do with a path and tables of his own
 			"CREATE TEMP TABLE inbox_handled (consumer text, event_id uuid)",
-			"CREATE TEMP TABLE inbox_newest (consumer text, aggregate_type text, aggregate_id text, seq bigint)",
+			"CREATE TEMP TABLE inbox_newest (consumer text, namespace text, aggregate_type text, aggregate_id text, seq bigint)",
 			"SET LOCAL search_path = pg_temp",
 		} {
 			if _, err := tx.Exec(t.Context(), statement); err != nil {
@@ -33,12 +33,14 @@ func TestSQLFunctions(t *testing.T) {
 			{"inbox_first('mailer', '" + event + "')", true},
 			{"inbox_first('mailer', '" + event + "')", false},
 			{"inbox_first('a.b_c-9', '" + event + "')", true},
-			{"inbox_newer('mailer', 'order', '1', 5)", true},
-			{"inbox_newer('mailer', 'order', '1', 5)", false},
-			{"inbox_newer('mailer', 'order', '1', 4)", false},
-			{"inbox_newer('mailer', 'order', '1', 6)", true},
-			{"inbox_newer('mailer', 'orders', '1', 1)", true},
-			{"inbox_newer('other', 'order', '1', 1)", true},
+			{"inbox_newer('mailer', 'default', 'order', '1', 5)", true},
+			{"inbox_newer('mailer', 'default', 'order', '1', 5)", false},
+			{"inbox_newer('mailer', 'default', 'order', '1', 4)", false},
+			{"inbox_newer('mailer', 'default', 'order', '1', 6)", true},
+			{"inbox_newer('mailer', 'default', 'orders', '1', 1)", true},
+			{"inbox_newer('other', 'default', 'order', '1', 1)", true},
+			{"inbox_newer('mailer', 'billing', 'order', '1', 1)", true},
+			{"inbox_newer('mailer', NULL, 'order', '1', 6)", false},
 		} {
 			var got bool
 			if err := tx.QueryRow(t.Context(), db.SQL("SELECT {schema}."+test.call)).Scan(&got); err != nil || got != test.want {
@@ -46,25 +48,27 @@ func TestSQLFunctions(t *testing.T) {
 			}
 		}
 		commit(t, tx)
-		if n := db.Count(t, "SELECT count(*) FROM {schema}.inbox_handled") + db.Count(t, "SELECT count(*) FROM {schema}.inbox_newest"); n != 5 {
-			t.Errorf("%d rows, want 5", n)
+		if n := db.Count(t, "SELECT count(*) FROM {schema}.inbox_handled") + db.Count(t, "SELECT count(*) FROM {schema}.inbox_newest"); n != 6 {
+			t.Errorf("%d rows, want 6", n)
 		}
 		for call, want := range map[string]string{
-			"inbox_first('Mailer', '" + event + "')":                               "23514",
-			"inbox_first('', '" + event + "')":                                     "23514",
-			"inbox_first(E'mailer\\n', '" + event + "')":                           "23514",
-			"inbox_first(repeat('x', 65), '" + event + "')":                        "23514",
-			"inbox_first(NULL, '" + event + "')":                                   "23502",
-			"inbox_first('mailer', NULL)":                                          "23502",
-			"inbox_newer('mailer', 'order', '1', 0)":                               "23514",
-			"inbox_newer('mailer', '', '1', 1)":                                    "23514",
-			"inbox_newer('mailer', 'order', '', 1)":                                "23514",
-			"inbox_newer('mailer', 'order', repeat('x', 513), 1)":                  "23514",
-			"inbox_newer('mailer', repeat('\u00fc', 65), '1', 1)":                  "23514",
-			"inbox_newer('mailer', 'order', NULL, 1)":                              "23502",
-			"inbox_newer('mailer', 'order', '1', NULL)":                            "23502",
-			"inbox_newer(repeat('x', 64), repeat('y', 128), repeat('z', 512), 1)":  "",
-			"inbox_first(repeat('x', 64), '00000000-0000-0000-0000-000000000001')": "",
+			"inbox_first('Mailer', '" + event + "')":                                                "23514",
+			"inbox_first('', '" + event + "')":                                                      "23514",
+			"inbox_first(E'mailer\\n', '" + event + "')":                                            "23514",
+			"inbox_first(repeat('x', 65), '" + event + "')":                                         "23514",
+			"inbox_first(NULL, '" + event + "')":                                                    "23502",
+			"inbox_first('mailer', NULL)":                                                           "23502",
+			"inbox_newer('mailer', 'default', 'order', '1', 0)":                                     "23514",
+			"inbox_newer('mailer', '', 'order', '1', 1)":                                            "23514",
+			"inbox_newer('mailer', repeat('x', 129), 'order', '1', 1)":                              "23514",
+			"inbox_newer('mailer', 'default', '', '1', 1)":                                          "23514",
+			"inbox_newer('mailer', 'default', 'order', '', 1)":                                      "23514",
+			"inbox_newer('mailer', 'default', 'order', repeat('x', 513), 1)":                        "23514",
+			"inbox_newer('mailer', 'default', repeat('\u00fc', 65), '1', 1)":                        "23514",
+			"inbox_newer('mailer', 'default', 'order', NULL, 1)":                                    "23502",
+			"inbox_newer('mailer', 'default', 'order', '1', NULL)":                                  "23502",
+			"inbox_newer(repeat('x', 64), repeat('n', 128), repeat('y', 128), repeat('z', 512), 1)": "",
+			"inbox_first(repeat('x', 64), '00000000-0000-0000-0000-000000000001')":                  "",
 		} {
 			if _, err := db.Pool.Exec(t.Context(), db.SQL("SELECT {schema}."+call)); sqlState(err) != want {
 				t.Errorf("%s: got %v, want %s", call, err, want)

@@ -76,9 +76,9 @@ func TestTheAttributesAreThoseOfTheRow(t *testing.T) {
 			key, topic, namespace string
 			more                  map[string]string
 		}{
-			{"order/7", "orders", "default", map[string]string{"event_type": "order_placed", "aggregate_type": "order", "aggregate_id": "7"}},
+			{"default/order/7", "orders", "default", map[string]string{"event_type": "order_placed", "aggregate_type": "order", "aggregate_id": "7"}},
 			{"billing/card/c/1", "bills", "billing", map[string]string{
-				"event_type": "card_charged", "aggregate_type": "card", "aggregate_id": "c/1", "tenant_id": "acme", "dedupe_key": "acme/1", "traceparent": "00-1-2-03",
+				"event_type": "card_charged", "aggregate_type": "card", "aggregate_id": "c/1", "namespace": "billing", "tenant_id": "acme", "dedupe_key": "acme/1", "traceparent": "00-1-2-03",
 			}},
 		} {
 			var created, seq string

@@ -42,7 +42,7 @@ const upsertFacts = `INSERT INTO order_read_model (order_id, buyer_store_id, ven
 // created writes the facts that never change, also when later events were here first, and then the first state.
 func (m readModel) created(ctx context.Context, event *consumer.Event, order events.OrderCreatedV1) error {
 	return once(ctx, m.pool, OrderReadModelName, event, func(ctx context.Context, tx pgx.Tx) error {
-		_, err := tx.Exec(ctx, upsertFacts, event.AggregateID, order.BuyerStoreID, order.VendorStoreID, order.Currency, order.TotalCents)
+		_, err := tx.Exec(ctx, upsertFacts, event.Aggregate.ID, order.BuyerStoreID, order.VendorStoreID, order.Currency, order.TotalCents)
 		if err != nil {
 			return fmt.Errorf("write the order: %w", err)
 		}
@@ -63,11 +63,11 @@ const upsertState = `INSERT INTO order_read_model (order_id, state, revision, ap
 // setState writes a state unless a newer one is there. Leaving an older one out loses nothing: each event carries the
 // whole of it.
 func setState(ctx context.Context, tx pgx.Tx, event *consumer.Event, state string, revision int64) error {
-	newer, err := inbox.Newer(ctx, tx, OrderReadModelName, event.AggregateType, event.AggregateID, event.Seq)
+	newer, err := inbox.Newer(ctx, tx, OrderReadModelName, event.Aggregate, event.Seq)
 	if err != nil || !newer {
 		return err
 	}
-	if _, err := tx.Exec(ctx, upsertState, event.AggregateID, state, revision); err != nil {
+	if _, err := tx.Exec(ctx, upsertState, event.Aggregate.ID, state, revision); err != nil {
 		return fmt.Errorf("write the state: %w", err)
 	}
 	return nil

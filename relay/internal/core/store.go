@@ -23,9 +23,7 @@ const (
 )
 
 // Aggregate names the thing that an event is about. Events of one aggregate are in one lane.
-type Aggregate struct {
-	Namespace, Type, ID string
-}
+type Aggregate = outbox.Aggregate
 
 // Event is a row of outbox_events, as a reader returns it.
 type Event struct {

@@ -123,7 +123,7 @@ func (h *handlers) subjects() []bench.Single {
 				return first, err
 			}
 			h.seq++
-			return inbox.Newer(ctx, tx, consumer, "order", fmt.Sprint(h.seq%1000), h.seq)
+			return inbox.Newer(ctx, tx, consumer, outbox.Aggregate{Type: "order", ID: fmt.Sprint(h.seq % 1000)}, h.seq)
 		}),
 		h.subject("copy", func(ctx context.Context, tx pgx.Tx, _ outbox.ID) (bool, error) { return withFirst(ctx, tx, h.known) }),
 		h.subject("sql", inSQL),

@@ -18,7 +18,7 @@ import (
 // failing handles everything but the events of one aggregate.
 func failing(aggregate string, answer func() error) func(context.Context, *consumer.Event, order) error {
 	return func(_ context.Context, event *consumer.Event, _ order) error {
-		if event.AggregateID == aggregate {
+		if event.Aggregate.ID == aggregate {
 			return answer()
 		}
 		return nil

@@ -81,10 +81,10 @@ func TestOrderOfAnAggregate(t *testing.T) {
 	met := make(chan struct{})
 	handle := func(_ context.Context, event *consumer.Event, payload order) error {
 		mu.Lock()
-		if busy[event.AggregateID] {
-			t.Errorf("two events of %s at the same time", event.AggregateID)
+		if busy[event.Aggregate.ID] {
+			t.Errorf("two events of %s at the same time", event.Aggregate.ID)
 		}
-		busy[event.AggregateID] = true
+		busy[event.Aggregate.ID] = true
 		if busy["a"] && busy["b"] && len(handled["a"])+len(handled["b"]) == 0 {
 			close(met)
 		}
@@ -99,8 +99,8 @@ func TestOrderOfAnAggregate(t *testing.T) {
 		}
 		mu.Lock()
 		defer mu.Unlock()
-		busy[event.AggregateID] = false
-		handled[event.AggregateID] = append(handled[event.AggregateID], payload.Number)
+		busy[event.Aggregate.ID] = false
+		handled[event.Aggregate.ID] = append(handled[event.Aggregate.ID], payload.Number)
 		return nil
 	}
 	for number := range each {

@@ -196,7 +196,7 @@ func (o *outcomes) count(outcome consumer.Outcome, aggregate string) (n int) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for _, each := range o.all {
-		if each.Outcome == outcome && (aggregate == "" || each.Event.AggregateID == aggregate) {
+		if each.Outcome == outcome && (aggregate == "" || each.Event.Aggregate.ID == aggregate) {
 			n++
 		}
 	}
@@ -329,7 +329,7 @@ func (e effects) handle(ctx context.Context, event *consumer.Event, payload orde
 		if !first {
 			return consumer.ErrDuplicate
 		}
-		_, err = tx.Exec(ctx, e.SQL("INSERT INTO {schema}.effects (event_id, aggregate, number) VALUES ($1, $2, $3)"), event.ID.String(), event.AggregateID, payload.Number)
+		_, err = tx.Exec(ctx, e.SQL("INSERT INTO {schema}.effects (event_id, aggregate, number) VALUES ($1, $2, $3)"), event.ID.String(), event.Aggregate.ID, payload.Number)
 		return err
 	})
 }

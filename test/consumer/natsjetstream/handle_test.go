@@ -23,7 +23,7 @@ func TestTypedEventsAreHandled(t *testing.T) {
 	w.run(w.js, c, 0)
 	id := w.emit("a", 7)
 	event := receive(t, "it is handled", got)
-	if event.ID != id || event.Key() != "license/a" || event.Attempt != 1 || event.Seq != 1 || event.Attributes["note"] != " kept as it is " {
+	if event.ID != id || event.Key() != "default/license/a" || event.Attempt != 1 || event.Seq != 1 || event.Attributes["note"] != " kept as it is " {
 		t.Errorf("the event is %+v", event)
 	}
 	other := w.message("a", 8)

@@ -26,10 +26,10 @@ func TestOrder(t *testing.T) {
 	first.Add(aggregates)
 	c := w.consumer(consumer.Config{}, func(_ context.Context, event *consumer.Event, payload license) error {
 		mu.Lock()
-		if busy[event.AggregateID] || next[event.AggregateID] != payload.N {
-			t.Errorf("the event %d of %s came when %d was next", payload.N, event.AggregateID, next[event.AggregateID])
+		if busy[event.Aggregate.ID] || next[event.Aggregate.ID] != payload.N {
+			t.Errorf("the event %d of %s came when %d was next", payload.N, event.Aggregate.ID, next[event.Aggregate.ID])
 		}
-		busy[event.AggregateID] = true
+		busy[event.Aggregate.ID] = true
 		mu.Unlock()
 		if payload.N == 0 {
 			first.Done()
@@ -37,8 +37,8 @@ func TestOrder(t *testing.T) {
 		}
 		mu.Lock()
 		defer mu.Unlock()
-		busy[event.AggregateID] = false
-		next[event.AggregateID]++
+		busy[event.Aggregate.ID] = false
+		next[event.Aggregate.ID]++
 		return nil
 	})
 	w.durable(c, never)
