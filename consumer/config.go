@@ -16,7 +16,8 @@ type Config struct {
 	// Deadline is how long a handler has for one event; then its context ends. It is also how long a loop takes to stop
 	// at most. Defaults to 30 s.
 	Deadline time.Duration
-	// MaxAttempts is how often a message is delivered before it goes to the dead letters. Defaults to 10.
+	// MaxAttempts is how often a message is delivered before it goes to the dead letters, unless it has failed here fewer
+	// than three times: it may have been given back by processes that do not know its type. Defaults to 10.
 	// Pub/Sub counts by itself: set it in the subscription's dead-letter policy there.
 	MaxAttempts int
 	// Wrap is put around every handler, the first outermost. Defaults to nothing.
@@ -44,20 +45,41 @@ func (c Config) validate() error {
 // checkRoutes says everything that is wrong with the handlers.
 func checkRoutes(routes []Route) error {
 	var problems []error
-	if len(routes) == 0 {
-		problems = append(problems, errors.New("consumer: no event type has a handler: see On"))
-	}
-	met := make(map[string]bool, len(routes))
+	handled := make(map[string]bool, len(routes))
 	for _, route := range routes {
 		switch {
+		case route.ignored != nil:
 		case route.eventType == "" || route.handle == nil:
 			problems = append(problems, fmt.Errorf("consumer: a handler of the event type %.80q: one of them is missing", route.eventType))
-		case met[route.eventType]:
+		case handled[route.eventType]:
 			problems = append(problems, fmt.Errorf("consumer: the event type %s has two handlers", route.eventType))
+		default:
+			handled[route.eventType] = true
 		}
-		met[route.eventType] = true
+	}
+	for eventType := range ignored(routes) {
+		switch {
+		case eventType == "":
+			problems = append(problems, errors.New("consumer: an event type that is ignored has no name"))
+		case handled[eventType]:
+			problems = append(problems, fmt.Errorf("consumer: the event type %s has a handler and is ignored", eventType))
+		}
+	}
+	if len(handled) == 0 && len(problems) == 0 {
+		problems = append(problems, errors.New("consumer: no event type has a handler: see On"))
 	}
 	return errors.Join(problems...)
+}
+
+// ignored are the event types that are named by Ignore.
+func ignored(routes []Route) map[string]bool {
+	all := map[string]bool{}
+	for _, route := range routes {
+		for _, eventType := range route.ignored {
+			all[eventType] = true
+		}
+	}
+	return all
 }
 
 func (c Config) withDefaults() Config {

@@ -30,19 +30,20 @@ type Outcome string
 const (
 	Handled   Outcome = "handled"
 	Duplicate Outcome = "duplicate" // handled before
-	Ignored   Outcome = "ignored"   // this consumer has no handler for the type
+	Ignored   Outcome = "ignored"   // of a type that Ignore names
+	Unknown   Outcome = "unknown"   // of a type that has no handler here and that Ignore does not name: given back
 	Delayed   Outcome = "delayed"   // nothing is known against the event; the handler is run again, here or after another delivery
 	Failed    Outcome = "failed"    // to be delivered again
 	Poisoned  Outcome = "poisoned"  // belongs to the dead letters
 )
 
 // Outcomes are all of them.
-var Outcomes = []Outcome{Handled, Duplicate, Ignored, Delayed, Failed, Poisoned}
+var Outcomes = []Outcome{Handled, Duplicate, Ignored, Unknown, Delayed, Failed, Poisoned}
 
 // A Verdict is what a loop is to do with a message.
 type Verdict struct {
 	Outcome Outcome
-	// After is how much later a failed message should be delivered again.
+	// After is how much later a message that failed, or is of an unknown type, should be delivered again.
 	After time.Duration
 	// Reason tells why a message is not acknowledged, for the dead letter: short, and without secrets or data.
 	Reason string
@@ -55,19 +56,26 @@ func (v Verdict) Acknowledge() bool {
 
 // A Consumer handles messages, many at a time. A loop calls [Consumer.Process].
 type Consumer struct {
-	config Config
-	routes map[string]Handler
-	stall  stall
+	config   Config
+	routes   map[string]Handler
+	ignored  map[string]bool
+	stall    stall
+	failures failures
+	unknown  unknown
 }
 
-// New makes a consumer of these event types. Messages of other types are acknowledged and not looked at.
+// New makes a consumer of these event types. Messages of types that [Ignore] names are acknowledged and not looked at; those
+// of others are given back to the broker.
 func New(config Config, routes ...Route) (*Consumer, error) {
 	if err := errors.Join(config.validate(), checkRoutes(routes)); err != nil {
 		return nil, err
 	}
 	config = config.withDefaults()
-	c := &Consumer{config: config, routes: make(map[string]Handler, len(routes))}
+	c := &Consumer{config: config, routes: make(map[string]Handler, len(routes)), ignored: ignored(routes)}
 	for _, route := range routes {
+		if route.ignored != nil {
+			continue
+		}
 		handler := route.handle
 		for _, wrap := range slices.Backward(config.Wrap) {
 			handler = wrap(config.Name, handler)
@@ -101,9 +109,12 @@ func (c *Consumer) Process(ctx context.Context, attributes map[string]string, bo
 	if err != nil {
 		return c.tell(ctx, event, Verdict{Outcome: Poisoned}, 1, 0, err)
 	}
+	if c.ignored[event.Type] {
+		return c.tell(ctx, event, Verdict{Outcome: Ignored}, 1, 0, nil)
+	}
 	handler := c.routes[event.Type]
 	if handler == nil {
-		return c.tell(ctx, event, Verdict{Outcome: Ignored}, 1, 0, nil)
+		return c.tell(ctx, event, Verdict{Outcome: Unknown, After: backoff(attempt)}, c.unknown.met(event.Type), 0, errUnknown)
 	}
 	for try := 1; ; try++ {
 		began := time.Now()
@@ -122,8 +133,10 @@ func (c *Consumer) judge(event *Event, err error, try int) Verdict {
 	switch {
 	case err == nil:
 		c.stall.handled()
+		c.failures.forget(event.ID)
 		return Verdict{Outcome: Handled}
 	case errors.Is(err, ErrDuplicate):
+		c.failures.forget(event.ID)
 		return Verdict{Outcome: Duplicate}
 	case errors.As(err, &delay):
 		return Verdict{Outcome: Delayed, After: max(delay.After, 100*time.Millisecond)}
@@ -134,7 +147,9 @@ func (c *Consumer) judge(event *Event, err error, try int) Verdict {
 			return Verdict{Outcome: Delayed, After: backoff(try)}
 		}
 		return Verdict{Outcome: Failed, After: backoff(try)}
-	case event.Attempt >= c.config.MaxAttempts:
+	}
+	if here := c.failures.count(event.ID); event.Attempt >= c.config.MaxAttempts && here >= min(leastFailures, c.config.MaxAttempts) {
+		c.failures.forget(event.ID)
 		return Verdict{Outcome: Poisoned}
 	}
 	return Verdict{Outcome: Failed, After: backoff(event.Attempt)}
@@ -166,7 +181,7 @@ func backoff(attempt int) time.Duration {
 
 var levels = map[Outcome]slog.Level{
 	Handled: slog.LevelDebug, Duplicate: slog.LevelDebug, Ignored: slog.LevelDebug,
-	Delayed: slog.LevelInfo, Failed: slog.LevelWarn, Poisoned: slog.LevelError,
+	Unknown: slog.LevelWarn, Delayed: slog.LevelInfo, Failed: slog.LevelWarn, Poisoned: slog.LevelError,
 }
 
 // tell logs a verdict, shows it to the observer, and returns it with its reason.
@@ -175,8 +190,8 @@ func (c *Consumer) tell(ctx context.Context, event *Event, verdict Verdict, try 
 		verdict.Reason = clean.Error(err)
 	}
 	level := levels[verdict.Outcome]
-	if verdict.Outcome == Delayed && try > 1 {
-		level = slog.LevelDebug // an outage is no reason to fill the log
+	if (verdict.Outcome == Delayed || verdict.Outcome == Unknown) && try > 1 {
+		level = slog.LevelDebug // neither an outage nor a deployment is a reason to fill the log
 	}
 	c.config.Logger.LogAttrs(ctx, level, "event", slog.String("consumer", c.config.Name),
 		slog.String("event_id", event.ID.String()), slog.String("event_type", clean.Cut(event.Type)),

@@ -82,8 +82,7 @@ func TestWhatAnAnswerMeans(t *testing.T) {
 		{errFailed, 0, consumer.Verdict{Outcome: consumer.Failed, After: time.Second, Reason: errFailed.Error()}, "WARN"},
 		{errFailed, 1, consumer.Verdict{Outcome: consumer.Failed, After: time.Second, Reason: errFailed.Error()}, "WARN"},
 		{errFailed, 9, consumer.Verdict{Outcome: consumer.Failed, After: time.Minute, Reason: errFailed.Error()}, "WARN"},
-		{errFailed, 10, consumer.Verdict{Outcome: consumer.Poisoned, Reason: errFailed.Error()}, "ERROR"},
-		{errFailed, 11, consumer.Verdict{Outcome: consumer.Poisoned, Reason: errFailed.Error()}, "ERROR"},
+		{errFailed, 10, consumer.Verdict{Outcome: consumer.Failed, After: time.Minute, Reason: errFailed.Error()}, "WARN"}, // for the first time here
 	} {
 		s := newScene(t, consumer.Config{}, answer(test.answer))
 		if got := s.deliver(t, test.attempt); got != test.want {
@@ -111,21 +110,6 @@ func TestWhatAnAnswerMeans(t *testing.T) {
 	}
 }
 
-// A type without a handler is nobody's business here.
-func TestOtherTypesAreIgnored(t *testing.T) {
-	t.Parallel()
-	s := newScene(t, consumer.Config{}, func(context.Context, *consumer.Event) error {
-		t.Error("the handler was run")
-		return nil
-	})
-	attributes := attributesOf(outbox.NewID())
-	attributes["event_type"] = "another.happened"
-	got := s.Process(t.Context(), attributes, []byte("not even JSON"), 1)
-	if got != (consumer.Verdict{Outcome: consumer.Ignored}) || !got.Acknowledge() || !slices.Equal(s.outcomes(), []consumer.Outcome{consumer.Ignored}) {
-		t.Errorf("got %+v and observed %v", got, s.outcomes())
-	}
-}
-
 func TestWaitingGetsLonger(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, consumer.Config{MaxAttempts: 100}, answer(errFailed))
@@ -147,7 +131,8 @@ func TestWhatPanicsHasFailed(t *testing.T) {
 	if log := s.log.String(); !strings.Contains(log, "consumer_test.go") || strings.Contains(log, canary) {
 		t.Errorf("the log does not say where it was, or what with: %s", log)
 	}
-	if got := s.deliver(t, 10); got.Outcome != consumer.Poisoned {
+	once := newScene(t, consumer.Config{MaxAttempts: 1}, func(context.Context, *consumer.Event) error { panic(canary) })
+	if got := once.deliver(t, 1); got.Outcome != consumer.Poisoned {
 		t.Errorf("at the bound: got %+v", got)
 	}
 }

@@ -65,10 +65,11 @@ type Handler func(ctx context.Context, event *Event) error
 // A Wrap puts something around a consumer's handlers, for instance a guard or a span.
 type Wrap func(consumer string, next Handler) Handler
 
-// A Route is a handler for one event type. Make one with [On].
+// A Route says what is done with an event type. Make one with [On], [OnType] or [Ignore].
 type Route struct {
 	eventType string
 	handle    Handler
+	ignored   []string // instead of the two
 }
 
 // On handles the events of a contract with their payloads decoded. A payload that is not what the contract says, or is of
@@ -91,3 +92,8 @@ func On[P any](contract *outbox.ContractFor[P], handle func(ctx context.Context,
 func OnType(eventType string, handle Handler) Route {
 	return Route{eventType: eventType, handle: handle}
 }
+
+// Ignore names event types that are on the topic and none of this consumer's business: their messages are acknowledged.
+// Types that are neither handled nor named here are given back, because another process may know them: one of the next
+// version, while a deployment rolls.
+func Ignore(eventTypes ...string) Route { return Route{ignored: append([]string{}, eventTypes...)} } // not nil, also for none

@@ -157,7 +157,7 @@ func FuzzRead(f *testing.F) {
 		verdict := c.Process(t.Context(), map[string]string{
 			"event_id": id, "event_type": eventType, "aggregate_type": aggregateType, "aggregate_id": aggregateID, "outbox_seq": seq, "created_at": created,
 		}, []byte(body), attempt)
-		if handled != (verdict.Outcome == consumer.Handled) || !handled && verdict.Outcome != consumer.Poisoned && verdict.Outcome != consumer.Ignored {
+		if handled != (verdict.Outcome == consumer.Handled) || !handled && verdict.Outcome != consumer.Poisoned && verdict.Outcome != consumer.Unknown {
 			t.Errorf("handled=%t and %+v", handled, verdict)
 		}
 	})

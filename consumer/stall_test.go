@@ -194,7 +194,7 @@ func TestWhatBeginsAndEndsAStall(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var answer error
-		s := newScene(t, consumer.Config{}, func(context.Context, *consumer.Event) error { return answer })
+		s := newScene(t, consumer.Config{MaxAttempts: 1}, func(context.Context, *consumer.Event) error { return answer })
 		stopped, stop := context.WithCancel(t.Context())
 		stop()
 		// deliver has an event delivered for the last time, by a loop that stops: a delay ends at once.

@@ -104,7 +104,7 @@ func judge(subscription *pubsubpb.Subscription, config Config, maxAttempts int) 
 	}
 	if policy != nil && attempts < enoughAttempts {
 		add(slog.LevelInfo, "few_attempts",
-			"the dead-letter policy takes an event after %d deliveries, and restarts of the consumer and what fails in a short outage count: set max_delivery_attempts to %d or more", attempts, enoughAttempts)
+			"the dead-letter policy takes an event after %d deliveries, and restarts of the consumer, what fails in a short outage and what old versions give back count: set max_delivery_attempts to %d or more", attempts, enoughAttempts)
 	}
 	if policy != nil && attempts != maxAttempts {
 		add(slog.LevelInfo, "attempts_differ",

@@ -5,8 +5,8 @@
 //	...
 //	err = googlepubsub.Run(ctx, client, compliance, googlepubsub.Config{Subscription: "compliance"})
 //
-// Promises: a message is acknowledged only when it is handled, is known to have been, is of a type without a handler, or
-// is among the dead letters. While it is being handled it is this loop's, however long that takes. An outage of Pub/Sub
+// Promises: a message is acknowledged only when it is handled, is known to have been, is of a type that consumer.Ignore
+// names, or is among the dead letters. While it is being handled it is this loop's, however long that takes. An outage of Pub/Sub
 // and a subscription that is missing are waited for.
 //
 // Not promised: that a message comes once, or that one that was acknowledged does not come again.

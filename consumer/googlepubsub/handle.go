@@ -42,10 +42,10 @@ func (l *loop) process(ctx context.Context, message *pubsub.Message) bool {
 			return false
 		case verdict.Outcome == consumer.Poisoned && l.config.DeadLetters != "":
 			return l.bury(ctx, message, attempt, verdict.Reason)
-		case counted && l.retries:
+		case l.retries && (counted || verdict.Outcome == consumer.Unknown):
 			return false
 		}
-		if wait.For(ctx, hold(verdict, counted)) != nil || counted || verdict.Outcome == consumer.Poisoned {
+		if wait.For(ctx, hold(verdict, counted)) != nil || counted || verdict.Outcome != consumer.Failed {
 			return false
 		}
 	}
@@ -55,6 +55,10 @@ func (l *loop) process(ctx context.Context, message *pubsub.Message) bool {
 // again at once.
 func hold(verdict consumer.Verdict, counted bool) time.Duration {
 	switch {
+	case verdict.Outcome == consumer.Unknown && counted:
+		return time.Minute // each delivery brings it nearer to the dead letters
+	case verdict.Outcome == consumer.Unknown:
+		return 10 * time.Second // nobody counts, so it is never later than the first time
 	case verdict.Outcome != consumer.Poisoned:
 		return verdict.After
 	case counted:

@@ -13,7 +13,9 @@
 //
 // # What becomes of a message
 //
-//   - Handled, handled before, or of a type without a handler: it is acknowledged.
+//   - Handled, handled before, or of a type that consumer.Ignore names: it is acknowledged.
+//   - Of another type that has no handler: it is given back and comes again, later and later, up to a minute. So a process
+//     of the next version gets it. Until one does, it counts against the MaxAckPending of the stream's consumer.
 //   - Failed: it is delivered again, later and later, up to the consumer's MaxAttempts.
 //   - Failed too often, or never to be handled: it becomes a dead letter, a message to the subject DeadLetters with the
 //     headers and the body that it had, and with headers that tell who gave it up, why, and where it was. It is given up
@@ -33,6 +35,6 @@
 // A message comes again when its acknowledgement was lost, when the process or the connection died, or when the process
 // stood still for longer than the AckWait. That each has one effect is the inbox's to see to.
 //
-// A message in progress counts as delivered. One that came ten times because processes died under it, and then fails, is
-// a dead letter at its first failure.
+// A message in progress counts as delivered, and so does one that was given back. One that came ten times because processes
+// died under it or did not know its type, and then fails, is a dead letter at its third failure.
 package natsjetstream

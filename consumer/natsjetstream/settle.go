@@ -64,7 +64,7 @@ func (l *loop) settle(ctx context.Context, d *delivery, verdict consumer.Verdict
 	case consumer.Handled, consumer.Duplicate, consumer.Ignored:
 		tell = d.message.Ack
 	case consumer.Delayed: // others have it at once
-	case consumer.Failed:
+	case consumer.Failed, consumer.Unknown: // of an unknown type: by then another process may have it
 		tell = later(d, verdict.After)
 	case consumer.Poisoned:
 		// It is given up when the stream has the letter, and not before.

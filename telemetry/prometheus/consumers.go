@@ -45,7 +45,7 @@ func (c *Consumers) Watch(watched *consumer.Consumer) {
 // whoever publishes to the topic chooses them.
 func (c *Consumers) Observe(_ context.Context, observation consumer.Observation) {
 	event := observation.Event
-	if observation.Outcome == consumer.Ignored || event.ID == (outbox.ID{}) || event.Type == "" {
+	if observation.Outcome == consumer.Ignored || observation.Outcome == consumer.Unknown || event.ID == (outbox.ID{}) || event.Type == "" {
 		c.events.WithLabelValues(observation.Consumer, others, string(observation.Outcome)).Inc()
 		return
 	}

@@ -20,7 +20,7 @@ func newConsumer(t *testing.T, answer *error) (*Consumers, *consumer.Consumer) {
 	t.Helper()
 	metrics := NewConsumers()
 	c, err := consumer.New(consumer.Config{Name: "mailer", Observe: metrics.Observe, Logger: slog.New(slog.DiscardHandler)},
-		consumer.OnType("a", func(context.Context, *consumer.Event) error { return *answer }))
+		consumer.OnType("a", func(context.Context, *consumer.Event) error { return *answer }), consumer.Ignore("b"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -50,6 +50,7 @@ func TestConsumers(t *testing.T) {
 	c.Process(stopped, created(-time.Hour), nil, 1)                                                       // by a clock that goes ahead
 	c.Process(stopped, map[string]string{"event_id": outbox.NewID().String(), "event_type": "a"}, nil, 1) // of unknown age
 	c.Process(stopped, map[string]string{"event_id": outbox.NewID().String(), "event_type": "b"}, nil, 1)
+	c.Process(stopped, map[string]string{"event_id": outbox.NewID().String(), "event_type": "c"}, nil, 1)
 	c.Process(stopped, map[string]string{"event_id": "x", "event_type": "a"}, nil, 1)
 	got := series(t, metrics)
 	for name, want := range map[string]float64{
@@ -60,6 +61,7 @@ func TestConsumers(t *testing.T) {
 		"consumer_events_total{consumer=mailer,event_type=a,outcome=delayed}":      1,
 		"consumer_events_total{consumer=mailer,event_type=a,outcome=ignored}":      0,
 		"consumer_events_total{consumer=mailer,event_type=other,outcome=ignored}":  1,
+		"consumer_events_total{consumer=mailer,event_type=other,outcome=unknown}":  1,
 		"consumer_events_total{consumer=mailer,event_type=other,outcome=poisoned}": 1,
 		"consumer_handle_duration_seconds{consumer=mailer}":                        7,
 		"consumer_created_to_handled_seconds{consumer=mailer}":                     1,

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net/http"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -108,5 +109,9 @@ func mistaken(plant string, values *config.Values, pool *pgxpool.Pool, logger *s
 			return notify(ctx, event, license)
 		}
 	}
-	return consumer.New(consumer.Config{Name: consumers.ComplianceName, Logger: logger}, consumer.On(events.LicenseStatusChanged, handle))
+	others := slices.DeleteFunc(slices.Clone(events.EventTypes), func(eventType string) bool {
+		return eventType == events.LicenseStatusChanged.Contract().Type
+	})
+	return consumer.New(consumer.Config{Name: consumers.ComplianceName, Logger: logger}, consumer.On(events.LicenseStatusChanged, handle),
+		consumer.Ignore(others...))
 }

@@ -26,7 +26,7 @@ func newConsumer(t *testing.T) *mailer {
 	m, metrics := &mailer{}, prometheus.NewConsumers()
 	var err error
 	m.Consumer, err = consumer.New(consumer.Config{Name: "mailer", Observe: metrics.Observe, Logger: slog.New(slog.DiscardHandler)},
-		consumer.OnType("order_placed", func(context.Context, *consumer.Event) error { return m.answer }))
+		consumer.OnType("order_placed", func(context.Context, *consumer.Event) error { return m.answer }), consumer.Ignore("order_lost"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -60,6 +60,7 @@ func TestMetricsOfAConsumerTellTheTruth(t *testing.T) {
 		{"handled", "order_placed", "order_placed", nil},
 		{"duplicate", "order_placed", "order_placed", consumer.ErrDuplicate},
 		{"ignored", "other", "order_lost", nil},
+		{"unknown", "other", "order_found", nil},
 		{"delayed", "order_placed", "order_placed", &consumer.DelayError{Err: errors.New("x")}},
 		{"failed", "order_placed", "order_placed", errors.New("x")},
 		{"poisoned", "order_placed", "order_placed", consumer.Poison(errors.New("x"))},

@@ -20,7 +20,7 @@ const ComplianceName = "compliance"
 // the inbox are one transaction: there is exactly one notice for an event, however often it comes.
 func Compliance(pool *pgxpool.Pool, config consumer.Config) (*consumer.Consumer, error) {
 	config.Name = ComplianceName
-	return consumer.New(config,
+	return consumer.New(config, ignoreAllBut(events.LicenseStatusChanged),
 		consumer.On(events.LicenseStatusChanged, func(ctx context.Context, event *consumer.Event, license events.LicenseStatusChangedV1) error {
 			return once(ctx, pool, ComplianceName, event, func(ctx context.Context, tx pgx.Tx) error {
 				return notify(ctx, tx, event, license)
@@ -32,7 +32,7 @@ func Compliance(pool *pgxpool.Pool, config consumer.Config) (*consumer.Consumer,
 // two places then: a process that dies between the two leaves a notice that is written again.
 func ComplianceWithRedis(pool *pgxpool.Pool, guard *redisinbox.Guard, config consumer.Config) (*consumer.Consumer, error) {
 	config.Name, config.Wrap = ComplianceName, append(config.Wrap, guard.Once)
-	return consumer.New(config,
+	return consumer.New(config, ignoreAllBut(events.LicenseStatusChanged),
 		consumer.On(events.LicenseStatusChanged, func(ctx context.Context, event *consumer.Event, license events.LicenseStatusChangedV1) error {
 			return notify(ctx, pool, event, license)
 		}))

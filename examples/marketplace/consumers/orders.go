@@ -21,7 +21,7 @@ const OrderReadModelName = "order-read-model"
 func OrderReadModel(pool *pgxpool.Pool, config consumer.Config) (*consumer.Consumer, error) {
 	config.Name = OrderReadModelName
 	m := readModel{pool: pool}
-	return consumer.New(config,
+	return consumer.New(config, ignoreAllBut(events.OrderCreated, events.OrderStateChanged, events.OrderCanceled, events.OrderExpired),
 		consumer.On(events.OrderCreated, m.created),
 		consumer.On(events.OrderStateChanged, func(ctx context.Context, event *consumer.Event, changed events.OrderStateChangedV1) error {
 			return m.moved(ctx, event, changed.To, changed.Revision)

@@ -158,13 +158,13 @@ func TestFaultI12AcknowledgementLost(t *testing.T) {
 	w.wantLeft(t, 0)
 }
 
-// A type without a handler is none of this consumer's business.
-func TestOtherTypesAreAcknowledged(t *testing.T) {
+// A type that is named is none of this consumer's business.
+func TestIgnoredTypesAreAcknowledged(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, recommended())
 	other := newMessage("a", 1)
 	other.Attributes["event_type"] = "order_lost"
-	stop := w.run(t, w.consumer(t, consumer.Config{}, consumer.On(placed, never(t))), googlepubsub.Config{})
+	stop := w.run(t, w.consumer(t, consumer.Config{}, consumer.On(placed, never(t)), consumer.Ignore("order_lost")), googlepubsub.Config{})
 	w.publish(t, other)
 	eventually(t, "it is ignored", func() bool { return w.outcomes.count(consumer.Ignored, "") > 0 })
 	stop()

@@ -203,6 +203,14 @@ func (o *outcomes) count(outcome consumer.Outcome, aggregate string) (n int) {
 	return n
 }
 
+// of counts the deliveries of one aggregate, whatever became of them.
+func (o *outcomes) of(aggregate string) (n int) {
+	for _, outcome := range consumer.Outcomes {
+		n += o.count(outcome, aggregate)
+	}
+	return n
+}
+
 // eventually waits for a state that nothing announces.
 func eventually(t *testing.T, what string, reached func() bool) {
 	t.Helper()

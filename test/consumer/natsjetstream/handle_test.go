@@ -12,13 +12,13 @@ func TestTypedEventsAreHandled(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	got := make(chan *consumer.Event, 10)
-	c := w.consumer(consumer.Config{}, func(_ context.Context, event *consumer.Event, payload license) error {
+	c := w.consumerOf(consumer.Config{}, consumer.Ignore("another"), consumer.On(changed, func(_ context.Context, event *consumer.Event, payload license) error {
 		if payload.N != 7 {
 			t.Errorf("the payload is %+v", payload)
 		}
 		got <- event
 		return nil
-	})
+	}))
 	w.durable(c, never)
 	w.run(w.js, c, 0)
 	id := w.emit("a", 7)

@@ -178,9 +178,15 @@ func (w *world) emit(aggregate string, n int) outbox.ID {
 // consumer makes the consumer of a handler; what becomes of its messages is seen.
 func (w *world) consumer(config consumer.Config, handle func(ctx context.Context, event *consumer.Event, payload license) error) *consumer.Consumer {
 	w.t.Helper()
+	return w.consumerOf(config, consumer.On(changed, handle))
+}
+
+// consumerOf makes the consumer of some types; what becomes of its messages is seen.
+func (w *world) consumerOf(config consumer.Config, routes ...consumer.Route) *consumer.Consumer {
+	w.t.Helper()
 	config.Name, config.Observe = name, w.seen.observe
 	config.Logger = slog.New(slog.NewTextHandler(io.MultiWriter(w.t.Output(), &w.log), nil))
-	c, err := consumer.New(config, consumer.On(changed, handle))
+	c, err := consumer.New(config, routes...)
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -311,6 +317,14 @@ func (s *seen) count(event outbox.ID, outcome consumer.Outcome) int {
 		if (event == outbox.ID{} || o.Event.ID == event) && o.Outcome == outcome {
 			n++
 		}
+	}
+	return n
+}
+
+// of is how many deliveries of an event something became of.
+func (s *seen) of(event outbox.ID) (n int) {
+	for _, outcome := range consumer.Outcomes {
+		n += s.count(event, outcome)
 	}
 	return n
 }
