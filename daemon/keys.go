@@ -71,7 +71,7 @@ var (
 	relayBaseDelay   = config.Duration("relay.base_delay", config.Spec[time.Duration]{Default: time.Second, Doc: "Before the first retry; it doubles."})
 	relayMaxDelay    = config.Duration("relay.max_delay", config.Spec[time.Duration]{Default: 300 * time.Second, Doc: "Between retries."})
 	relayUnknownAge  = config.Duration("relay.unknown_type_max_age", config.Spec[time.Duration]{
-		Default: 24 * time.Hour, Doc: "How old an event of an unknown type may get before it is dead. Negative: dead at once.",
+		Default: 24 * time.Hour, Doc: "How long an event of an unknown type stays parked before it is dead. Negative: dead at once.",
 	})
 	relayFailover = config.Duration("relay.failover_window", config.Spec[time.Duration]{
 		Default: 10 * time.Minute,

@@ -151,7 +151,7 @@ type Settings struct {
 	MaxAttempts int           // of an event whose contract sets none; 10
 	BaseDelay   time.Duration // before the first retry; 1 s
 	MaxDelay    time.Duration // between retries; 300 s
-	// UnknownTypeMaxAge is how old an event of an unknown type may get before it is dead; 24 h. Negative:
+	// UnknownTypeMaxAge is how long an event of an unknown type stays parked before it is dead; 24 h. Negative:
 	// dead at once.
 	UnknownTypeMaxAge time.Duration
 	// FailoverWindow is how long before a change of timeline the fleet must have been seen for it to be a failover;

@@ -26,6 +26,7 @@ type eventRow struct {
 type letterRow struct {
 	Event    outbox.ID
 	Reason   string
+	Attempts int
 	Blocking bool
 	Payload  string
 	Headers  *string
@@ -66,10 +67,10 @@ func (c *collector) tables(ctx context.Context) (check.History, error) {
 	if err != nil {
 		return nil, err
 	}
-	query := "SELECT event_id, error_reason, blocking, payload_json::text, headers::text, " + c.clock.ours("failed_at") + " FROM {schema}.outbox_dlq ORDER BY id"
+	query := "SELECT event_id, error_reason, attempts, blocking, payload_json::text, headers::text, " + c.clock.ours("failed_at") + " FROM {schema}.outbox_dlq ORDER BY id"
 	err = each(ctx, c, query, func(r letterRow) {
 		h = append(h, check.Record{Letter: &check.Letter{
-			ID: r.Event, Reason: r.Reason, Blocking: r.Blocking, Payload: check.SumOf([]byte(r.Payload)), Headers: headersOf(r.Headers),
+			ID: r.Event, Reason: r.Reason, Attempts: r.Attempts, Blocking: r.Blocking, Payload: check.SumOf([]byte(r.Payload)), Headers: headersOf(r.Headers),
 			Next: c.next(c.lastRefusal(r.Event, r.At)),
 		}})
 	})

@@ -15,10 +15,25 @@ func (c *Checker) judgeCharges() {
 		return // without the relays' word there is nothing to compare attempt_count with
 	}
 	for e := range c.entries.all {
-		if e.is(hasRow) && e.attempts > e.failures {
-			c.chargedWronglyf(e, "has %d attempts, and failed by itself %d times", e.attempts, e.failures)
+		if attempts := c.allAttempts(e); attempts > int(e.failures) {
+			c.chargedWronglyf(e, "has %d attempts with those of its dead letters, and failed by itself %d times", attempts, e.failures)
 		}
 	}
+}
+
+// allAttempts counts what the event was charged with: a redrive begins anew, and the dead letter keeps what was before.
+func (c *Checker) allAttempts(e *entry) int {
+	attempts := 0
+	if e.is(hasRow) {
+		attempts = int(e.attempts)
+	}
+	if d := c.desks[e.self]; d != nil {
+		if e.state.dead() || e.state == Discarded { // the last letter has the same
+			return max(attempts, d.attempts)
+		}
+		attempts += d.attempts
+	}
+	return attempts
 }
 
 // routeFailed tells whether the route had failed all the time from the publish to the charge. A publish

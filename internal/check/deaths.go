@@ -14,6 +14,7 @@ func (c *Checker) judgeDeaths() {
 			d = &desk{}
 		}
 		c.judgeLetters(e, d)
+		c.judgeReasons(e, d)
 		c.judgeOperated(e, d)
 	}
 }
@@ -28,6 +29,34 @@ func (c *Checker) judgeLetters(e *entry, d *desk) {
 	if open > 0 && (e.is(hasRow) || c.dumped()) {
 		c.countf(LetterWithoutDead, e.id, "is %s, with %d dead letters and %d redrives", e.state, d.letters, d.redrives)
 	}
+}
+
+// judgeReasons asks whether every death had a reason: a publish that failed since the last redrive. Nobody publishes an event
+// of a type that is not known, and of one that kills relays no answer comes.
+func (c *Checker) judgeReasons(e *entry, d *desk) {
+	if !c.publishing.seen {
+		return // nobody told what was published
+	}
+	needed := 0
+	for _, reason := range d.reasons {
+		if needsFailure(reason) {
+			needed++
+		}
+	}
+	if needed > int(e.failures) {
+		c.countf(IllegalTransitions, e.id, "died %d times of a publish that failed, and %d failed", needed, e.failures)
+		return
+	}
+	for _, death := range d.unprovoked {
+		if c.end != nil && c.end.Interleaved && death <= len(d.reasons) && needsFailure(d.reasons[death-1]) {
+			c.countf(IllegalTransitions, e.id, "died of %s, and no publish had failed since the last redrive", d.reasons[death-1])
+			return
+		}
+	}
+}
+
+func needsFailure(reason string) bool {
+	return reason != "unknown_event_type" && reason != "crash_suspect"
 }
 
 // judgeOperated asks whether operators' changes have their actions.

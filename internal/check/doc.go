@@ -38,7 +38,8 @@
 //     lower seq of its aggregate that is such a parked event, or that is dead, blocking and on its topic.
 //   - pending: still open and not delivered, in a run that does not say it drained.
 //   - dead, discarded: not delivered, and dead with a letter, or discarded with an action.
-//   - illegal_transitions (zero): a change that [LegalChange] does not know; an operator's change without
+//   - illegal_transitions (zero): a change that [LegalChange] does not know; a death, of anything but an unknown type or
+//     the suspicion of killing relays, without a publish that failed since the last redrive; an operator's change without
 //     an action of that verb; a second applied settle to published; a discarded row without an action; a
 //     dead row whose letter says blocking and that nobody skipped; published_at without the state or the
 //     reverse; a row that is gone although nothing was allowed to delete it.
@@ -60,7 +61,7 @@
 //     an effect, when End.Effects says that consumers have finished.
 //   - charged_wrongly (zero): an event with a charge of a class that is not the event's fault, or of any
 //     class for a publish that lay, from start to charge, inside a fault of its route; or whose
-//     attempt_count exceeds the failed publishes that could be charged.
+//     attempts, those of all its dead letters included, exceed the failed publishes that could be charged.
 //   - owners_overlapping (zero): a lease of a lane that began while another token held it; a publish
 //     begun while the same lease had another one of the same aggregate and topic in flight, unless
 //     End.Pipelined lists the topic.

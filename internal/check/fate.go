@@ -106,8 +106,8 @@ func (c *Checker) excused() map[uint32]bool {
 		switch {
 		case e.state == DeadBlocking:
 			lower(blocked, e.group, h.seq)
-		// An operator may have released it: then it is retried now and then instead.
-		case (e.state == Parked || e.state == Retrying) && c.end != nil && slices.Contains(c.end.UnknownTypes, h.unknown):
+		// Also one that an operator has released or redriven: it is parked again.
+		case e.state == Parked && c.end != nil && slices.Contains(c.end.UnknownTypes, h.unknown):
 			excused[e.self] = true
 			lower(parked, c.groups.list[e.group].aggregate, h.seq)
 		}

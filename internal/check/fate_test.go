@@ -91,9 +91,9 @@ func TestWhatBecameOfAnEvent(t *testing.T) {
 			good: check.History{wrote(1, 2), row(1, check.Parked), row(2, check.Retrying), ended(check.End{Drained: true, UnknownTypes: []string{"k"}})},
 		},
 		{
-			name: "released, of a type that relays know", count: check.Stuck,
-			bad:  check.History{wrote(1), row(1, check.Retrying), ended(drained)},
-			good: check.History{wrote(1), row(1, check.Retrying), ended(check.End{Drained: true, UnknownTypes: []string{"k"}})},
+			name: "released, of an unknown type, and not parked again", count: check.Stuck,
+			bad:  check.History{wrote(1), row(1, check.Retrying), ended(check.End{Drained: true, UnknownTypes: []string{"k"}})},
+			good: check.History{wrote(1), row(1, check.Parked), ended(check.End{Drained: true, UnknownTypes: []string{"k"}})},
 		},
 		{
 			name: "nobody asked", count: check.Unresolved,

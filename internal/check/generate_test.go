@@ -188,5 +188,5 @@ func (r *run) dump() {
 	for i := range r.asked {
 		r.add(check.Record{Request: &r.asked[i]})
 	}
-	r.add(check.Record{End: &check.End{Drained: true, Dumped: true, Effects: true, UnknownTypes: []string{"newer"}}})
+	r.add(check.Record{End: &check.End{Interleaved: true, Drained: true, Dumped: true, Effects: true, UnknownTypes: []string{"newer"}}})
 }

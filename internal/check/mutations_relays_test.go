@@ -101,7 +101,7 @@ var mutatedRelays = []mutation{
 		r := v.pick(isStep(check.Ack))
 		return r != nil && v.after(r, like(r.Step, func(s *check.Step) { s.Token = "another" }))
 	}},
-	{name: "do something unknown", caught: check.Malformed, also: []check.Counter{check.DuplicatesUnexplained, check.OwnersOverlapping, check.ChargedWrongly, check.StaleSettlesApplied}, apply: func(v *view) bool {
+	{name: "do something unknown", caught: check.Malformed, also: []check.Counter{check.IllegalTransitions, check.DuplicatesUnexplained, check.OwnersOverlapping, check.ChargedWrongly, check.StaleSettlesApplied}, apply: func(v *view) bool {
 		return v.edit(func(r *check.Record) bool { return r.Step != nil }, func(r *check.Record) { r.Step.Do = "sing" })
 	}},
 }

@@ -27,9 +27,25 @@ var mutatedTables = []mutation{
 	{name: "remove a dead letter", caught: check.DeadWithoutLetter, also: []check.Counter{check.Lost}, apply: func(v *view) bool {
 		return v.drop(v.letterOf(check.Dead, check.DeadBlocking))
 	}},
-	{name: "write a dead letter of what was published", caught: check.LetterWithoutDead, apply: func(v *view) bool {
+	{name: "write a dead letter of what was published", caught: check.LetterWithoutDead, also: []check.Counter{check.IllegalTransitions}, apply: func(v *view) bool {
 		r := v.pick(func(r *check.Record) bool { return r.Delivery != nil && v.plain(r.Delivery.ID) })
 		return r != nil && v.add(check.Record{Letter: &check.Letter{ID: r.Delivery.ID, Reason: "rejected", Blocking: true, Payload: r.Delivery.Payload, Headers: r.Delivery.Headers}})
+	}},
+	{name: "undo a redrive without a publish", caught: check.IllegalTransitions, apply: func(v *view) bool {
+		r := v.pick(v.letterOf(check.DeadBlocking))
+		if r == nil {
+			return false
+		}
+		id := r.Letter.ID
+		return v.add(
+			check.Record{Change: &check.Change{ID: id, From: check.DeadBlocking, To: check.Retrying}},
+			check.Record{Change: &check.Change{ID: id, From: check.Retrying, To: check.DeadBlocking}},
+			check.Record{Action: &check.Action{ID: id, Verb: check.Redrive, Actor: "ada"}},
+			check.Record{Letter: &check.Letter{ID: id, Reason: "rejected", Blocking: true, Payload: r.Letter.Payload, Headers: r.Letter.Headers}},
+		)
+	}},
+	{name: "count the attempts of a dead letter twice", caught: check.ChargedWrongly, apply: func(v *view) bool {
+		return v.edit(func(r *check.Record) bool { return r.Letter != nil }, func(r *check.Record) { r.Letter.Attempts += 30 })
 	}},
 	{name: "write a dead letter with other bytes", caught: check.Corrupted, apply: func(v *view) bool {
 		return v.edit(func(r *check.Record) bool { return r.Letter != nil }, func(r *check.Record) { r.Letter.Payload[5] ^= 4 })

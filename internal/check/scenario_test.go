@@ -128,7 +128,7 @@ func (r *run) die(aggregate int) {
 	r.to(p, state)
 	r.event(p, lane, check.Step{Do: check.Settle, Result: check.Applied, To: state})
 	r.letters = append(r.letters, check.Letter{
-		ID: p.event.ID, Reason: "rejected", Blocking: blocking, Payload: p.event.Payload, Headers: p.event.Headers, Next: r.arrivals + 1,
+		ID: p.event.ID, Reason: "rejected", Attempts: p.row.Attempts, Blocking: blocking, Payload: p.event.Payload, Headers: p.event.Headers, Next: r.arrivals + 1,
 	})
 	if !blocking {
 		r.queues[aggregate] = r.queues[aggregate][1:]
@@ -156,6 +156,7 @@ func (r *run) operate(aggregate int) {
 	case 1:
 		r.act(p, check.Redrive)
 		r.to(p, check.Retrying)
+		p.row.Attempts = 0
 	case 2:
 		r.act(p, check.Skip)
 		r.to(p, check.Dead)

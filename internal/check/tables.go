@@ -62,6 +62,7 @@ type Row struct {
 type Letter struct {
 	ID       ID     `json:"id"` // the event's
 	Reason   string `json:"reason"`
+	Attempts int    `json:"attempts,omitempty"`
 	Blocking bool   `json:"blocking,omitempty"`
 	Payload  Sum    `json:"payload"`
 	Headers  Sum    `json:"headers,omitzero"`
@@ -128,6 +129,8 @@ type End struct {
 	Effects bool `json:"effects,omitempty"`
 	// UnknownTypes are types that no live relay knew at the end.
 	UnknownTypes []string `json:"unknown_types,omitempty"`
+	// Interleaved: the changes of rows were recorded between what relays did, as they happened.
+	Interleaved bool `json:"interleaved,omitempty"`
 	// Pipelined are topics whose publisher keeps the order of several messages in flight.
 	Pipelined []string `json:"pipelined,omitempty"`
 }

@@ -10,7 +10,8 @@ func LegalChange(from, to State) (verb Verb, legal bool) {
 		// Waiting rows go on where ready ones would have, and never back to ready: they are held rows.
 		return "", to == Published || to == Retrying || to == Parked || to.dead() || from == Ready && to == Waiting
 	case Retrying:
-		return "", to == Published || to == Retrying || to.dead()
+		// It is parked again where nobody knows its type.
+		return "", to == Published || to == Retrying || to == Parked || to.dead()
 	case Parked:
 		return "", to == Retrying || to.dead()
 	case DeadBlocking, Dead:
@@ -47,24 +48,44 @@ func (c *Checker) change(e *entry, ch *Change) {
 	switch verb {
 	case Redrive:
 		c.desk(e).seenRedrives++
+		c.desk(e).failuresBefore = e.failures
 	case Skip:
 		c.desk(e).seenSkips++
 	case Discard:
 		c.desk(e).seenDiscards++
 	default: // relays may
+		if ch.To.dead() {
+			c.died(e)
+		}
+	}
+}
+
+// died notes a death without a publish that failed since the last redrive, or since the beginning. Whether it had another
+// reason, its letter says.
+func (c *Checker) died(e *entry) {
+	d := c.desk(e)
+	d.deaths++
+	if e.failures == d.failuresBefore {
+		d.unprovoked = append(d.unprovoked, d.deaths)
 	}
 }
 
 // desk is what dead letters and operators have to do with an event; few events have one.
 type desk struct {
 	letters      int
-	blocking     bool // the last letter's
+	reasons      []string // of the letters
+	attempts     int      // of all letters together
+	blocking     bool     // the last letter's
 	redrives     int
 	skips        int
 	discards     int
 	seenRedrives int // as changes of the row
 	seenSkips    int
 	seenDiscards int
+	deaths       int   // as changes of the row
+	unprovoked   []int // those of them, from 1 on, before which no publish failed since the last redrive
+	// failuresBefore are the publishes that had failed at the last redrive.
+	failuresBefore uint16
 	// passed says that later events may go first, passedFrom from which arrival on.
 	passed     bool
 	passedFrom uint64
@@ -81,6 +102,8 @@ func (d *desk) pass(next uint64) {
 func (c *Checker) letter(e *entry, l *Letter) {
 	d := c.desk(e)
 	d.letters++
+	d.reasons = append(d.reasons, l.Reason)
+	d.attempts += l.Attempts
 	d.blocking = l.Blocking
 	if !l.Blocking {
 		d.pass(l.Next)

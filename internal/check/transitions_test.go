@@ -41,13 +41,61 @@ func TestStatesAndDeadLetters(t *testing.T) {
 	})
 }
 
+// A death needs a publish that failed since the last redrive: a settle that is sent again undoes no redrive.
+func TestDeathsHaveReasons(t *testing.T) {
+	t.Parallel()
+	const dead = check.DeadBlocking
+	failed := []check.Record{publish(1), refuse(1, check.OfEvent)}
+	redriven := []check.Record{change(1, dead, check.Retrying), action(1, check.Redrive, 0)}
+	history := func(interleaved bool, parts ...[]check.Record) (h check.History) {
+		h = check.History{wrote(1)}
+		for _, part := range parts {
+			h = append(h, part...)
+		}
+		return append(h, row(1, dead), ended(check.End{Drained: true, Interleaved: interleaved}))
+	}
+	died := func(from check.State, reason string, attempts int) []check.Record {
+		l := letter(1, true, 0)
+		l.Letter.Reason, l.Letter.Attempts = reason, attempts
+		return []check.Record{change(1, from, dead), l}
+	}
+	first, second := died(check.Ready, "rejected", 0), died(check.Retrying, "rejected", 0)
+	testAll(t, []definition{
+		{
+			name: "a redrive undone by the same failure", count: check.IllegalTransitions,
+			bad:  history(false, failed, first, redriven, second),
+			good: history(false, failed, first, redriven, failed, second),
+		},
+		{
+			name: "a redrive undone after many failures", count: check.IllegalTransitions,
+			bad:  history(true, failed, failed, first, redriven, second),
+			good: history(false, failed, failed, first, redriven, second), // nobody knows what came when
+		},
+		{
+			name: "dead without a publish", count: check.IllegalTransitions,
+			bad:  history(true, first, failed),
+			good: history(true, failed, first),
+		},
+		{
+			name: "dead of its type, or of killing relays", count: check.IllegalTransitions,
+			bad:  history(true, []check.Record{publish(1)}, died(check.Parked, "too_large", 0), redriven, died(check.Retrying, "crash_suspect", 0)),
+			good: history(true, []check.Record{publish(1)}, died(check.Parked, "unknown_event_type", 0), redriven, died(check.Retrying, "crash_suspect", 0)),
+		},
+		{
+			name: "the attempts of two deaths and the failures of one", count: check.ChargedWrongly,
+			bad:  history(true, failed, failed, died(check.Ready, "rejected", 2), redriven, failed, died(check.Retrying, "rejected", 2)),
+			good: history(true, failed, failed, died(check.Ready, "rejected", 2), redriven, failed, died(check.Retrying, "rejected", 1)),
+		},
+	})
+}
+
 // The table of states, written out once more: every pair that is not here is illegal.
 func TestLegalChanges(t *testing.T) {
 	t.Parallel()
 	relays := map[check.State][]check.State{
 		check.Absent:   {check.Ready},
 		check.Ready:    {check.Published, check.Retrying, check.Parked, check.Waiting, check.Dead, check.DeadBlocking},
-		check.Retrying: {check.Published, check.Retrying, check.Dead, check.DeadBlocking},
+		check.Retrying: {check.Published, check.Retrying, check.Parked, check.Dead, check.DeadBlocking},
 		check.Parked:   {check.Retrying, check.Dead, check.DeadBlocking},
 		check.Waiting:  {check.Published, check.Retrying, check.Parked, check.Dead, check.DeadBlocking},
 		// Retention.

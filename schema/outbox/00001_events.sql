@@ -53,7 +53,7 @@ CREATE TABLE outbox_events (
     id              uuid        NOT NULL,
     created_at      timestamptz NOT NULL DEFAULT now(), -- of the transaction's start: nothing is ordered by it
     published_at    timestamptz,
-    next_attempt_at timestamptz, -- null: due now
+    next_attempt_at timestamptz, -- when a retry is due, since when a row is parked
     attempt_count   integer     NOT NULL DEFAULT 0, -- failures that were the event's own fault
     state           smallint    NOT NULL DEFAULT 0,
     namespace       text COLLATE "C" NOT NULL DEFAULT 'default',

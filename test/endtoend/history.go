@@ -76,16 +76,17 @@ func readTables(ctx context.Context, pool *pgxpool.Pool) (h check.History, err e
 	letters, err := rows[struct {
 		ID       outbox.ID
 		Reason   string
+		Attempts int
 		Blocking bool
 		Payload  string
 		Headers  *string
-	}](ctx, pool, "SELECT event_id, error_reason, blocking, payload_json::text, headers::text FROM outbox_dlq ORDER BY id")
+	}](ctx, pool, "SELECT event_id, error_reason, attempts, blocking, payload_json::text, headers::text FROM outbox_dlq ORDER BY id")
 	if err != nil {
 		return nil, err
 	}
 	for _, r := range letters {
 		h = append(h, check.Record{Letter: &check.Letter{
-			ID: r.ID, Reason: r.Reason, Blocking: r.Blocking, Payload: check.SumOf([]byte(r.Payload)), Headers: torture.SumOfHeaders(r.Headers),
+			ID: r.ID, Reason: r.Reason, Attempts: r.Attempts, Blocking: r.Blocking, Payload: check.SumOf([]byte(r.Payload)), Headers: torture.SumOfHeaders(r.Headers),
 		}})
 	}
 	leases, err := readLeases(ctx, pool)

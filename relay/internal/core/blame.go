@@ -147,7 +147,7 @@ func (c *Core) park(now time.Duration, r *row, key lineKey, detail string) {
 
 // notKnown parks a row of a type that this relay does not know. Its topic is not known either, so all
 // later events of the aggregate wait behind it.
-func (c *Core) notKnown(now time.Duration, r *row) {
+func (c *Core) notKnown(r *row) {
 	key := lineKey{Aggregate: r.Aggregate}
 	detail := "the registry of this relay has no such event type"
 	if known := r.lane.holds[key]; known == nil {
@@ -162,12 +162,10 @@ func (c *Core) notKnown(now time.Duration, r *row) {
 			health.alarmed = true
 			c.alarm(r.Lane, "event type "+r.Type+" is not known here: its events are parked")
 		}
-		if r.State == Retrying { // whoever knows it must find it due
-			c.hold(r.lane, key, now+c.config.MaxDelay)
-			c.forget(r)
-		} else {
-			c.park(now, r, key, detail)
-		}
+		// Also if an operator has released it, or a relay that knew it: only what is parked has an age and is seen as that.
+		// Whoever comes to know it releases it again.
+		c.hold(r.lane, key, 0)
+		c.decide(fate{row: r, key: key, state: Parked, detail: detail, untried: true})
 	}
 	c.hold(r.lane, key, never).addType(r.Type)
 }

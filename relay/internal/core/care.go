@@ -128,6 +128,12 @@ func (c *Core) calm(now time.Duration, l *lane) bool {
 	return true
 }
 
+// proven tells whether the lane is calm, and what killed owners before cannot be of a type that is not known here. As long as
+// it can be, their deaths go on counting: the next owner may know the type, and die of it as well.
+func (c *Core) proven(now time.Duration, l *lane) bool {
+	return c.calm(now, l) && !l.hasUnknown()
+}
+
 // reviewCare ends the one-at-a-time mode of lanes that are calm.
 func (c *Core) reviewCare(now time.Duration) {
 	c.careful = false

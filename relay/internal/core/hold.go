@@ -15,7 +15,7 @@ import (
 type hold struct {
 	lane     *lane
 	key      lineKey
-	types    []string // for a line whose topic is not known: the types that are not
+	types    []string // that were met among what is held; of a line whose topic is not known: all that are not
 	first    int64    // its first event: what comes before it need not wait; zero: not known yet
 	next     int64    // the first held row, as the last look found it; zero: not known
 	due      time.Duration
@@ -202,7 +202,7 @@ func (c *Core) lookAtUnknown(now time.Duration, h *hold, event *Event) {
 		c.lookBehind(now, h)
 	}
 	if r := c.takeHeld(now, h, event); r != nil { // it was released, or its turn has come
-		c.notKnown(now, r)
+		c.notKnown(r)
 	}
 }
 
@@ -369,8 +369,8 @@ func (c *Core) meetHeld(now time.Duration, l *lane, key HeldKey) {
 	}
 	route, known := c.config.Routes.Route(key.EventType)
 	h := c.hold(l, lineKey{Aggregate: key.Aggregate, topic: route.Topic}, never)
+	h.addType(key.EventType)
 	if !known {
-		h.addType(key.EventType)
 		// Operators end a block of unknown types as well.
 		due = min(due, max(now, h.lookedAt+c.config.HeldPeriod))
 	} else if unknown := l.holds[lineKey{Aggregate: key.Aggregate}]; unknown != nil {

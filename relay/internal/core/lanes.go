@@ -108,7 +108,7 @@ func (c *Core) lose(l *lane, why string) {
 		return
 	}
 	c.config.Observe(Step{Do: DidLose, Lane: l.number, Token: l.token, Detail: why})
-	l.needed = l.needsOf()
+	l.needed = c.needs(l)
 	c.leave(l)
 	c.members.lost = append(c.members.lost, l)
 }
@@ -196,12 +196,25 @@ func (c *Core) floorOf(l *lane) int64 {
 	return max(floor, l.floor)
 }
 
-// needsOf lists the types parked in a lane because this relay does not know them.
-func (l *lane) needsOf() []string {
+// hasUnknown tells whether something of a type is held that this relay does not know.
+func (l *lane) hasUnknown() bool {
+	for key := range l.holds {
+		if key.topic == "" {
+			return true
+		}
+	}
+	return false
+}
+
+// needs lists the types held in a lane that this relay does not know, or that another relay does not: in its hands they would be
+// parked, and the lane would have to come back.
+func (c *Core) needs(l *lane) []string {
 	var needs []string
 	for key, h := range l.holds {
-		if key.topic == "" {
-			needs = append(needs, h.types...)
+		for _, eventType := range h.types {
+			if key.topic == "" || c.members.special[eventType] {
+				needs = append(needs, eventType)
+			}
 		}
 	}
 	slices.Sort(needs)

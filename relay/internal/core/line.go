@@ -118,7 +118,7 @@ func (c *Core) admit(now time.Duration, r *row) {
 			unknown.addType(r.Type)
 			c.wait(r, unknown.key)
 		} else {
-			c.notKnown(now, r)
+			c.notKnown(r)
 		}
 		return
 	}

@@ -21,6 +21,7 @@ type membership struct {
 	unknown []outbox.ID // tokens of acquisitions whose answer never came
 	lost    []*lane     // given up, and perhaps still this relay's in the database
 	view    HeartbeatAnswer
+	special map[string]bool // types that this relay knows, and not all others do
 	seen    bool
 	metAt   time.Duration // when the last heartbeat that was answered was sent
 	away    time.Duration // until then, others that seem dead may only have been out of touch, as this relay was
@@ -66,6 +67,7 @@ func (c *Core) keepMembership(now time.Duration) {
 				m.away = told + c.config.Lease
 			}
 			m.view, m.seen, m.metAt = answer, true, now
+			m.special = specialOf(beat.KnownTypes, answer.Relays)
 			for i, l := range renewed {
 				c.renewed(now, l, beat.Lanes[i], answer.Renewed)
 			}
@@ -86,7 +88,7 @@ func (c *Core) renewals(now time.Duration) (lanes []*lane, renewals []Renewal) {
 		c.members.renewAt = now + c.config.Lease/3
 	}
 	for _, l := range c.sorted {
-		if !l.releasing && (all || l.crashed && c.calm(now, l)) {
+		if !l.releasing && (all || l.crashed && c.proven(now, l)) {
 			lanes = append(lanes, l)
 			renewals = append(renewals, c.renewal(now, l))
 		}
@@ -96,7 +98,7 @@ func (c *Core) renewals(now time.Duration) (lanes []*lane, renewals []Renewal) {
 
 // renewal says what is to be written down about a lane.
 func (c *Core) renewal(now time.Duration, l *lane) Renewal {
-	return Renewal{Tenure: l.tenure(), Floor: c.floorOf(l), Calm: c.calm(now, l), Needs: l.needsOf()}
+	return Renewal{Tenure: l.tenure(), Floor: c.floorOf(l), Calm: c.proven(now, l), Needs: c.needs(l)}
 }
 
 // renewed takes in the answer to a renewal that was sent then.
@@ -166,7 +168,7 @@ func (c *Core) share(now time.Duration) (wanted []int16) {
 		if l.draining {
 			continue
 		}
-		mine, everybodys := suits(peers, me, l.needsOf())
+		mine, everybodys := suits(peers, me, c.needs(l))
 		if !mine && now-l.acquiredAt >= c.config.MinStay {
 			c.drain(l)
 			continue
@@ -225,6 +227,23 @@ func knows(peer *Peer, needs []string) (known int) {
 		}
 	}
 	return known
+}
+
+// specialOf lists those of the types that not every peer knows.
+func specialOf(types []string, peers []Peer) map[string]bool {
+	special := map[string]bool{}
+	for i := range peers {
+		known := make(map[string]bool, len(peers[i].KnownTypes))
+		for _, eventType := range peers[i].KnownTypes {
+			known[eventType] = true
+		}
+		for _, eventType := range types {
+			if !known[eventType] {
+				special[eventType] = true
+			}
+		}
+	}
+	return special
 }
 
 // giveBack releases lanes that are drained.

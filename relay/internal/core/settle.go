@@ -23,6 +23,7 @@ type fate struct {
 	detail      string
 	reason      string
 	topic       string
+	untried     bool // nobody has looked at the event: whoever is suspected stays so
 }
 
 // settling is what waits to be written down. What is decided while statements are under way goes into the
@@ -50,6 +51,9 @@ func (c *Core) decide(f fate) {
 		f.hold = h
 		h.changes++
 		h.stale = true
+		if f.key.topic != "" && f.state != Published {
+			h.addType(f.row.Type)
+		}
 	}
 	f.row.decided, f.decidedAt = true, c.now
 	f.row.lane.unwritten++
@@ -173,7 +177,7 @@ func (c *Core) settleRequest(fates []fate) *Settle {
 			seen[l] = true
 			request.Lanes = append(request.Lanes, l.tenure())
 		}
-		if f.row.lane.isNoted(f.row.ID) {
+		if f.row.lane.isNoted(f.row.ID) && !f.untried {
 			request.ClearNotes = append(request.ClearNotes, f.row.lane.tenure())
 		}
 		switch f.state {
@@ -184,10 +188,11 @@ func (c *Core) settleRequest(fates []fate) *Settle {
 		case Waiting:
 			request.Wait = append(request.Wait, f.row.ID)
 		case Parked:
-			request.Park = append(request.Park, Park{ID: f.row.ID, Error: f.detail})
+			request.Park = append(request.Park, Park{ID: f.row.ID, From: f.row.Found(), Error: f.detail})
 		case DeadBlocking, Dead:
 			request.Dead = append(request.Dead, Death{
-				ID: f.row.ID, Blocking: f.state == DeadBlocking, Attempts: f.attempts, Topic: f.topic, Reason: f.reason, Detail: f.detail,
+				ID: f.row.ID, From: f.row.Found(), Blocking: f.state == DeadBlocking, Attempts: f.attempts,
+				Topic: f.topic, Reason: f.reason, Detail: f.detail,
 			})
 		case Ready, Discarded: // nobody decides so
 		}
@@ -204,7 +209,7 @@ func (c *Core) settled(now time.Duration, f *fate) {
 	if r.lane.noted == r.ID {
 		r.lane.noted = outbox.ID{}
 	}
-	if r.lane.blamed == r.ID {
+	if r.lane.blamed == r.ID && !f.untried {
 		r.lane.blamed = outbox.ID{}
 	}
 	c.weigh(r, -1)

@@ -14,7 +14,7 @@ type State int16
 const (
 	Ready        State = iota // not looked at yet
 	Retrying                  // failed, due again at next_attempt_at
-	Parked                    // of a type that the relay does not know, or most of which break their contract
+	Parked                    // of a type that the relay does not know, or most of which break their contract; since next_attempt_at
 	Waiting                   // behind a held event of its aggregate and topic
 	DeadBlocking              // dead, and later events of the aggregate wait behind it
 	Dead                      // dead, and later events go on
@@ -39,6 +39,8 @@ type Event struct {
 	CreatedAt time.Time
 	// DueIn is how long a retrying row has to wait still, by the database's clock; zero or less is due.
 	DueIn time.Duration
+	// At is next_attempt_at of a held row: when a retrying one is due, since when a parked one is parked.
+	At time.Time
 	// Payload and Headers are the bytes as they were written. Nil for held rows that are not to be
 	// published now (parked, dead).
 	Payload []byte
@@ -83,8 +85,8 @@ type Store interface { //nolint:interfacebloat // the whole database, and every 
 	DueKeys(ctx context.Context, due DueKeys) ([]HeldKey, error)
 	// HeldRows reads held rows of aggregates, in order: what is asked for each, at most limit each.
 	HeldRows(ctx context.Context, ask []HeldAsk, limit int) ([]Event, error)
-	// OldParked lists parked rows older than the age, at most limit, without payloads.
-	OldParked(ctx context.Context, lanes []int16, age time.Duration, limit int) ([]Event, error)
+	// OldParked lists rows that were parked so long ago, the oldest first in each lane, at most limit, without payloads.
+	OldParked(ctx context.Context, old OldParked) ([]Event, error)
 
 	// Settle writes what became of events, if the lanes are still held; else it changes nothing.
 	Settle(ctx context.Context, settle *Settle) (SettleAnswer, error)
@@ -114,7 +116,7 @@ type Renewal struct {
 	Tenure
 	Floor int64
 	Calm  bool     // what killed owners before is behind: the lane's crash count begins anew
-	Needs []string // event types parked in the lane
+	Needs []string // event types held in the lane that not every relay knows
 }
 
 // HeartbeatAnswer is who is there.
@@ -251,6 +253,15 @@ type Unpark struct {
 	Types []string
 }
 
+// OldParked asks for what was parked long ago, of types not excluded: what is parked for another reason than its type
+// stays so, and may be any number.
+type OldParked struct {
+	Lanes   []int16
+	Age     time.Duration
+	Exclude []string // event types
+	Limit   int
+}
+
 // DueKeys asks for retries that are due.
 type DueKeys struct {
 	Lanes   []DueLane // each of them once
@@ -288,14 +299,15 @@ type HeldAsk struct {
 }
 
 // Settle is what became of events. All of it is applied, or nothing when one of the lanes is lost.
-// Applied twice it is applied once: every change asks for the state it starts from.
+// Applied twice it is applied once: every change asks for the state it starts from. What operators may undo, a parking
+// and a death, asks for the row as it was read: sent again after that, it changes nothing.
 type Settle struct {
 	Lanes     []Tenure
 	Published []outbox.ID // from ready, retrying, waiting
 	Retry     []Retry     // from ready, retrying, waiting
 	Wait      []outbox.ID // from ready
-	Park      []Park      // from ready, waiting
-	Dead      []Death     // from any state in which it is not published, dead or discarded
+	Park      []Park      // from ready, retrying, waiting, as it was read
+	Dead      []Death     // from any state in which it is not published, dead or discarded, as it was read
 	// ClearNotes are the lanes whose noted event is among these.
 	ClearNotes []Tenure
 }
@@ -316,15 +328,26 @@ type Retry struct {
 	Error    string
 }
 
-// Park sets an event aside.
+// Found is a row as it was read. A retrying or parked one that was changed since then has another time.
+type Found struct {
+	State State
+	At    time.Time // of a row that is retrying or parked
+}
+
+// Found is how the event was read.
+func (e *Event) Found() Found { return Found{State: e.State, At: e.At} }
+
+// Park sets an event aside, from now on.
 type Park struct {
 	ID    outbox.ID
+	From  Found
 	Error string
 }
 
 // Death ends an event, and writes its dead letter in the same transaction.
 type Death struct {
 	ID       outbox.ID
+	From     Found
 	Blocking bool
 	Attempts int32
 	Topic    string

@@ -2,6 +2,7 @@ package core
 
 import (
 	"context"
+	"slices"
 	"time"
 )
 
@@ -78,17 +79,19 @@ func (c *Core) buryAged(now time.Duration) {
 		return
 	}
 	c.held.agedAt = now + c.jitter(c.config.SweepPeriod)
-	var lanes []int16
+	old := OldParked{Age: c.config.UnknownTypeMaxAge, Exclude: slices.Clone(c.config.Routes.Types()), Limit: asksOfALook}
 	for _, l := range c.sorted {
 		if l.opened && !l.draining {
-			lanes = append(lanes, l.number)
+			old.Lanes = append(old.Lanes, l.number)
 		}
 	}
-	age := c.config.UnknownTypeMaxAge
+	for _, pause := range c.pauses {
+		if pause.Scope == ScopeType {
+			old.Exclude = append(old.Exclude, pause.Name)
+		}
+	}
 	begin(c, OpOldParked, &c.held.aged,
-		func(ctx context.Context, store Store) ([]Event, error) {
-			return store.OldParked(ctx, lanes, age, asksOfALook)
-		},
+		func(ctx context.Context, store Store) ([]Event, error) { return store.OldParked(ctx, old) },
 		func(now time.Duration, rows []Event, _ error) {
 			for i := range rows {
 				l := c.lanes[rows[i].Lane]

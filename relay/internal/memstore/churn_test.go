@@ -46,9 +46,11 @@ func churn(ctx context.Context, seed uint64, steps int, look func(*memstore.Stor
 		case 2:
 			settle.Wait = []outbox.ID{pick()}
 		case 3:
-			settle.Park = []core.Park{{ID: pick()}}
+			event, _ := store.Event(pick())
+			settle.Park = []core.Park{{ID: event.ID, From: event.Found()}}
 		case 4:
-			settle.Dead = []core.Death{{ID: pick(), Blocking: rng.IntN(2) == 0}}
+			event, _ := store.Event(pick())
+			settle.Dead = []core.Death{{ID: event.ID, From: event.Found(), Blocking: rng.IntN(2) == 0}}
 		case 5:
 			if _, err := store.Operate(check.Redrive, memstore.Order{Action: number(uint64(step))}, pick()); err != nil {
 				return err
@@ -96,7 +98,7 @@ func TestTheIndexesAgreeWithTheRows(t *testing.T) {
 		for _, e := range held {
 			found = append(found, e.Seq)
 		}
-		parked, _ := store.OldParked(t.Context(), lanes, 0, 1<<20)
+		parked, _ := store.OldParked(t.Context(), core.OldParked{Lanes: lanes, Limit: 1 << 20})
 		due, _ := store.DueKeys(t.Context(), dueKeys)
 		var want []int64
 		wantParked, wantRetrying := 0, 0

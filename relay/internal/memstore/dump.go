@@ -104,7 +104,9 @@ func (s *Store) Event(id outbox.ID) (core.Event, bool) {
 	if r == nil || !r.visible {
 		return core.Event{}, false
 	}
-	return r.Event, true
+	event := r.Event
+	event.At = s.at(r)
+	return event, true
 }
 
 // Open counts the rows in the states in which a relay still has something to do.
@@ -169,7 +171,7 @@ func (s *Store) Dump() check.History {
 	}
 	for _, l := range s.letters {
 		history = append(history, check.Record{Letter: &check.Letter{
-			ID: l.Event, Reason: l.Reason, Blocking: l.Blocking, Payload: check.SumOf(l.Payload), Headers: check.SumOf(l.Headers), Next: l.Next,
+			ID: l.Event, Reason: l.Reason, Attempts: int(l.Attempts), Blocking: l.Blocking, Payload: check.SumOf(l.Payload), Headers: check.SumOf(l.Headers), Next: l.Next,
 		}})
 	}
 	for _, a := range s.actions {

@@ -3,7 +3,6 @@ package memstore
 import (
 	"context"
 	"errors"
-	"time"
 
 	"github.com/posthaste-dev/posthaste/outbox"
 	"github.com/posthaste-dev/posthaste/relay/internal/core"
@@ -109,8 +108,8 @@ func (f *Faulty) HeldRows(ctx context.Context, ask []core.HeldAsk, limit int) ([
 }
 
 // OldParked by plan.
-func (f *Faulty) OldParked(ctx context.Context, lanes []int16, age time.Duration, limit int) ([]core.Event, error) {
-	return call(f, "OldParked", func() ([]core.Event, error) { return f.Store.OldParked(ctx, lanes, age, limit) })
+func (f *Faulty) OldParked(ctx context.Context, old core.OldParked) ([]core.Event, error) {
+	return call(f, "OldParked", func() ([]core.Event, error) { return f.Store.OldParked(ctx, old) })
 }
 
 // Settle by plan.

@@ -21,6 +21,14 @@ func (s *Store) dueIn(r *row) time.Duration {
 	return r.due - s.now()
 }
 
+// at is the time of a row that has one: due, or parked since.
+func (s *Store) at(r *row) time.Time {
+	if r.State != core.Retrying && r.State != core.Parked {
+		return time.Time{}
+	}
+	return s.config.Epoch.Add(r.due)
+}
+
 func (s *Store) heldKey(r *row) core.HeldKey {
 	return core.HeldKey{Lane: r.Lane, Aggregate: r.Aggregate, EventType: r.Type, State: r.State, DueIn: s.dueIn(r)}
 }
@@ -69,7 +77,7 @@ func (s *Store) DueKeys(_ context.Context, due core.DueKeys) ([]core.HeldKey, er
 			if taken >= due.Limit {
 				break
 			}
-			place := core.DuePlace{At: s.config.Epoch.Add(r.due), Seq: r.Seq}
+			place := core.DuePlace{At: s.at(r), Seq: r.Seq}
 			if r.due > now || slices.Contains(due.Exclude, r.Type) || !behind(place, ask.After) {
 				continue
 			}
@@ -112,27 +120,26 @@ func (s *Store) HeldRows(_ context.Context, ask []core.HeldAsk, limit int) ([]co
 
 func (s *Store) heldEvent(r *row) core.Event {
 	event := r.Event
-	event.DueIn = s.dueIn(r)
+	event.DueIn, event.At = s.dueIn(r), s.at(r)
 	if r.State == core.Parked || r.State == core.DeadBlocking {
 		event.Payload, event.Headers = nil, nil
 	}
 	return event
 }
 
-// OldParked lists parked rows that were created longer ago than the age.
-func (s *Store) OldParked(_ context.Context, lanes []int16, age time.Duration, limit int) ([]core.Event, error) {
-	before := s.config.Epoch.Add(s.now() - age)
+// OldParked lists rows that were parked so long ago.
+func (s *Store) OldParked(_ context.Context, old core.OldParked) ([]core.Event, error) {
 	var events []core.Event
-	for _, number := range lanes {
+	for _, number := range old.Lanes {
 		lane := s.lane(number)
 		if lane == nil {
 			continue
 		}
 		for _, r := range lane.parked {
-			if len(events) >= limit {
+			if len(events) >= old.Limit {
 				return events, nil
 			}
-			if !r.CreatedAt.After(before) {
+			if r.due <= s.now()-old.Age && !slices.Contains(old.Exclude, r.Type) {
 				events = append(events, s.heldEvent(r))
 			}
 		}

@@ -12,14 +12,14 @@ import (
 type row struct {
 	core.Event
 	visible   bool          // its transaction has committed
-	due       time.Duration // next_attempt_at, of a retrying row
+	due       time.Duration // next_attempt_at: when a retrying row is due, since when one is parked
 	lastError string
 }
 
 // index is the rows of a lane as the partial indexes have them.
 type index struct {
 	ready  []*row                    // state 0, by number
-	parked []*row                    // state 2, by number
+	parked []*row                    // state 2, by time and number
 	due    []*row                    // state 1, by time and number
 	held   map[core.Aggregate][]*row // states 1 to 4, by number
 }
@@ -37,7 +37,7 @@ func (s *Store) place(r *row) {
 	case core.Ready:
 		index.ready = insert(index.ready, r, bySeq)
 	case core.Parked:
-		index.parked = insert(index.parked, r, bySeq)
+		index.parked = insert(index.parked, r, byDue)
 	case core.Retrying:
 		index.due = insert(index.due, r, byDue)
 	default: // in no index of one state
@@ -57,7 +57,7 @@ func (s *Store) unplace(r *row) {
 	case core.Ready:
 		index.ready = remove(index.ready, r, bySeq)
 	case core.Parked:
-		index.parked = remove(index.parked, r, bySeq)
+		index.parked = remove(index.parked, r, byDue)
 	case core.Retrying:
 		index.due = remove(index.due, r, byDue)
 	default: // in no index of one state

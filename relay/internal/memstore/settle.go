@@ -59,15 +59,15 @@ func (s *Store) settleEvents(settle *core.Settle) {
 		}
 	}
 	for _, park := range settle.Park {
-		if r := s.find(park.ID, core.Ready, core.Waiting); r != nil {
+		if r := s.find(park.ID, core.Ready, core.Retrying, core.Waiting); r != nil && s.found(r) == park.From {
 			r.lastError = park.Error
-			s.move(r, core.Parked, by)
+			s.park(r, by)
 		}
 	}
 	first := len(s.letters)
 	for i := range settle.Dead {
 		death := &settle.Dead[i]
-		if r := s.find(death.ID, core.Ready, core.Retrying, core.Parked, core.Waiting); r != nil {
+		if r := s.find(death.ID, core.Ready, core.Retrying, core.Parked, core.Waiting); r != nil && s.found(r) == death.From {
 			s.die(r, death, by)
 		}
 	}
@@ -98,6 +98,16 @@ func (s *Store) move(r *row, to core.State, by string) {
 	s.changes = append(s.changes, Change{ID: r.ID, From: r.State, To: to, By: by})
 	s.unplace(r)
 	r.State = to
+	s.place(r)
+}
+
+// found is the row as a reader finds it.
+func (s *Store) found(r *row) core.Found { return core.Found{State: r.State, At: s.at(r)} }
+
+func (s *Store) park(r *row, by string) {
+	s.changes = append(s.changes, Change{ID: r.ID, From: r.State, To: core.Parked, By: by})
+	s.unplace(r)
+	r.State, r.due = core.Parked, s.now()
 	s.place(r)
 }
 

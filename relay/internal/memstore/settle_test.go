@@ -60,27 +60,29 @@ func TestAStaleSettleChangesNothing(t *testing.T) {
 func TestAChangeAsksForTheStateItStartsFrom(t *testing.T) {
 	t.Parallel()
 	kinds := map[string]struct {
-		settle func(id outbox.ID) *core.Settle
+		settle func(e core.Event) *core.Settle
 		to     core.State
 		from   []core.State
 	}{
-		"published": {func(id outbox.ID) *core.Settle { return &core.Settle{Published: []outbox.ID{id}} }, core.Published, []core.State{core.Ready, core.Retrying, core.Waiting}},
-		"retry":     {func(id outbox.ID) *core.Settle { return &core.Settle{Retry: []core.Retry{{ID: id, Attempts: 3}}} }, core.Retrying, []core.State{core.Ready, core.Retrying, core.Waiting}},
-		"wait":      {func(id outbox.ID) *core.Settle { return &core.Settle{Wait: []outbox.ID{id}} }, core.Waiting, []core.State{core.Ready}},
-		"park":      {func(id outbox.ID) *core.Settle { return &core.Settle{Park: []core.Park{{ID: id}}} }, core.Parked, []core.State{core.Ready, core.Waiting}},
-		"dead":      {func(id outbox.ID) *core.Settle { return &core.Settle{Dead: []core.Death{{ID: id}}} }, core.Dead, []core.State{core.Ready, core.Retrying, core.Parked, core.Waiting}},
-		"blocking":  {func(id outbox.ID) *core.Settle { return &core.Settle{Dead: []core.Death{{ID: id, Blocking: true}}} }, core.DeadBlocking, []core.State{core.Ready, core.Retrying, core.Parked, core.Waiting}},
+		"published": {func(e core.Event) *core.Settle { return &core.Settle{Published: []outbox.ID{e.ID}} }, core.Published, []core.State{core.Ready, core.Retrying, core.Waiting}},
+		"retry":     {func(e core.Event) *core.Settle { return &core.Settle{Retry: []core.Retry{{ID: e.ID, Attempts: 3}}} }, core.Retrying, []core.State{core.Ready, core.Retrying, core.Waiting}},
+		"wait":      {func(e core.Event) *core.Settle { return &core.Settle{Wait: []outbox.ID{e.ID}} }, core.Waiting, []core.State{core.Ready}},
+		"park":      {func(e core.Event) *core.Settle { return &core.Settle{Park: []core.Park{{ID: e.ID, From: e.Found()}}} }, core.Parked, []core.State{core.Ready, core.Retrying, core.Waiting}},
+		"dead":      {func(e core.Event) *core.Settle { return &core.Settle{Dead: []core.Death{{ID: e.ID, From: e.Found()}}} }, core.Dead, []core.State{core.Ready, core.Retrying, core.Parked, core.Waiting}},
+		"blocking": {func(e core.Event) *core.Settle {
+			return &core.Settle{Dead: []core.Death{{ID: e.ID, From: e.Found(), Blocking: true}}}
+		}, core.DeadBlocking, []core.State{core.Ready, core.Retrying, core.Parked, core.Waiting}},
 	}
 	into := map[core.State]func(d *db, id outbox.ID){
 		core.Ready:        func(*db, outbox.ID) {},
-		core.Retrying:     func(d *db, id outbox.ID) { d.settle(kinds["retry"].settle(id)) },
-		core.Parked:       func(d *db, id outbox.ID) { d.settle(kinds["park"].settle(id)) },
-		core.Waiting:      func(d *db, id outbox.ID) { d.settle(kinds["wait"].settle(id)) },
-		core.DeadBlocking: func(d *db, id outbox.ID) { d.settle(kinds["blocking"].settle(id)) },
-		core.Dead:         func(d *db, id outbox.ID) { d.settle(kinds["dead"].settle(id)) },
-		core.Published:    func(d *db, id outbox.ID) { d.settle(kinds["published"].settle(id)) },
+		core.Retrying:     func(d *db, id outbox.ID) { d.settle(kinds["retry"].settle(d.found(id))) },
+		core.Parked:       func(d *db, id outbox.ID) { d.settle(kinds["park"].settle(d.found(id))) },
+		core.Waiting:      func(d *db, id outbox.ID) { d.settle(kinds["wait"].settle(d.found(id))) },
+		core.DeadBlocking: func(d *db, id outbox.ID) { d.settle(kinds["blocking"].settle(d.found(id))) },
+		core.Dead:         func(d *db, id outbox.ID) { d.settle(kinds["dead"].settle(d.found(id))) },
+		core.Published:    func(d *db, id outbox.ID) { d.settle(kinds["published"].settle(d.found(id))) },
 		core.Discarded: func(d *db, id outbox.ID) {
-			d.settle(kinds["dead"].settle(id))
+			d.settle(kinds["dead"].settle(d.found(id)))
 			d.operate(check.Discard, id)
 		},
 	}
@@ -90,7 +92,7 @@ func TestAChangeAsksForTheStateItStartsFrom(t *testing.T) {
 			id := d.emit("a")[0]
 			bring(d, id)
 			wantState(d, id, from)
-			d.settle(kind.settle(id))
+			d.settle(kind.settle(d.found(id)))
 			want := from
 			if slices.Contains(kind.from, from) {
 				want = kind.to
@@ -99,6 +101,42 @@ func TestAChangeAsksForTheStateItStartsFrom(t *testing.T) {
 				t.Errorf("%s of state %d went to %d, want %d", name, from, got, want)
 			}
 		}
+	}
+}
+
+// found is the event as a relay reads it.
+func (d *db) found(id outbox.ID) core.Event {
+	event, _ := d.Event(id)
+	return event
+}
+
+// TestWhatOperatorsUndidStaysUndone: a parking and a death that are settled again change nothing, once an operator has
+// released or redriven the event, also if it was retrying or parked before and is so again.
+func TestWhatOperatorsUndidStaysUndone(t *testing.T) {
+	t.Parallel()
+	d := newDB(t)
+	id := d.emit("a")[0]
+	for i, undo := range []check.Verb{check.Free, check.Free, check.Redrive, check.Redrive} {
+		event := d.found(id)
+		settle := &core.Settle{Park: []core.Park{{ID: id, From: event.Found()}}}
+		if undo == check.Redrive {
+			settle = &core.Settle{Dead: []core.Death{{ID: id, From: event.Found()}}}
+		}
+		d.settle(settle)
+		d.now++
+		d.operate(undo, id)
+		d.settle(settle)
+		if state := d.state(id); state != core.Retrying {
+			t.Errorf("%d: after the %s and the second settle the event is in state %d", i, undo, state)
+		}
+	}
+	first := d.found(id)
+	d.settle(&core.Settle{Park: []core.Park{{ID: id, From: first.Found()}}})
+	parked := d.found(id)
+	d.now += time.Hour
+	d.settle(&core.Settle{Park: []core.Park{{ID: id, From: parked.Found()}}})
+	if again := d.found(id); again.At != parked.At {
+		t.Errorf("parked since %s, and parked again since %s", parked.At, again.At)
 	}
 }
 
@@ -203,10 +241,10 @@ func TestHeldRowsAreReadByAggregate(t *testing.T) {
 	if len(keys) != 2 || keys[0].Aggregate.ID != "a" || keys[0].State != core.Retrying || keys[1].Aggregate.ID != "ab" {
 		t.Errorf("held: %+v", keys)
 	}
-	if old, _ := d.OldParked(t.Context(), []int16{0}, time.Second, 10); len(old) != 1 || old[0].ID != ids[2] || old[0].Payload != nil {
+	if old, _ := d.OldParked(t.Context(), core.OldParked{Lanes: []int16{0}, Age: time.Second, Limit: 10}); len(old) != 1 || old[0].ID != ids[2] || old[0].Payload != nil {
 		t.Errorf("old parked: %+v", old)
 	}
-	if old, _ := d.OldParked(t.Context(), []int16{0}, time.Hour, 10); len(old) != 0 {
+	if old, _ := d.OldParked(t.Context(), core.OldParked{Lanes: []int16{0}, Age: time.Hour, Limit: 10}); len(old) != 0 {
 		t.Errorf("parked for a minute, not for an hour: %+v", old)
 	}
 }
@@ -246,7 +284,8 @@ func TestVerbs(t *testing.T) {
 	if event, _ := d.Event(head.ID); event.Attempts != 0 {
 		t.Errorf("redriven with %d attempts", event.Attempts)
 	}
-	d.settle(&core.Settle{Dead: []core.Death{{ID: head.ID, Blocking: true, Reason: "rejected"}}})
+	redriven := d.found(head.ID)
+	d.settle(&core.Settle{Dead: []core.Death{{ID: head.ID, From: redriven.Found(), Blocking: true, Reason: "rejected"}}})
 	d.operate(check.Skip, head.ID)
 	wantState(d, head.ID, core.Dead)
 	wantState(d, follower.ID, core.Retrying)

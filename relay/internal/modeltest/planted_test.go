@@ -119,6 +119,30 @@ var faults = map[string]func(m *model){
 			return p.Store.Settle(ctx, &more)
 		}
 	},
+	"a death that does not ask for the row that was read": func(m *model) {
+		p := plant(m)
+		p.settle = func(ctx context.Context, s *core.Settle) (core.SettleAnswer, error) {
+			blind := *s
+			blind.Dead = slices.Clone(s.Dead)
+			for i := range blind.Dead {
+				blind.Dead[i].From, _ = m.found(ctx, blind.Dead[i].ID)
+			}
+			return p.Store.Settle(ctx, &blind)
+		}
+	},
+	"a parking that does not ask for the time of the row": func(m *model) {
+		p := plant(m)
+		p.settle = func(ctx context.Context, s *core.Settle) (core.SettleAnswer, error) {
+			blind := *s
+			blind.Park = slices.Clone(s.Park)
+			for i := range blind.Park {
+				if from := &blind.Park[i].From; from.State == core.Retrying {
+					*from, _ = m.found(ctx, blind.Park[i].ID)
+				}
+			}
+			return p.Store.Settle(ctx, &blind)
+		}
+	},
 	"a death without its letter": func(m *model) {
 		m.dumped = func(lines []string) []string {
 			return slices.DeleteFunc(lines, func(line string) bool {

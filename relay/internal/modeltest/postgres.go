@@ -10,6 +10,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -161,6 +162,19 @@ type producerTx struct {
 
 func newPostgres(db *Database) *postgres {
 	return &postgres{db: db, answers: pgstore.New(db.pool, db.schema)}
+}
+
+func (p *postgres) found(ctx context.Context, id outbox.ID) (core.Found, error) {
+	var found core.Found
+	var at *time.Time
+	err := p.db.observer.QueryRow(ctx, p.db.sql("SELECT state, next_attempt_at FROM {schema}.outbox_events WHERE id = $1::text::uuid"), id.String()).Scan(&found.State, &at)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return core.Found{}, nil
+	}
+	if at != nil && (found.State == core.Retrying || found.State == core.Parked) {
+		found.At = *at
+	}
+	return found, err
 }
 
 func (p *postgres) store() core.Store { return p.answers }

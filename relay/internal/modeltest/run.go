@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/posthaste-dev/posthaste/relay/internal/core"
 )
@@ -63,6 +64,7 @@ func (p Proof) sequence(ctx context.Context, db *Database, seed uint64, laneOf m
 	for range p.Actions {
 		step := script.next()
 		done = append(done, step)
+		model.steps += time.Microsecond
 		difference, err := step.compare(ctx, model, postgres)
 		if err != nil {
 			return err
@@ -183,7 +185,7 @@ func tooFew(what string, counts map[string]int, names []string, floor int) []str
 
 // outcomes are what must have been met: an action that never does anything shows nothing.
 var outcomes = []string{
-	"acquired", "taken_over", "taken_over_with_note", "fence_with_writers", "rows_read", "read_after_writers_left", "read_of_lost_lanes", "settles_applied", "settles_refused",
+	"acquired", "taken_over", "taken_over_with_note", "fence_with_writers", "rows_read", "read_after_writers_left", "read_of_lost_lanes", "settles_applied", "settles_refused", "settles_undone",
 	"held_keys", "due_keys", "due_pages", "held_rows", "old_parked", "verbs_done", "verbs_refused",
 	"pauses_done", "pauses_refused", "resumes_done", "resumes_refused", "heartbeats_of_a_pause",
 }
@@ -191,7 +193,7 @@ var outcomes = []string{
 // changes are all the ways that an event can go. A skip and a discard also let those go who waited.
 var changes = []string{
 	"settle 0>1", "settle 0>2", "settle 0>3", "settle 0>4", "settle 0>5", "settle 0>6",
-	"settle 1>1", "settle 1>4", "settle 1>5", "settle 1>6",
+	"settle 1>1", "settle 1>2", "settle 1>4", "settle 1>5", "settle 1>6",
 	"settle 2>4", "settle 2>5",
 	"settle 3>1", "settle 3>2", "settle 3>4", "settle 3>5", "settle 3>6",
 	"unpark 2>1", "redrive 4>1", "redrive 5>1", "release 2>1",

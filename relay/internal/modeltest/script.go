@@ -51,7 +51,7 @@ type script struct {
 	last    int64              // the highest number drawn
 	holds   []hold             // every lane that was ever acquired
 	beaten  map[outbox.ID]bool // relays that sent a heartbeat
-	settled *core.Settle       // the last settle
+	settled []*settlement      // the last settles
 	saw     map[string]int     // what was met, to know that enough was
 }
 
@@ -87,7 +87,7 @@ var choices = []struct {
 	{"read", 10, (*script).read},
 	{"barrier", 1, (*script).barrier},
 	{"settle", 22, (*script).settle},
-	{"settle_again", 2, (*script).settleAgain},
+	{"settle_again", 4, (*script).settleAgain},
 	{"unpark", 3, (*script).unpark},
 	{"held_keys", 3, (*script).heldKeys},
 	{"due_keys", 5, (*script).dueKeys},

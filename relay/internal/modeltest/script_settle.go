@@ -37,8 +37,65 @@ func (s *script) settle() *step {
 	if len(settle.Lanes) > 0 && s.chance(15) {
 		settle.ClearNotes = some(s, settle.Lanes, 1)
 	}
-	s.settled = settle
-	return s.settling(settle)
+	settlement := &settlement{settle: settle, read: map[side]*core.Settle{}}
+	s.settled = append(s.settled[max(0, len(s.settled)-4):], settlement)
+	return s.settling(settlement)
+}
+
+// settlement is a settle that may be sent again, on each side with the rows as they were read the first time.
+type settlement struct {
+	settle *core.Settle
+	read   map[side]*core.Settle
+}
+
+// on is the settle for one of the sides.
+func (st *settlement) on(ctx context.Context, side side) (_ *core.Settle, err error) {
+	if settle := st.read[side]; settle != nil {
+		return settle, nil
+	}
+	settle := *st.settle
+	settle.Park, settle.Dead = slices.Clone(settle.Park), slices.Clone(settle.Dead)
+	for i := range settle.Park {
+		if settle.Park[i].From, err = side.found(ctx, settle.Park[i].ID); err != nil {
+			return nil, err
+		}
+	}
+	for i := range settle.Dead {
+		if settle.Dead[i].From, err = side.found(ctx, settle.Dead[i].ID); err != nil {
+			return nil, err
+		}
+	}
+	st.read[side] = &settle
+	return &settle, nil
+}
+
+// stops are the events that the settle parks or declares dead.
+func (st *settlement) stops() (ids []outbox.ID) {
+	for _, park := range st.settle.Park {
+		ids = append(ids, park.ID)
+	}
+	for _, death := range st.settle.Dead {
+		ids = append(ids, death.ID)
+	}
+	return ids
+}
+
+// stopped are the events that the last settles have parked or declared dead.
+func (s *script) stopped() (ids []outbox.ID) {
+	for _, settlement := range s.settled {
+		ids = append(ids, settlement.stops()...)
+	}
+	return ids
+}
+
+// undone are the last settles of which an operator has undone something since, or a relay that knows the type.
+func (s *script) undone() []*settlement {
+	return slices.DeleteFunc(slices.Clone(s.settled), func(st *settlement) bool {
+		return !slices.ContainsFunc(st.stops(), func(id outbox.ID) bool {
+			event, _ := s.model.mem.Event(id)
+			return event.State == core.Retrying
+		})
+	})
 }
 
 // someIDs are of events, different ones, mostly committed and open, but also others.
@@ -110,9 +167,14 @@ func (s *script) followed(rows []memstore.EventRow) []memstore.EventRow {
 	})
 }
 
-func (s *script) settling(settle *core.Settle) *step {
-	step := asking(fmt.Sprintf("%+v", *settle), func(ctx context.Context, _ side, store core.Store) ([]string, error) {
-		answer, err := store.Settle(ctx, settle)
+func (s *script) settling(settlement *settlement) *step {
+	settle := settlement.settle
+	step := asking(fmt.Sprintf("%+v", *settle), func(ctx context.Context, side side, store core.Store) ([]string, error) {
+		read, err := settlement.on(ctx, side)
+		if err != nil {
+			return nil, err
+		}
+		answer, err := store.Settle(ctx, read)
 		if answer.Applied {
 			return []string{"applied"}, err
 		}
@@ -133,10 +195,14 @@ func (s *script) settling(settle *core.Settle) *step {
 }
 
 func (s *script) settleAgain() *step {
-	if s.settled == nil {
+	if len(s.settled) == 0 {
 		return nil
 	}
-	return s.settling(s.settled)
+	if undone := s.undone(); len(undone) > 0 && s.chance(80) {
+		s.saw["settles_undone"]++
+		return s.settling(pick(s, undone))
+	}
+	return s.settling(pick(s, s.settled))
 }
 
 func (s *script) unpark() *step {
@@ -244,10 +310,15 @@ func (s *script) heldRows() *step {
 }
 
 func (s *script) oldParked() *step {
-	asked, age := some(s, s.lanes, 1), pick(s, []time.Duration{0, 0, 0, far})
-	step := s.cut(fmt.Sprintf("%v %s", asked, age), func(limit int) func(context.Context, side, core.Store) ([]string, error) {
+	old := core.OldParked{Lanes: some(s, s.lanes, 1), Age: pick(s, []time.Duration{0, 0, 0, far})}
+	if s.chance(50) {
+		old.Exclude = []string{pick(s, eventTypes)}
+	}
+	step := s.cut(old, func(limit int) func(context.Context, side, core.Store) ([]string, error) {
 		return func(ctx context.Context, _ side, store core.Store) ([]string, error) {
-			rows, err := store.OldParked(ctx, asked, age, limit)
+			old := old
+			old.Limit = limit
+			rows, err := store.OldParked(ctx, old)
 			var lines []string
 			for i := range rows {
 				lines = append(lines, line(&rows[i]))
@@ -280,6 +351,11 @@ func (s *script) operating(verb check.Verb, states ...core.State) *step {
 	}
 	if heads := s.followed(rows); len(heads) > 0 && s.chance(70) {
 		rows = heads
+	}
+	if stopped := s.stopped(); s.chance(40) { // so that a settle that is sent again finds it undone
+		if these := slices.DeleteFunc(slices.Clone(rows), func(r memstore.EventRow) bool { return !slices.Contains(stopped, r.ID) }); len(these) > 0 {
+			rows = these
+		}
 	}
 	if len(rows) == 0 {
 		return nil

@@ -17,6 +17,8 @@ type side interface {
 	producers
 	operators
 	store() core.Store
+	// found is an event as a reader finds it; the sides' clocks differ, and so do the times of their rows.
+	found(ctx context.Context, id outbox.ID) (core.Found, error)
 	// dump returns everything that the tables hold, one line a row.
 	dump(ctx context.Context) ([]string, error)
 }

@@ -56,6 +56,18 @@ func (d *decoder) event(raw [][]byte) core.Event {
 	return event
 }
 
+// held decodes a row of held_rows.sql or old_parked.sql.
+func (d *decoder) held(raw [][]byte) core.Event {
+	event := d.event(raw)
+	if at := raw[eventColumns]; at != nil && (event.State == core.Retrying || event.State == core.Parked) {
+		event.At = d.time(at)
+	}
+	if event.State != core.Retrying {
+		event.DueIn = 0
+	}
+	return event
+}
+
 // key decodes a row of held_keys.sql or due_keys.sql.
 func (d *decoder) key(raw [][]byte) core.HeldKey {
 	key := core.HeldKey{

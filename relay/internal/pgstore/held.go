@@ -5,7 +5,6 @@ import (
 	"context"
 	"math"
 	"slices"
-	"time"
 
 	"github.com/jackc/pgx/v5/pgtype"
 
@@ -89,14 +88,14 @@ func heldAsks(ask []core.HeldAsk) []any {
 	return []any{lanes, namespaces, types, ids, listOf, listOfType, eventTypes}
 }
 
-// OldParked lists parked rows older than the age, at most limit, without payloads.
-func (s *Store) OldParked(ctx context.Context, lanes []int16, age time.Duration, limit int) ([]core.Event, error) {
-	return s.events(ctx, "old parked rows", s.sql.parked, numbers(lanes), micros(age), int32(limit))
+// OldParked lists rows that were parked so long ago, at most limit, without payloads.
+func (s *Store) OldParked(ctx context.Context, old core.OldParked) ([]core.Event, error) {
+	return s.events(ctx, "old parked rows", s.sql.parked, numbers(old.Lanes), micros(old.Age), int32(old.Limit), texts(old.Exclude))
 }
 
 func (s *Store) events(ctx context.Context, what, statement string, args ...any) ([]core.Event, error) {
 	var events []core.Event
-	err := s.scan(ctx, what, statement, args, func(decode *decoder, raw [][]byte) { events = append(events, decode.event(raw)) })
+	err := s.scan(ctx, what, statement, args, func(decode *decoder, raw [][]byte) { events = append(events, decode.held(raw)) })
 	return events, err
 }
 

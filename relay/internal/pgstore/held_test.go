@@ -152,22 +152,35 @@ func TestHeldRows(t *testing.T) {
 	})
 }
 
-// TestOldParked: parked rows above the age, without payloads.
+// TestOldParked: rows that are parked for so long, whenever they were created, without payloads.
 func TestOldParked(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, w *world) {
 		old := w.add(t, "1", core.Parked)
+		w.exec(t, "UPDATE {schema}.outbox_events SET next_attempt_at = clock_timestamp() - interval '1 minute' WHERE id = $1", old.String())
 		w.add(t, "1", core.Waiting)
 		lanes := []int16{w.lane(t, "1")}
-		if got := must(w.store.OldParked(t.Context(), lanes, time.Hour, 9))(t); len(got) != 0 {
+		if got := must(w.store.OldParked(t.Context(), core.OldParked{Lanes: lanes, Age: time.Hour, Limit: 9}))(t); len(got) != 0 {
 			t.Errorf("older than an hour: %+v", got)
 		}
-		got := must(w.store.OldParked(t.Context(), lanes, 0, 9))(t)
+		got := must(w.store.OldParked(t.Context(), core.OldParked{Lanes: lanes, Limit: 9}))(t)
 		if !slices.Equal(ids(got), []outbox.ID{old}) || got[0].Payload != nil || got[0].Aggregate != aggregate("1") || got[0].State != core.Parked {
 			t.Errorf("parked are %+v", got)
 		}
+		if got[0].Found() != w.found(t, old) {
+			t.Errorf("found %+v, want %+v", got[0].Found(), w.found(t, old))
+		}
+		created := outbox.NewID() // two days ago, and parked just now
+		w.exec(t, `INSERT INTO {schema}.outbox_events (id, created_at, event_type, aggregate_type, aggregate_id, payload_json, state, next_attempt_at)
+			VALUES ($1, now() - interval '2 days', 'order_created', 'order', '1', $2, 2, clock_timestamp())`, created.String(), payload(created))
+		if got := must(w.store.OldParked(t.Context(), core.OldParked{Lanes: lanes, Age: 30 * time.Second, Limit: 9}))(t); !slices.Equal(ids(got), []outbox.ID{old}) {
+			t.Errorf("parked for half a minute are %+v", got)
+		}
+		if got := must(w.store.OldParked(t.Context(), core.OldParked{Lanes: lanes, Exclude: []string{"order_created"}, Limit: 9}))(t); len(got) != 0 {
+			t.Errorf("of other types are %+v", got)
+		}
 		w.add(t, "1", core.Parked)
-		if got := must(w.store.OldParked(t.Context(), lanes, 0, 1))(t); len(got) != 1 {
+		if got := must(w.store.OldParked(t.Context(), core.OldParked{Lanes: lanes, Limit: 1}))(t); len(got) != 1 {
 			t.Errorf("at most 1: %d", len(got))
 		}
 	})
@@ -179,8 +192,8 @@ func TestUnpark(t *testing.T) {
 	onEach(t, func(t *testing.T, w *world) {
 		held, lost := w.hold(t, "1"), w.hold(t, "2")
 		lost.Token = outbox.NewID()
-		w.exec(t, `INSERT INTO {schema}.outbox_events (id, event_type, aggregate_type, aggregate_id, payload_json, state)
-			SELECT id, 'a', 'order', '1', ('{"eventId":"' || id || '"}')::json, 2 FROM (SELECT {schema}.outbox_uuid7() AS id FROM generate_series(1, 2500) OFFSET 0) g`)
+		w.exec(t, `INSERT INTO {schema}.outbox_events (id, event_type, aggregate_type, aggregate_id, payload_json, state, next_attempt_at)
+			SELECT id, 'a', 'order', '1', ('{"eventId":"' || id || '"}')::json, 2, now() FROM (SELECT {schema}.outbox_uuid7() AS id FROM generate_series(1, 2500) OFFSET 0) g`)
 		unknown, waiting, elsewhere := w.addType(t, "1", "b", core.Parked), w.addType(t, "1", "a", core.Waiting), w.addType(t, "2", "a", core.Parked)
 		if err := w.store.Unpark(t.Context(), core.Unpark{Lanes: []core.Tenure{lost, held}, Types: []string{"a", "c"}}); err != nil {
 			t.Fatal(err)

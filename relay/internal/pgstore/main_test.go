@@ -195,7 +195,7 @@ func (w *world) addType(t testing.TB, aggregate, eventType string, state core.St
 	t.Helper()
 	id, _ := w.insert(t, w.owner, aggregate, eventType)
 	if state != core.Ready {
-		w.exec(t, `UPDATE {schema}.outbox_events SET state = $2::smallint, next_attempt_at = CASE WHEN $2 = 1 THEN now() END,
+		w.exec(t, `UPDATE {schema}.outbox_events SET state = $2::smallint, next_attempt_at = CASE WHEN $2 IN (1, 2) THEN now() END,
 			published_at = CASE WHEN $2 = 6 THEN now() END WHERE id = $1`, id.String(), int16(state))
 	}
 	return id

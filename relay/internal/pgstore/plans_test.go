@@ -86,7 +86,7 @@ func claims(t testing.TB, w *world) []planned {
 		{"held rows", text("held_rows"), pgstore.HeldAsks(asks, 100), "outbox_events_held", laneExpression + `.*namespace = .*aggregate_type = .*aggregate_id = .*event_type = `, true, 40, 4, 60},
 		{"held keys", text("held_keys"), []any{three}, "outbox_events_held", laneExpression + `.*ROW\(namespace, `, false, 30, 4, 60},
 		{"unpark", text("unpark"), []any{[]int16{3}, []string{tenure.Token.String()}, types, int32(100)}, "outbox_events_due", laneExpression + `.*state = 2`, true, 20, 40, 60},
-		{"old parked", text("old_parked"), []any{three, int64(0), int32(100)}, "outbox_events_due", laneExpression + `.*state = 2`, false, 30, 4, 60},
+		{"old parked", text("old_parked"), []any{three, int64(0), int32(100), types}, "outbox_events_due", laneExpression + `.*state = 2`, false, 30, 4, 60},
 		{"sweep", text("sweep"), []any{three, []int64{36000, 36000, 36000}, int32(100), []int64{0, 0, 0}}, "outbox_events_ready", laneExpression + `.*seq <= `, false, 0, 4, 30},
 	}
 }
@@ -279,7 +279,7 @@ func TestAQueueBehindHeldHeads(t *testing.T) {
 					{"held keys", text("held_keys"), []any{lanes}, "outbox_events_held", laneExpression + `.*ROW\(namespace, `, false, len(keys), 6, 64 * 6},
 					{"held rows", text("held_rows"), pgstore.HeldAsks(asks, 2), "outbox_events_held", laneExpression + `.*event_type = `, true, 2 * len(asks), 8, 100},
 					{"unpark", text("unpark"), []any{[]int16{3}, []string{tenure.Token.String()}, []string{"type_0"}, int32(100)}, "outbox_events_due", laneExpression + `.*state = 2`, true, 5, 40, 60},
-					{"old parked", text("old_parked"), []any{lanes, int64(0), int32(100)}, "outbox_events_due", laneExpression + `.*state = 2`, false, 50, 4, 64 * 4},
+					{"old parked", text("old_parked"), []any{lanes, int64(0), int32(100), []string{"x"}}, "outbox_events_due", laneExpression + `.*state = 2`, false, 50, 4, 64 * 4},
 				} {
 					plan, buffers := p.plan(t, conn)
 					t.Logf("%s, %s, statistics %s: %d buffers for %d rows", p.name, mode, statistics, buffers, p.rows)

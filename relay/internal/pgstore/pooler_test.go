@@ -115,7 +115,7 @@ func everyMethod(t *testing.T, w *world) {
 	if rows, err := w.store.HeldRows(t.Context(), asks, 9); err != nil || len(rows) != 8 {
 		t.Errorf("held rows: %d, %v", len(rows), err)
 	}
-	if parked, err := w.store.OldParked(t.Context(), lanes, 0, 9); err != nil || len(parked) != 1 {
+	if parked, err := w.store.OldParked(t.Context(), core.OldParked{Lanes: lanes, Exclude: []string{"x"}, Limit: 9}); err != nil || len(parked) != 1 {
 		t.Errorf("old parked: %d, %v", len(parked), err)
 	}
 	if err := w.store.Unpark(t.Context(), core.Unpark{Lanes: []core.Tenure{tenure}, Types: []string{"order_created"}}); err != nil || w.state(t, settle.Park[0].ID) != core.Retrying {

@@ -66,10 +66,12 @@ func retryArgs(list []core.Retry) []any {
 func parkArgs(list []core.Park) []any {
 	list = slices.SortedFunc(slices.Values(list), func(a, b core.Park) int { return compareIDs(a.ID, b.ID) })
 	ids, problems := make([]pgtype.UUID, len(list)), make([]string, len(list))
+	states, times := make([]int16, len(list)), make([]pgtype.Timestamptz, len(list))
 	for i, park := range list {
 		ids[i], problems[i] = uuid(park.ID), readable(park.Error)
+		states[i], times[i] = int16(park.From.State), timestamp(park.From.At)
 	}
-	return []any{ids, problems}
+	return []any{ids, problems, states, times}
 }
 
 func deadArgs(list []core.Death) []any {
@@ -77,9 +79,11 @@ func deadArgs(list []core.Death) []any {
 	list = slices.SortedFunc(slices.Values(list), func(a, b core.Death) int { return compareIDs(a.ID, b.ID) })
 	ids, blocking, attempts := make([]pgtype.UUID, n), make([]bool, n), make([]int32, n)
 	topics, reasons, details := make([]string, n), make([]string, n), make([]string, n)
+	states, times := make([]int16, n), make([]pgtype.Timestamptz, n)
 	for i, death := range list {
 		ids[i], blocking[i], attempts[i] = uuid(death.ID), death.Blocking, death.Attempts
 		topics[i], reasons[i], details[i] = death.Topic, death.Reason, readable(death.Detail)
+		states[i], times[i] = int16(death.From.State), timestamp(death.From.At)
 	}
-	return []any{ids, blocking, attempts, topics, reasons, details}
+	return []any{ids, blocking, attempts, topics, reasons, details, states, times}
 }

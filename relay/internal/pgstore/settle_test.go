@@ -53,13 +53,13 @@ func TestSettle(t *testing.T) {
 		if answer := w.settle(t, settle); !answer.Applied || !slices.Equal(answer.Held, []int16{tenure.Lane}) {
 			t.Fatalf("answered %+v", answer)
 		}
-		// A retry is due after its delay, counted from a moment within the settle.
+		// A retry is due after its delay, counted from a moment within the settle; a row is parked since then.
 		want := []string{
-			"(1,6,0,,t,)", "(2,6,0,,t,)", "(3,1,3,t,f,no)", `(4,1,1,t,f,"")`, "(5,3,0,,f,)", `(6,2,0,,f,"unknown type")`,
+			"(1,6,0,,t,)", "(2,6,0,,t,)", "(3,1,3,t,f,no)", `(4,1,1,t,f,"")`, "(5,3,0,,f,)", `(6,2,0,t,f,"unknown type")`,
 			"(7,4,10,,f,often)", "(8,5,0,,f,unknown_event_type)",
 		}
 		got := w.rows(t, `SELECT seq, state, attempt_count,
-			next_attempt_at - CASE seq WHEN 3 THEN interval '1 hour' ELSE interval '-1 s' END
+			next_attempt_at - CASE seq WHEN 3 THEN interval '1 hour' WHEN 4 THEN interval '-1 s' ELSE interval '0' END
 				BETWEEN $1::text::timestamptz AND clock_timestamp(),
 			published_at IS NOT NULL, last_error FROM {schema}.outbox_events ORDER BY seq`, strings.Trim(before, `()"`))
 		if !slices.Equal(got, want) {
@@ -108,10 +108,12 @@ func TestSettleFromStates(t *testing.T) {
 			"published": {func(id outbox.ID) core.Settle { return core.Settle{Published: []outbox.ID{id}} }, []core.State{0, 1, 3}, core.Published},
 			"retry":     {func(id outbox.ID) core.Settle { return core.Settle{Retry: []core.Retry{{ID: id}}} }, []core.State{0, 1, 3}, core.Retrying},
 			"wait":      {func(id outbox.ID) core.Settle { return core.Settle{Wait: []outbox.ID{id}} }, []core.State{0}, core.Waiting},
-			"park":      {func(id outbox.ID) core.Settle { return core.Settle{Park: []core.Park{{ID: id}}} }, []core.State{0, 3}, core.Parked},
-			"dead":      {func(id outbox.ID) core.Settle { return core.Settle{Dead: []core.Death{{ID: id, Reason: "rejected"}}} }, []core.State{0, 1, 2, 3}, core.Dead},
+			"park":      {func(id outbox.ID) core.Settle { return core.Settle{Park: []core.Park{{ID: id, From: w.found(t, id)}}} }, []core.State{0, 1, 3}, core.Parked},
+			"dead": {func(id outbox.ID) core.Settle {
+				return core.Settle{Dead: []core.Death{{ID: id, From: w.found(t, id), Reason: "rejected"}}}
+			}, []core.State{0, 1, 2, 3}, core.Dead},
 			"dead, blocks": {func(id outbox.ID) core.Settle {
-				return core.Settle{Dead: []core.Death{{ID: id, Reason: "rejected", Blocking: true}}}
+				return core.Settle{Dead: []core.Death{{ID: id, From: w.found(t, id), Reason: "rejected", Blocking: true}}}
 			}, []core.State{0, 1, 2, 3}, core.DeadBlocking},
 		} {
 			for from := core.Ready; from <= core.Discarded; from++ {
@@ -128,6 +130,59 @@ func TestSettleFromStates(t *testing.T) {
 		}
 		if letters, dead := w.count(t, "SELECT count(*) FROM {schema}.outbox_dlq"), 2*4; letters != dead {
 			t.Errorf("%d dead letters of %d dead events", letters, dead)
+		}
+	})
+}
+
+// found is the row as a reader finds it.
+func (w *world) found(t testing.TB, id outbox.ID) core.Found {
+	t.Helper()
+	found := core.Found{State: w.state(t, id)}
+	if found.State == core.Retrying || found.State == core.Parked {
+		err := w.owner.QueryRow(t.Context(), w.sql("SELECT next_attempt_at FROM {schema}.outbox_events WHERE id = $1"), id.String()).Scan(&found.At)
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	found.At = found.At.UTC()
+	return found
+}
+
+// TestWhatOperatorsUndidStaysUndone: a parking and a death that are settled again change nothing, once an operator has
+// released or redriven the event, also if it was retrying or parked before and is so again.
+func TestWhatOperatorsUndidStaysUndone(t *testing.T) {
+	t.Parallel()
+	const undo = "UPDATE {schema}.outbox_events SET state = 1, attempt_count = 0, next_attempt_at = clock_timestamp() WHERE id = $1"
+	onEach(t, func(t *testing.T, w *world) {
+		lanes := []core.Tenure{w.hold(t, "1")}
+		park := func(id outbox.ID, from core.Found) *core.Settle {
+			return &core.Settle{Lanes: lanes, Park: []core.Park{{ID: id, From: from}}}
+		}
+		die := func(id outbox.ID, from core.Found) *core.Settle {
+			return &core.Settle{Lanes: lanes, Dead: []core.Death{{ID: id, From: from, Reason: "rejected"}}}
+		}
+		for name, made := range map[string]func(outbox.ID, core.Found) *core.Settle{"parked": park, "dead": die} {
+			for from := core.Ready; from <= core.Waiting; from++ {
+				id := w.add(t, "1", from)
+				for range 2 { // as it was, and retrying as the operator left it
+					settle := made(id, w.found(t, id))
+					w.settle(t, settle)
+					w.exec(t, undo, id.String())
+					w.settle(t, settle)
+					if state := w.state(t, id); state != core.Retrying {
+						t.Errorf("%s from %d, undone and settled again: state %d", name, from, state)
+					}
+				}
+			}
+		}
+		if n := w.count(t, "SELECT count(*) FROM {schema}.outbox_dlq"); n != 2*4 {
+			t.Errorf("%d dead letters of 8 deaths", n)
+		}
+		parked := w.add(t, "1", core.Parked)
+		since := w.found(t, parked)
+		w.settle(t, park(parked, since))
+		if again := w.found(t, parked); !again.At.Equal(since.At) {
+			t.Errorf("parked since %s, and parked again since %s", since.At, again.At)
 		}
 	})
 }

@@ -24,6 +24,15 @@ func (w *World) operate() {
 	})
 }
 
+// redriveSome lets an operator redrive some of those who have just died, before their relay has done anything else.
+func (w *World) redriveSome(dead []core.Death) {
+	for i := range dead {
+		if !w.healed && w.chance(0.2) {
+			w.after(w.soon(time.Millisecond), func() { w.decide(dead[i].ID, 0) })
+		}
+	}
+}
+
 // do does a verb to events that are in some state; those in no state for it are left alone.
 func (w *World) do(verb check.Verb, reason string, events ...outbox.ID) {
 	if len(events) == 0 {

@@ -25,7 +25,7 @@ type without struct {
 	core.Store
 	world *World
 
-	noToken, dropsSettles, doubleCharges, noBarrier, noStandby, noCut, noGone, noHeld, anyLane, oneIncarnation, noParking, noPauses bool
+	noToken, dropsSettles, doubleCharges, noBarrier, noStandby, noCut, noGone, noHeld, anyLane, oneIncarnation, noParking, noPauses, noFound bool
 }
 
 func (s *without) Settle(ctx context.Context, settle *core.Settle) (core.SettleAnswer, error) {
@@ -48,9 +48,16 @@ func (s *without) Settle(ctx context.Context, settle *core.Settle) (core.SettleA
 			changed.Retry[i].Attempts++
 		}
 	}
+	if s.noFound {
+		changed.Dead = slices.Clone(settle.Dead)
+		for i := range changed.Dead {
+			event, _ := s.world.store.Event(changed.Dead[i].ID)
+			changed.Dead[i].From = event.Found()
+		}
+	}
 	if s.noParking {
 		for _, park := range settle.Park {
-			changed.Dead = append(changed.Dead, core.Death{ID: park.ID, Reason: "unknown_event_type", Detail: park.Error})
+			changed.Dead = append(changed.Dead, core.Death{ID: park.ID, From: park.From, Reason: "unknown_event_type", Detail: park.Error})
 		}
 		changed.Park = nil
 	}
@@ -135,6 +142,7 @@ func TestPlantedBugsAreFound(t *testing.T) {
 		{"held rows not read at take-over", lacking(func(s *without) { s.noHeld = true }), []check.Counter{check.OrderViolations}},
 		{"lease ignored", lacking(func(s *without) { s.anyLane = true }), []check.Counter{check.OwnersOverlapping}},
 		{"pauses not told", lacking(func(s *without) { s.noPauses = true }), nil},
+		{"a death does not ask for the row that was read", lacking(func(s *without) { s.noFound = true }), []check.Counter{check.IllegalTransitions, check.ChargedWrongly}},
 		{"unknown types die", lacking(func(s *without) { s.noParking = true }), nil},
 		{"writers listed before the sequence is read", Plant{WritersFirst: true}, []check.Counter{check.Stuck, check.OrderViolations}},
 		{"acknowledged before it is kept", Plant{AckFirst: true}, []check.Counter{check.Lost}},

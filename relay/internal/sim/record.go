@@ -188,7 +188,7 @@ func (r *recorder) end(drained bool) *check.Verdict {
 	for _, record := range r.world.store.Dump() {
 		r.checker.Add(record)
 	}
-	end := check.End{Drained: drained, Dumped: true}
+	end := check.End{Drained: drained, Dumped: true, Interleaved: true}
 	for _, k := range r.world.plan.kinds {
 		if k.unknown {
 			end.UnknownTypes = append(end.UnknownTypes, k.name)

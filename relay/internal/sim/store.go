@@ -97,6 +97,15 @@ func (c *connection) Read(ctx context.Context, read core.Read) (core.ReadAnswer,
 	return answer, err
 }
 
+// Settle lets an operator see at once who died. A relay that does not hear of its settle sends it again after that.
+func (c *connection) Settle(ctx context.Context, settle *core.Settle) (core.SettleAnswer, error) {
+	answer, err := c.Store.Settle(ctx, settle)
+	if err == nil && answer.Applied {
+		c.life.world.redriveSome(settle.Dead)
+	}
+	return answer, err
+}
+
 // logRead writes a read down, for people.
 func (w *World) logRead(read *core.Read, answer *core.ReadAnswer) {
 	if w.trace == nil {

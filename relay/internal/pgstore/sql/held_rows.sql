@@ -3,7 +3,7 @@
 -- at. Payloads only of rows that may be published. The limit is hidden from the planner, see sweep.sql. For times far away
 -- see held_keys.sql.
 SELECT r.lane, r.seq, r.id, r.state, r.attempt_count, r.created_at, r.due_in, r.namespace, r.event_type, r.aggregate_type,
-       r.aggregate_id, r.tenant_id, r.dedupe_key, r.payload_json, r.headers
+       r.aggregate_id, r.tenant_id, r.dedupe_key, r.payload_json, r.headers, r.next_attempt_at
   FROM (
     SELECT ask.number, ask.lane, e.*, row_number() OVER (PARTITION BY ask.number ORDER BY e.seq) AS place
       FROM unnest($1::smallint[], $2::text[], $3::text[], $4::text[], $5::integer[]) WITH ORDINALITY
@@ -13,7 +13,7 @@ SELECT r.lane, r.seq, r.id, r.state, r.attempt_count, r.created_at, r.due_in, r.
         SELECT e.seq, e.id, e.state, e.attempt_count, e.created_at, CASE WHEN e.next_attempt_at IS NOT NULL THEN (extract(epoch FROM
                    greatest(least(e.next_attempt_at, clock_timestamp() + interval '1 year'), clock_timestamp() - interval '1 year') - clock_timestamp()
                ) * 1000000)::bigint END AS due_in, e.namespace, e.event_type, e.aggregate_type, e.aggregate_id, e.tenant_id, e.dedupe_key,
-               CASE WHEN e.state IN (1, 3) THEN e.payload_json END AS payload_json, CASE WHEN e.state IN (1, 3) THEN e.headers END AS headers
+               CASE WHEN e.state IN (1, 3) THEN e.payload_json END AS payload_json, CASE WHEN e.state IN (1, 3) THEN e.headers END AS headers, e.next_attempt_at
           FROM {schema}.outbox_events e
          WHERE {schema}.outbox_lane(e.namespace, e.aggregate_type, e.aggregate_id) = ask.lane
            AND e.namespace = ask.namespace AND e.aggregate_type = ask.aggregate_type AND e.aggregate_id = ask.aggregate_id
