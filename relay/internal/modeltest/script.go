@@ -52,6 +52,7 @@ type script struct {
 	holds   []hold             // every lane that was ever acquired
 	beaten  map[outbox.ID]bool // relays that sent a heartbeat
 	settled []*settlement      // the last settles
+	planned []func() *step     // what comes next, where that is not left to chance
 	saw     map[string]int     // what was met, to know that enough was
 }
 
@@ -123,6 +124,13 @@ func (s *script) next() *step {
 	total := 0
 	for _, c := range choices {
 		total += c.weight
+	}
+	for len(s.planned) > 0 {
+		plan := s.planned[0]
+		s.planned = s.planned[1:]
+		if step := plan(); step != nil {
+			return step
+		}
 	}
 	for {
 		n := s.rng.IntN(total)

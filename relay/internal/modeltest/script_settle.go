@@ -39,7 +39,40 @@ func (s *script) settle() *step {
 	}
 	settlement := &settlement{settle: settle, read: map[side]*core.Settle{}}
 	s.settled = append(s.settled[max(0, len(s.settled)-4):], settlement)
+	if stops := settlement.stops(); len(stops) > 0 && s.chance(30) { // undone, and sent again
+		s.planned = append(s.planned, func() *step { return s.takeBack(stops) }, func() *step {
+			step := s.settling(settlement)
+			step.kind = "settle_again"
+			return step
+		})
+	}
 	return s.settling(settlement)
+}
+
+// takeBack is what an operator does who wants events back that were parked or are dead.
+func (s *script) takeBack(ids []outbox.ID) *step {
+	order := order{Action: s.newID(actionID), Actor: "ann", Reason: "fixed"}
+	verb, kind := check.Free, "free"
+	for _, id := range ids {
+		switch event, _ := s.model.mem.Event(id); {
+		case event.State == core.Parked && len(order.Events) == 0, event.State == core.Parked && verb == check.Free:
+			order.Events = append(order.Events, id)
+		case event.State == core.DeadBlocking || event.State == core.Dead:
+			if len(order.Events) == 0 || verb == check.Redrive {
+				verb, kind = check.Redrive, "redrive"
+				order.Events = append(order.Events, id)
+			}
+		}
+	}
+	if len(order.Events) == 0 {
+		return nil
+	}
+	step := &step{
+		kind: kind, what: fmt.Sprintf("%+v", order),
+		do: func(ctx context.Context, side side) ([]string, error) { return side.operate(ctx, verb, order) },
+	}
+	step.learn = func(answer []string) { s.saw["settles_undone"] += len(answer) }
+	return step
 }
 
 // settlement is a settle that may be sent again, on each side with the rows as they were read the first time.
@@ -199,7 +232,6 @@ func (s *script) settleAgain() *step {
 		return nil
 	}
 	if undone := s.undone(); len(undone) > 0 && s.chance(80) {
-		s.saw["settles_undone"]++
 		return s.settling(pick(s, undone))
 	}
 	return s.settling(pick(s, s.settled))
