@@ -38,8 +38,9 @@
 //     lower seq of its aggregate that is such a parked event, or that is dead, blocking and on its topic.
 //   - pending: still open and not delivered, in a run that does not say it drained.
 //   - dead, discarded: not delivered, and dead with a letter, or discarded with an action.
-//   - illegal_transitions (zero): a change that [LegalChange] does not know; a death, of anything but an unknown type or
-//     the suspicion of killing relays, without a publish that failed since the last redrive; an operator's change without
+//   - illegal_transitions (zero): a change that [LegalChange] does not know; a death, of anything but an unknown
+//     type or the suspicion of killing relays, without a publish that failed since the last redrive (or more such
+//     deaths than publishes that failed, where nobody knows what came when); an operator's change without
 //     an action of that verb; a second applied settle to published; a discarded row without an action; a
 //     dead row whose letter says blocking and that nobody skipped; published_at without the state or the
 //     reverse; a row that is gone although nothing was allowed to delete it.

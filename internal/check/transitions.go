@@ -60,8 +60,8 @@ func (c *Checker) change(e *entry, ch *Change) {
 	}
 }
 
-// died notes a death without a publish that failed since the last redrive, or since the beginning. Whether it had another
-// reason, its letter says.
+// died notes a death without a publish that failed since the last redrive, or since the beginning. Whether it had
+// another reason, its letter says.
 func (c *Checker) died(e *entry) {
 	d := c.desk(e)
 	d.deaths++

@@ -66,7 +66,7 @@ func mutants() []mutant {
 		{
 			"due-page-without-place", "every look for due retries begins at the first, however many are due and cannot go", "L1",
 			[]change{{coreTests + "/hold.go", "if c.held.onward {", "if false {"}},
-			test(coreTests, "TestRedriveBeforeRowsOfAnUnknownType", "a minute after the redrive [0-9]+ of 200 good events are published"),
+			test(coreTests, "TestRedriveBeforeALineThatHangs", "a minute after the redrive [0-9]+ of 200 good events are published"),
 		},
 		{
 			"topics-met", "a topic gets its share only once this relay has met it", "L1",

@@ -128,8 +128,8 @@ func (c *Core) calm(now time.Duration, l *lane) bool {
 	return true
 }
 
-// proven tells whether the lane is calm, and what killed owners before cannot be of a type that is not known here. As long as
-// it can be, their deaths go on counting: the next owner may know the type, and die of it as well.
+// proven tells whether the lane is calm, and what killed owners before cannot be of a type that is not known here. As
+// long as it can be, their deaths go on counting: the next owner may know the type, and die of it as well.
 func (c *Core) proven(now time.Duration, l *lane) bool {
 	return c.calm(now, l) && !l.hasUnknown()
 }

@@ -75,7 +75,9 @@ func TestRedriveBeforeRowsOfAnUnknownType(t *testing.T) {
 func TestRedriveBeforeALineThatHangs(t *testing.T) {
 	t.Parallel()
 	p := newPlace(1)
-	r := p.relay(t, registry{"a": {Topic: "topic"}}, func(c *core.Config) { c.Deadline = 2 * time.Minute; c.Lease = 10 * time.Minute })
+	r := p.relay(t, registry{"a": {Topic: "topic"}}, func(c *core.Config) {
+		c.Deadline, c.Lease = 2*time.Minute, 10*time.Minute
+	})
 	refused := true
 	r.answer = func(publish *core.Publish) (core.Outcome, bool) {
 		switch {

@@ -206,8 +206,8 @@ func (l *lane) hasUnknown() bool {
 	return false
 }
 
-// needs lists the types held in a lane that this relay does not know, or that another relay does not: in its hands they would be
-// parked, and the lane would have to come back.
+// needs lists the types held in a lane that this relay does not know, or that another relay does not: in its hands
+// they would be parked, and the lane would have to come back.
 func (c *Core) needs(l *lane) []string {
 	var needs []string
 	for key, h := range l.holds {

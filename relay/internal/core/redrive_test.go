@@ -42,7 +42,8 @@ func TestADeathIsNotSettledAgainAfterARedrive(t *testing.T) {
 		return core.Outcome{}, true
 	}
 	r.pass(time.Minute)
-	if state, letters := p.state(t, event), len(p.store.Letters()); state != core.Published || letters != 2 || len(r.sent) != 3 {
+	state, letters := p.state(t, event), len(p.store.Letters())
+	if state != core.Published || letters != 2 || len(r.sent) != 3 {
 		t.Errorf("after the redrive the event is in state %d, with %d letters, sent %d times", state, letters, len(r.sent))
 	}
 }

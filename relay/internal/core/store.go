@@ -14,7 +14,7 @@ type State int16
 const (
 	Ready        State = iota // not looked at yet
 	Retrying                  // failed, due again at next_attempt_at
-	Parked                    // of a type that the relay does not know, or most of which break their contract; since next_attempt_at
+	Parked                    // since next_attempt_at: of a type that is not known, or most of which break their contract
 	Waiting                   // behind a held event of its aggregate and topic
 	DeadBlocking              // dead, and later events of the aggregate wait behind it
 	Dead                      // dead, and later events go on

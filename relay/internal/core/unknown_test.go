@@ -85,8 +85,8 @@ func TestTheAgeOfAParkedEvent(t *testing.T) {
 	}
 }
 
-// Events of a known type that are parked because they break their contract stay so. However many and however old they are,
-// one of an unknown type dies at its time.
+// Events of a known type that are parked because they break their contract stay so. However many and however old they
+// are, one of an unknown type dies at its time.
 func TestTheAgeBehindOthersThatAreParked(t *testing.T) {
 	t.Parallel()
 	p := newPlace(1)

@@ -171,7 +171,8 @@ func (s *Store) Dump() check.History {
 	}
 	for _, l := range s.letters {
 		history = append(history, check.Record{Letter: &check.Letter{
-			ID: l.Event, Reason: l.Reason, Attempts: int(l.Attempts), Blocking: l.Blocking, Payload: check.SumOf(l.Payload), Headers: check.SumOf(l.Headers), Next: l.Next,
+			ID: l.Event, Reason: l.Reason, Attempts: int(l.Attempts), Blocking: l.Blocking,
+			Payload: check.SumOf(l.Payload), Headers: check.SumOf(l.Headers), Next: l.Next,
 		}})
 	}
 	for _, a := range s.actions {

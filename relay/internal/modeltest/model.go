@@ -23,13 +23,14 @@ type model struct {
 	steps   time.Duration
 }
 
-// day is when the model's clock begins; lease times are counted from it. It moves a little with every step, so that what is
-// changed twice has two times, and no lease ends by itself.
+// day is when the model's clock begins; lease times are counted from it. It moves a little with every step, so that
+// what is changed twice has two times, and no lease ends by itself.
 const day = 24 * time.Hour
 
 func newModel(lane func(core.Aggregate) int16) *model {
 	m := &model{dumped: func(lines []string) []string { return lines }}
-	m.mem = memstore.New(memstore.Config{Lane: lane, Clock: func() time.Duration { return day + m.steps }, Epoch: time.Unix(1_700_000_000, 0)})
+	clock := func() time.Duration { return day + m.steps }
+	m.mem = memstore.New(memstore.Config{Lane: lane, Clock: clock, Epoch: time.Unix(1_700_000_000, 0)})
 	m.answers, m.act = m.mem, m.mem.Operate
 	return m
 }

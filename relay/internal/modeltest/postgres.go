@@ -167,7 +167,8 @@ func newPostgres(db *Database) *postgres {
 func (p *postgres) found(ctx context.Context, id outbox.ID) (core.Found, error) {
 	var found core.Found
 	var at *time.Time
-	err := p.db.observer.QueryRow(ctx, p.db.sql("SELECT state, next_attempt_at FROM {schema}.outbox_events WHERE id = $1::text::uuid"), id.String()).Scan(&found.State, &at)
+	query := p.db.sql("SELECT state, next_attempt_at FROM {schema}.outbox_events WHERE id = $1::text::uuid")
+	err := p.db.observer.QueryRow(ctx, query, id.String()).Scan(&found.State, &at)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return core.Found{}, nil
 	}

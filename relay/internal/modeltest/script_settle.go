@@ -385,7 +385,8 @@ func (s *script) operating(verb check.Verb, states ...core.State) *step {
 		rows = heads
 	}
 	if stopped := s.stopped(); s.chance(40) { // so that a settle that is sent again finds it undone
-		if these := slices.DeleteFunc(slices.Clone(rows), func(r memstore.EventRow) bool { return !slices.Contains(stopped, r.ID) }); len(these) > 0 {
+		others := func(r memstore.EventRow) bool { return !slices.Contains(stopped, r.ID) }
+		if these := slices.DeleteFunc(slices.Clone(rows), others); len(these) > 0 {
 			rows = these
 		}
 	}

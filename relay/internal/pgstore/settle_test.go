@@ -139,8 +139,8 @@ func (w *world) found(t testing.TB, id outbox.ID) core.Found {
 	t.Helper()
 	found := core.Found{State: w.state(t, id)}
 	if found.State == core.Retrying || found.State == core.Parked {
-		err := w.owner.QueryRow(t.Context(), w.sql("SELECT next_attempt_at FROM {schema}.outbox_events WHERE id = $1"), id.String()).Scan(&found.At)
-		if err != nil {
+		query := w.sql("SELECT next_attempt_at FROM {schema}.outbox_events WHERE id = $1")
+		if err := w.owner.QueryRow(t.Context(), query, id.String()).Scan(&found.At); err != nil {
 			t.Fatal(err)
 		}
 	}

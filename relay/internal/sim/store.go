@@ -101,7 +101,7 @@ func (c *connection) Read(ctx context.Context, read core.Read) (core.ReadAnswer,
 func (c *connection) Settle(ctx context.Context, settle *core.Settle) (core.SettleAnswer, error) {
 	answer, err := c.Store.Settle(ctx, settle)
 	if err == nil && answer.Applied {
-		c.life.world.redriveSome(settle.Dead)
+		c.life.world.redriveSome(settle.Dead) //nolint:contextcheck // the operator does not act within the call
 	}
 	return answer, err
 }

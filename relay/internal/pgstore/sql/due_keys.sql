@@ -1,5 +1,5 @@
--- $1 lanes, $2 event types to leave out, $3 limit of each lane, $4 and $5 time and number behind which each lane is read;
--- infinity: from the start. Those first that became due last: what an operator has just released comes before what is
+-- $1 lanes, $2 event types to leave out, $3 limit of each lane, $4 and $5 time and number behind which each lane is
+-- read; infinity: from the start. Those first that became due last: what an operator has just released comes before what is
 -- due and cannot go. The time is asked once: clock_timestamp() in the condition itself is asked for every row, and then
 -- no index can serve it. The limit is hidden from the planner, see sweep.sql. For times far away see held_keys.sql.
 SELECT k.* FROM unnest($1::smallint[], $4::timestamptz[], $5::bigint[]) l(lane, due, seq) CROSS JOIN LATERAL (

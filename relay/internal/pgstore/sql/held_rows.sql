@@ -13,7 +13,8 @@ SELECT r.lane, r.seq, r.id, r.state, r.attempt_count, r.created_at, r.due_in, r.
         SELECT e.seq, e.id, e.state, e.attempt_count, e.created_at, CASE WHEN e.next_attempt_at IS NOT NULL THEN (extract(epoch FROM
                    greatest(least(e.next_attempt_at, clock_timestamp() + interval '1 year'), clock_timestamp() - interval '1 year') - clock_timestamp()
                ) * 1000000)::bigint END AS due_in, e.namespace, e.event_type, e.aggregate_type, e.aggregate_id, e.tenant_id, e.dedupe_key,
-               CASE WHEN e.state IN (1, 3) THEN e.payload_json END AS payload_json, CASE WHEN e.state IN (1, 3) THEN e.headers END AS headers, e.next_attempt_at
+               CASE WHEN e.state IN (1, 3) THEN e.payload_json END AS payload_json, CASE WHEN e.state IN (1, 3) THEN e.headers END AS headers,
+               e.next_attempt_at
           FROM {schema}.outbox_events e
          WHERE {schema}.outbox_lane(e.namespace, e.aggregate_type, e.aggregate_id) = ask.lane
            AND e.namespace = ask.namespace AND e.aggregate_type = ask.aggregate_type AND e.aggregate_id = ask.aggregate_id

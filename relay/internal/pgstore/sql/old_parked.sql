@@ -1,5 +1,6 @@
 -- $1 lanes, $2 age in microseconds, $3 limit, of each lane as well: without it the lanes would be a filter
--- on everything that is held; $4 event types to leave out. A parked row's next_attempt_at is since when it is parked, which is the order of the index.
+-- on everything that is held; $4 event types to leave out. A parked row's next_attempt_at is since when it is parked,
+-- which is the order of the index.
 SELECT r.* FROM unnest($1::smallint[]) l(lane) CROSS JOIN LATERAL (
     SELECT l.lane, e.seq, e.id, e.state, e.attempt_count, e.created_at, NULL::bigint, e.namespace, e.event_type, e.aggregate_type,
            e.aggregate_id, e.tenant_id, e.dedupe_key, NULL::json, NULL::json, e.next_attempt_at

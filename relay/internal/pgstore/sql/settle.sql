@@ -2,13 +2,13 @@
 -- $9-$12 park: id, error, and state and time as they were read; $13-$20 dead: id, blocking, attempts, topic, reason,
 -- detail, and state and time as they were read; $21-$22 lanes and tokens whose note is cleared.
 --
--- The lane rows are locked before anything is looked at: a sub-select would read a snapshot and let the
--- settle of a relay through whose lane is being taken over. A take-over passes over a locked lane, so this
--- is one statement that commits itself. Every change names the states that it starts from, which makes the
--- second run of the same settle change nothing. Operators redrive the dead and release the parked, so those two also name
--- the time of the row: one that was retrying or parked before is another one since then. A dead letter is written from the row that died, by the
--- same statement: there is never one without the other. The sum keeps the planner from the index of ready
--- rows, which it takes for small after an ANALYZE at a quiet hour, and would read as a whole.
+-- The lane rows are locked before anything is looked at: a sub-select would read a snapshot and let the settle of
+-- a relay through whose lane is being taken over. A take-over passes over a locked lane, so this is one statement
+-- that commits itself. Every change names the states that it starts from, which makes the second run of the same
+-- settle change nothing. Operators redrive the dead and release the parked, so those two also name the time of the
+-- row: one that was retrying or parked before is another one since then. A dead letter is written from the row
+-- that died, by the same statement: there is never one without the other. The sum keeps the planner from the index
+-- of ready rows, which it takes for small after an ANALYZE at a quiet hour, and would read as a whole.
 WITH own AS MATERIALIZED (
     SELECT l.lane FROM {schema}.outbox_lanes l JOIN unnest($1::smallint[], $2::uuid[]) t(lane, token) ON l.lane = t.lane AND l.token = t.token
      WHERE l.layout = 1 ORDER BY l.lane FOR KEY SHARE OF l
