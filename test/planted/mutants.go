@@ -91,5 +91,23 @@ func mutants() []mutant {
 			[]change{{"relay/sequence.go", "case behind.last < behind.highest:", "case behind.last < 0:"}},
 			test(relayTests, "TestAFenceComparesTheSequenceOnANewServer", "a fence with a sequence that is behind: <nil>"),
 		},
+		{
+			"key-without-namespace", "the key of an aggregate leaves its namespace out", "S5",
+			[]change{{"outbox/aggregate.go", `inKeys.Replace(a.Namespace) + "/" + `, ""}},
+			test(relayTests, "TestKeysOfDifferentAggregatesDiffer", "is the key of {.*} and of {"),
+		},
+		{
+			"newest-of-any-namespace", "the inbox compares an event with those of another namespace", "I11",
+			[]change{{"inbox/newer.go", "cmp.Or(aggregate.Namespace, outbox.DefaultNamespace)", "outbox.DefaultNamespace"}},
+			test(inboxTests, "TestALateEventOfAnotherNamespaceIsNotOlder", "of the namespace [a-z]+ has 0 effects, want 1"),
+		},
+		{
+			"unknown-acknowledged", "a consumer acknowledges events of types that it does not know", "V1",
+			[]change{{
+				"consumer/consumer.go",
+				"Verdict{Outcome: Unknown, After: backoff(attempt)}", "Verdict{Outcome: Ignored}",
+			}},
+			test("consumer", "TestUnknownTypesAreGivenBack", "at attempt 1: got {Outcome:ignored "),
+		},
 	}
 }
