@@ -57,8 +57,8 @@ proof-emit: services-postgres ## Prove the emit side: faults, hostile inputs, ra
 bench-emit: services-postgres ## Measure what an emit costs, as ratios (SHORT=1, LONG=1 for other forms)
 	@$(call program,./test/cmd/bench-emit) $(if $(LONG),-long) $(if $(SHORT),-short)
 
-proof-sim: ## Prove the relay's core in simulated time: thousands of worlds with faults (SHORT=1 for fewer)
-	@$(call program,./relay/internal/sim/proof-sim) $(if $(SHORT),-short)
+proof-sim: ## Prove the relay's core in simulated time: thousands of worlds with faults (SHORT=1 for fewer; DAY=2026-11-16 for the seeds of that day)
+	@$(call program,./relay/internal/sim/proof-sim) $(if $(SHORT),-short) $(if $(DAY),-day $(DAY))
 proof-model: services-postgres ## Prove that PostgreSQL and the model do the same, action by action (SHORT=1 for fewer)
 	@$(call program,./relay/internal/modeltest/proof-model) $(if $(SHORT),-short)
 proof-order: services-postgres ## Prove the order: relays that join, leave and die between PostgreSQL and NATS (SHORT=1 for fewer events)

@@ -19,9 +19,10 @@ import (
 type Options struct {
 	From    uint64 // the first seed
 	Seeds   int
-	Steps   int  // of each seed, at least, before its faults end
-	Stories bool // the scenarios as well; without them a proof is no proof
-	Short   bool // smaller scenarios
+	Day     time.Time // whose seeds are run as well; zero: none, as in a run that must be the same every time
+	Steps   int       // of each seed, at least, before its faults end
+	Stories bool      // the scenarios as well; without them a proof is no proof
+	Short   bool      // smaller scenarios
 	// Progress is told how far it is; nil: nobody.
 	Progress io.Writer
 }
@@ -48,7 +49,7 @@ type Report struct {
 
 // Prove runs all scenarios and all seeds, as many at a time as there are processors.
 func Prove(ctx context.Context, options Options) *Report {
-	p := proof{report: &Report{options: options, Counts: map[check.Counter]int{}}, began: time.Now()}
+	p := proof{report: &Report{options: options, Counts: map[check.Counter]int{}}, seeds: options.all(), began: time.Now()}
 	if options.Stories {
 		p.scenarios = Scenarios()
 	}
@@ -72,6 +73,7 @@ func Prove(ctx context.Context, options Options) *Report {
 // proof is what the workers share.
 type proof struct {
 	scenarios []Scenario
+	seeds     []uint64
 	figures   [][]Figure // of each
 	next      atomic.Uint64
 
@@ -92,11 +94,11 @@ func (p *proof) work(job int) bool {
 		return true
 	}
 	seed := job - len(p.scenarios)
-	if seed >= options.Seeds {
+	if seed >= len(p.seeds) {
 		return false
 	}
 	began := time.Now()
-	result := Run(options.From+uint64(seed), options.Steps, Plant{}, nil)
+	result := Run(p.seeds[seed], options.Steps, Plant{}, nil)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.first.IsZero() {
@@ -108,7 +110,7 @@ func (p *proof) work(job int) bool {
 	}
 	if time.Since(p.told) > 5*time.Second {
 		p.told = time.Now()
-		options.tell(p.report, p.first)
+		options.tell(p.report, len(p.seeds), p.first)
 	}
 	return true
 }
@@ -120,10 +122,10 @@ func (o *Options) progressf(format string, args ...any) {
 }
 
 // tell writes one line of progress.
-func (o *Options) tell(r *Report, began time.Time) {
+func (o *Options) tell(r *Report, seeds int, began time.Time) {
 	rate := float64(r.Seeds) / time.Since(began).Seconds()
-	left := time.Duration(float64(o.Seeds-r.Seeds)/rate) * time.Second
-	o.progressf("%d of %d seeds, %.0f seeds/s, %d steps, %d failed, %s left\n", r.Seeds, o.Seeds, rate, r.Steps, len(r.Failed), left.Round(time.Second))
+	left := time.Duration(float64(seeds-r.Seeds)/rate) * time.Second
+	o.progressf("%d of %d seeds, %.0f seeds/s, %d steps, %d failed, %s left\n", r.Seeds, seeds, rate, r.Steps, len(r.Failed), left.Round(time.Second))
 }
 
 func (r *Report) add(result *Result) {
@@ -158,6 +160,9 @@ func (r *Report) Missed() []string {
 	}
 	if !r.options.Stories {
 		missed = append(missed, "too little was tested: the stories were left out")
+	}
+	if r.options.Day.IsZero() && !r.options.Short {
+		missed = append(missed, "too little was tested: the seeds of a day were left out")
 	}
 	if r.Seeds < least {
 		missed = append(missed, fmt.Sprintf("too little was tested: %d seeds, at least %d are needed", r.Seeds, least))
@@ -199,7 +204,10 @@ func (r *Result) Explain(steps int) string {
 // Line returns all figures in one line of name=value.
 func (r *Report) Line() string {
 	var line strings.Builder
-	fmt.Fprintf(&line, "proof-sim seeds=%d steps=%d", r.Seeds, r.Steps)
+	fmt.Fprintf(&line, "proof-sim seeds=%d seeds_failed_once=%d steps=%d", r.Seeds, len(FailedOnce()), r.Steps)
+	if day := r.options.Day; !day.IsZero() {
+		fmt.Fprintf(&line, " day=%s seeds_of_the_day=%d", day.Format(time.DateOnly), seedsOfADay)
+	}
 	for _, c := range append([]check.Figure{
 		{Name: "committed", Of: check.Committed},
 		{Name: "delivered", Of: check.DeliveredDistinct},

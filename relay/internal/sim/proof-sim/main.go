@@ -2,7 +2,8 @@
 // that can, and tells a few long stories in simulated time. It ends with one line of name=value figures,
 // and fails when a promise was broken or too little was tested.
 //
-// A seed that fails is printed with the command that runs it again.
+// A seed that fails is printed with the command that runs it again. The full form also runs 500 seeds that change with
+// the day, and says which; the short form has the same seeds every time.
 package main
 
 import (
@@ -14,6 +15,7 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+	"time"
 
 	"github.com/posthaste-dev/posthaste/relay/internal/sim"
 )
@@ -40,6 +42,7 @@ func prove(ctx context.Context, args []string, out, progress io.Writer) (ok bool
 	trace := flags.Bool("v", false, "with -seed: print everything that happens")
 	short := flags.Bool("short", false, "fewer seeds and smaller stories")
 	from := flags.Uint64("from", 1, "the first seed")
+	day := flags.String("day", "", "run the seeds of this day as well, as 2026-11-16, or none; today, or none with -short")
 	stories := flags.Bool("stories", true, "tell the stories as well")
 	if err := flags.Parse(args); err != nil {
 		return false, fmt.Errorf("flags: %w", err)
@@ -50,13 +53,23 @@ func prove(ctx context.Context, args []string, out, progress io.Writer) (ok bool
 			*seeds = 300
 		}
 	}
+	whose, err := dayOf(*day, *short)
+	if err != nil {
+		return false, err
+	}
 	switch {
 	case *seed != 0:
 		return replay(*seed, *steps, *trace, out), nil //nolint:contextcheck // nothing in a simulated world waits
 	case *scenario != "":
 		return tell(*scenario, *short, out)
 	}
-	report := sim.Prove(ctx, sim.Options{From: *from, Seeds: *seeds, Steps: *steps, Short: *short, Stories: *stories, Progress: progress})
+	if !whose.IsZero() {
+		list := sim.SeedsOf(whose)
+		fmt.Fprintf(out, "the seeds of the day are %d to %d; they run again with -day %s\n", list[0], list[len(list)-1], whose.Format(time.DateOnly))
+	}
+	report := sim.Prove(ctx, sim.Options{
+		From: *from, Seeds: *seeds, Day: whose, Steps: *steps, Short: *short, Stories: *stories, Progress: progress,
+	})
 	missed := report.Missed()
 	for i, sentence := range missed {
 		if i == 30 {
@@ -67,6 +80,21 @@ func prove(ctx context.Context, args []string, out, progress io.Writer) (ok bool
 	}
 	fmt.Fprintln(out, report.Line())
 	return len(missed) == 0, nil
+}
+
+// dayOf is the day whose seeds are run, zero for none.
+func dayOf(name string, short bool) (time.Time, error) {
+	switch {
+	case name == "none", name == "" && short:
+		return time.Time{}, nil
+	case name == "":
+		return time.Now().UTC().Truncate(24 * time.Hour), nil
+	}
+	day, err := time.Parse(time.DateOnly, name)
+	if err != nil {
+		return time.Time{}, fmt.Errorf("-day: %w", err)
+	}
+	return day, nil
 }
 
 // replay runs one seed again.

@@ -1,0 +1,35 @@
+package sim
+
+import "time"
+
+// The seeds of a day are as many as that, all above what anybody counts to from 1.
+const (
+	seedsOfADay = 500
+	firstOfDays = 1_000_000
+)
+
+// FailedOnce lists seeds that have found a mistake of the relay. Each form of the proof runs them, so that the mistake
+// does not come back.
+func FailedOnce() []uint64 { return nil }
+
+// SeedsOf returns the seeds of a day: others every day, and the same for whoever names the day.
+func SeedsOf(day time.Time) []uint64 {
+	first := firstOfDays + uint64(day.Unix()/int64(24*time.Hour/time.Second))*seedsOfADay
+	seeds := make([]uint64, 0, seedsOfADay)
+	for n := range uint64(seedsOfADay) {
+		seeds = append(seeds, first+n)
+	}
+	return seeds
+}
+
+// all lists the seeds of a proof, first those that may be what somebody waits for.
+func (o *Options) all() []uint64 {
+	seeds := FailedOnce()
+	if !o.Day.IsZero() {
+		seeds = append(seeds, SeedsOf(o.Day)...)
+	}
+	for n := range uint64(o.Seeds) {
+		seeds = append(seeds, o.From+n)
+	}
+	return seeds
+}
