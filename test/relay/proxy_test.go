@@ -11,7 +11,8 @@ import (
 )
 
 // A proxy stands between a relay and PostgreSQL. It can end all connections, refuse new ones, and swallow the
-// answers to a statement.
+// answers to a statement. And it can be a slow link, which carries only so many bytes in the time that a statement has: a
+// connection whose answer is longer ends. That way no test depends on how fast the machine is.
 type proxy struct {
 	listener net.Listener
 	server   string
@@ -24,12 +25,15 @@ type proxy struct {
 	countAt  []byte // statements with this text are counted
 	counted  int
 	dials    int // since refuse
+	carries  int // bytes of an answer; zero: any number
+	tooLong  int // answers that were longer
 }
 
 // A link is one connection through the proxy.
 type link struct {
 	client, server net.Conn
 	muted          bool
+	answered       int // bytes since the client has sent something
 }
 
 func (l *link) hangUp() { _, _ = l.client.Close(), l.server.Close() }
@@ -95,6 +99,20 @@ func (x *proxy) count() int {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	return x.counted
+}
+
+// slow makes it a link that carries so many bytes in the time of a statement.
+func (x *proxy) slow(carries int) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.carries = carries
+}
+
+// timedOut counts the answers that were too long for the link.
+func (x *proxy) timedOut() int {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.tooLong
 }
 
 // heal ends whatever the proxy was doing to connections.
@@ -164,6 +182,9 @@ func (x *proxy) carry(l *link, from, to net.Conn) {
 		if x.swallows(l, from == l.server, buffer[:n]) {
 			continue
 		}
+		if x.tires(l, from == l.server, n) {
+			return
+		}
 		if _, err := to.Write(buffer[:n]); err != nil {
 			return
 		}
@@ -180,4 +201,19 @@ func (x *proxy) swallows(l *link, answer bool, bytesRead []byte) bool {
 		x.counted += bytes.Count(bytesRead, x.countAt)
 	}
 	return answer && l.muted
+}
+
+// tires tells whether the answer is more than the link carries in the time.
+func (x *proxy) tires(l *link, answer bool, n int) bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if !answer {
+		l.answered = 0
+		return false
+	}
+	if l.answered += n; x.carries == 0 || l.answered <= x.carries {
+		return false
+	}
+	x.tooLong++
+	return true
 }

@@ -90,6 +90,7 @@ func (c *Core) Act(now time.Duration) Actions {
 	c.wakeRoutes(now)
 	c.makeRoom(now)
 	c.readReady(now)
+	c.readApart(now)
 	c.readRoutes(now)
 	c.passBarrier(now)
 	c.clearNotes(now)

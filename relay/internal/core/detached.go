@@ -104,6 +104,9 @@ func (c *Core) shareOf(r *route) (rows, bytes int) {
 	}
 	rows = min(c.room(), max(1, c.config.MaxInFlight/parts)-r.rows)
 	bytes = min(c.config.MaxBytes-c.bytes, max(1, c.config.MaxBytes/parts)-r.bytes)
+	if bytes < c.config.MaxBytes/parts/4 { // not worth a read
+		return 0, 0
+	}
 	return rows, bytes
 }
 
@@ -126,7 +129,7 @@ func (c *Core) readRoute(now time.Duration, r *route, room, bytes int) {
 		if wanted > room {
 			more = max(1, more*room/wanted)
 		}
-		limit := more + at.lane.unsettledOf(r)
+		limit := at.lane.bounded(more, at.lane.unsettledOf(r))
 		request.Lanes = append(request.Lanes, LaneRead{Lane: at.lane.number, Token: at.lane.token, W: at.from, C: at.from, Limit: limit})
 		sent.reads = append(sent.reads, laneRead{lane: at.lane, generation: at.generation, limit: limit})
 	}
@@ -138,8 +141,13 @@ func (c *Core) readRoute(now time.Duration, r *route, room, bytes int) {
 		func(ctx context.Context, store Store) (ReadAnswer, error) { return store.Read(ctx, request) },
 		func(now time.Duration, answer ReadAnswer, err error) {
 			if !c.readable(sent.number, sent.reads, answer, err) {
+				for i := range sent.reads {
+					sent.reads[i].halve()
+				}
+				r.alone = len(r.resume)
 				return
 			}
+			r.alone = max(0, r.alone-1)
 			if r.round != round { // paused meanwhile: the reader began anew, further back
 				c.endRead(sent.number)
 				return
@@ -159,13 +167,17 @@ func (c *Core) placesToRead(now time.Duration, r *route, room int) (places []*re
 	}
 	for i := range r.resume {
 		at := &r.resume[(i+r.turn)%len(r.resume)]
-		if !at.lane.opened || at.lane.draining || !c.mayPublish(at.lane, now) {
+		l := at.lane
+		if !l.opened || l.draining || !c.mayPublish(l, now) || l.bounded(1, l.unsettledOf(r)) == 0 {
 			continue
 		}
 		if at.more = max(at.more, share); r.probing {
 			at.more = share
 		}
 		places, wanted = append(places, at), wanted+at.more
+		if r.alone > 0 {
+			break
+		}
 	}
 	return places, wanted
 }
@@ -200,7 +212,7 @@ func (c *Core) caughtUp(now time.Duration, r *route, sent *sentRead, fresh int) 
 		c.reader.at = min(c.reader.at, now)
 		return
 	}
-	if fresh > 0 {
+	if fresh > 0 || r.alone > 0 {
 		r.idle, r.readAt = c.config.MinPoll, now
 		if atEnd {
 			r.readAt += c.config.MinPoll

@@ -6,6 +6,7 @@
 //
 //	fence.go    what can still appear below which number
 //	reader.go   which rows to read, and what a read has shown
+//	apart.go    a lane whose reads take too long: fewer rows, and away from the others
 //	line.go     the events of one aggregate on one topic, in order
 //	publish.go  which event is published next
 //	blame.go    whose fault a failure is, and what follows

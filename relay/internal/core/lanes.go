@@ -35,6 +35,8 @@ type lane struct {
 	c          int64 // reads begin here, as long as the reader's excepted writers are open
 	generation int   // changes when w or c went back: what older reads have shown does not move them
 	more       int   // rows to read beyond those in memory
+	most       int   // rows to ask for at most, those in memory included, because more took too long; zero: any number
+	apart      bool  // it is read by itself
 
 	rows      map[int64]*row // in memory, by number
 	sent      map[int64]bool // handed to the broker by this relay, and not settled

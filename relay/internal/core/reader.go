@@ -19,7 +19,11 @@ type reader struct {
 	promoted    int           // the number of the fence whose cursor the lanes have
 	except      []OpenWriter  // while all of these are open, nothing can have appeared below a lane's c
 	lanes       int           // how many lanes to read at once: fewer after a read that failed, perhaps by its size
-	turn        int           // which of them is the first
+	alone       int           // how many lanes to read one by one, to find the one that fails
+	next        int16         // the lane to begin with
+	apart       gate          // of the lanes that are read by themselves
+	apartAt     time.Duration // when to read the next of them
+	nextApart   int16         // which that is
 	number      int           // counts the reads of this and all routes' readers
 	running     []int         // the numbers of those without an answer, ascending
 	incarnation string        // of the server that showed them
@@ -49,6 +53,7 @@ type laneRead struct {
 	last       int64
 	count      int
 	unread     bool
+	tooMany    bool // cut because all of it would be too many bytes
 }
 
 // current tells whether the lane's bound is where it was when the read was sent, or further on. If it went
@@ -73,7 +78,7 @@ func (l *laneRead) cut() int64 {
 // room is how many more events may be in memory; zero while a read would bring too few to be worth it.
 func (c *Core) room() int {
 	room := c.config.MaxInFlight - c.unsettled
-	if room < min(c.config.Batch, c.config.MaxInFlight/2) || c.bytes >= c.config.MaxBytes {
+	if room < min(c.config.Batch, c.config.MaxInFlight/2) || c.bytes > c.config.MaxBytes-c.config.MaxBytes/4 {
 		return 0
 	}
 	return room
@@ -82,7 +87,7 @@ func (c *Core) room() int {
 // readReady reads all lanes that this relay may publish from.
 func (c *Core) readReady(now time.Duration) {
 	r := &c.reader
-	if c.stopping || c.room() == 0 || c.shut(&r.gate, now) || c.fence.listings < enoughListings && c.fence.gate.failures == 0 {
+	if c.stopping || c.room() == 0 || c.shut(&r.gate, now) || !c.fenceServes() {
 		return
 	}
 	if now < r.at {
@@ -99,12 +104,7 @@ func (c *Core) readReady(now time.Duration) {
 	if !planted.Is(planted.GoneWritersIgnored) {
 		request.Writers = r.except
 	}
-	for _, route := range c.ordered {
-		if len(route.resume) > 0 {
-			request.Exclude = append(request.Exclude, route.types...)
-		}
-	}
-	slices.Sort(request.Exclude)
+	request.Exclude = c.excluded()
 	sent := sentRead{reads: reads, safe: c.fence.safe, fence: c.fence.number, number: c.beginRead()}
 	if c.fence.hasCursor && c.fence.number > r.promoted && all {
 		sent.promotes, sent.cursor, sent.except = true, c.fence.cursor, c.fence.except
@@ -114,17 +114,36 @@ func (c *Core) readReady(now time.Duration) {
 		func(ctx context.Context, store Store) (ReadAnswer, error) { return store.Read(ctx, request) },
 		func(now time.Duration, answer ReadAnswer, err error) {
 			if !c.readable(sent.number, sent.reads, answer, err) {
-				r.lanes, r.at = max(1, len(sent.reads)/2), now+c.config.MinPoll
+				c.readFailed(now, sent.reads)
 				return
 			}
-			r.lanes *= 2
 			fresh := c.takeRows(sent.reads, answer, nil)
 			c.moveBounds(&sent, answer.Gone)
 			c.endRead(sent.number)
+			c.wentWell(sent.reads)
 			more := !all || slices.ContainsFunc(sent.reads, func(l laneRead) bool { return l.unread || l.cut() != uncut })
 			beyond := slices.ContainsFunc(sent.reads, func(l laneRead) bool { return l.last > c.fence.last })
 			c.paceReads(now, fresh, more, beyond)
+			if !all {
+				r.at = min(r.at, now+c.config.MinPoll)
+			}
 		})
+}
+
+// fenceServes tells whether reads may go by the fence.
+func (c *Core) fenceServes() bool {
+	return c.fence.listings >= enoughListings || c.fence.gate.failures > 0
+}
+
+// excluded lists the types that the main read leaves out.
+func (c *Core) excluded() (types []string) {
+	for _, route := range c.ordered {
+		if len(route.resume) > 0 {
+			types = append(types, route.types...)
+		}
+	}
+	slices.Sort(types)
+	return types
 }
 
 // sentRead is what was true when a read was sent.
@@ -143,20 +162,15 @@ type sentRead struct {
 func (c *Core) boundReads(now time.Duration, room int) (_ Read, _ []laneRead, all bool) {
 	var usable []*lane
 	for _, l := range c.sorted {
-		if l.opened && !l.draining && c.mayPublish(l, now) {
+		if l.opened && !l.draining && !l.apart && c.mayPublish(l, now) && l.bounded(1, l.unsettled) > 0 {
 			usable = append(usable, l)
 		}
 	}
 	if len(usable) == 0 {
 		return Read{}, nil, true
 	}
-	all = true
-	if c.reader.lanes = min(c.reader.lanes, manyLanes); c.reader.lanes < len(usable) {
-		c.reader.turn = (c.reader.turn + c.reader.lanes) % len(usable)
-		usable = append(usable[c.reader.turn:], usable[:c.reader.turn]...)[:c.reader.lanes]
-		all = false
-	}
-	share := max(1, c.config.Batch/len(usable))
+	usable, all = c.reader.inTurn(usable)
+	share := c.shareOfALane()
 	wanted := 0
 	for _, l := range usable {
 		l.more = max(l.more, share)
@@ -169,7 +183,7 @@ func (c *Core) boundReads(now time.Duration, room int) (_ Read, _ []laneRead, al
 		if wanted > room {
 			more = max(1, more*room/wanted)
 		}
-		limit := more + l.unsettled
+		limit := l.bounded(more, l.unsettled)
 		request.Lanes = append(request.Lanes, LaneRead{Lane: l.number, Token: l.token, W: l.w, C: l.c, Limit: limit})
 		reads = append(reads, laneRead{lane: l, generation: l.generation, limit: limit})
 	}
@@ -254,12 +268,19 @@ func (c *Core) takeRows(reads []laneRead, answer ReadAnswer, by *route) (fresh i
 	}
 	if answer.Stopped {
 		reads[next].limit = reads[next].count // cut here
+		reads[next].tooMany = true
 		for i := next + 1; i < len(reads); i++ {
 			reads[i].unread = true
 		}
 	}
 	for i := range reads {
 		l := reads[i].lane
+		switch {
+		case reads[i].tooMany: // that many fit
+			l.most = max(1, reads[i].count)
+		case !reads[i].unread && reads[i].cut() != uncut:
+			c.growLane(l)
+		}
 		if reads[i].cut() == uncut {
 			l.more = 0
 		} else {

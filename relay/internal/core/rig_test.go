@@ -92,6 +92,15 @@ type rig struct {
 	wake    time.Duration
 	answer  func(*core.Publish) (core.Outcome, bool)
 	via     core.Store
+	// delay is how much later the answer of the call comes that was just made; nil: none comes later.
+	delay func(core.Op) time.Duration
+	onWay []answerOnWay
+}
+
+// answerOnWay is an answer that comes later.
+type answerOnWay struct {
+	at   time.Duration
+	tell func(time.Duration)
 }
 
 func (p *place) relay(t *testing.T, routes registry, change func(*core.Config)) *rig {
@@ -120,6 +129,7 @@ func (p *place) relay(t *testing.T, routes registry, change func(*core.Config)) 
 
 // step acts once and does what the core wants done. It tells whether the core was told something.
 func (r *rig) step() (told bool) {
+	told = r.tellArrived()
 	actions := r.core.Act(r.now)
 	r.wake, r.stopped = actions.Wake, actions.Stopped
 	if r.stopped {
@@ -131,6 +141,12 @@ func (r *rig) step() (told bool) {
 		if r.keep[call.Op] {
 			r.kept = append(r.kept, tell)
 			continue
+		}
+		if r.delay != nil {
+			if late := r.delay(call.Op); late > 0 {
+				r.onWay = append(r.onWay, answerOnWay{r.now + late, tell})
+				continue
+			}
 		}
 		tell(r.now)
 		told = true
@@ -147,6 +163,24 @@ func (r *rig) step() (told bool) {
 		} else {
 			r.flying = append(r.flying, publish)
 		}
+	}
+	for _, answer := range r.onWay {
+		r.wake = min(r.wake, answer.at)
+	}
+	return told
+}
+
+// tellArrived tells the core the answers whose time has come.
+func (r *rig) tellArrived() (told bool) {
+	onWay := r.onWay
+	r.onWay = nil
+	for _, answer := range onWay {
+		if answer.at > r.now {
+			r.onWay = append(r.onWay, answer)
+			continue
+		}
+		answer.tell(r.now)
+		told = true
 	}
 	return told
 }

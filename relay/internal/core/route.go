@@ -47,6 +47,7 @@ type route struct {
 	readAt time.Duration
 	idle   time.Duration
 	turn   int // which lane's head is the next probe
+	alone  int // how many lanes to read one by one, after a read that failed
 	saved  bool
 }
 

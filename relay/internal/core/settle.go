@@ -213,6 +213,9 @@ func (c *Core) settled(now time.Duration, f *fate) {
 		r.lane.blamed = outbox.ID{}
 	}
 	c.weigh(r, -1)
+	if r.lane.most > 0 { // it may be read again
+		c.reader.wake(now, c.config.MinPoll)
+	}
 	r.lane.unwritten--
 	if !r.held {
 		r.lane.unsettled--

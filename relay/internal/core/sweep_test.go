@@ -13,7 +13,9 @@ import (
 func TestASweptEventOfAPausedTopic(t *testing.T) {
 	t.Parallel()
 	p := newPlace(1)
-	r := p.relay(t, registry{"a": {Topic: "one"}, "b": {Topic: "two"}}, func(c *core.Config) { c.SweepPeriod = 20 * time.Second })
+	r := p.relay(t, registry{"a": {Topic: "one"}, "b": {Topic: "two"}}, func(c *core.Config) {
+		c.SweepPeriod = 20 * time.Second
+	})
 	r.pass(time.Second)
 	drawn := p.store.Begin()
 	number, err := drawn.Draw()

@@ -16,16 +16,24 @@ import (
 
 // Read reads ready rows of lanes, in order, above each lane's bound.
 func (s *Store) Read(ctx context.Context, read core.Read) (core.ReadAnswer, error) {
+	ctx, giveUp := context.WithCancel(ctx)
+	defer giveUp()
 	statement, args := s.readStatement(read)
 	rows, err := s.pool.Query(ctx, statement, s.decoded(args...)...)
 	if err != nil {
 		return core.ReadAnswer{}, failed("read", err)
 	}
-	// Closing reads what is left of the answer off the connection, and keeps nothing of it.
 	defer rows.Close()
-	answer, err := readRows(rows, read.MaxBytes)
+	answer, complete, err := readRows(rows, read.MaxBytes)
 	if err != nil {
 		return core.ReadAnswer{}, failed("read", err)
+	}
+	if !complete {
+		// The connection goes, and the server is told to stop. Receiving the rest could take longer than a statement may,
+		// on a slow link, and what was received would be lost with it.
+		giveUp()
+		rows.Close()
+		return answer, nil
 	}
 	rows.Close()
 	if err := rows.Err(); err != nil {
@@ -52,48 +60,60 @@ func (s *Store) readStatement(read core.Read) (statement string, args []any) {
 	return s.sql.read, args
 }
 
-// readRows reads the sentinel and the events, until they are maxBytes.
-func readRows(rows pgx.Rows, maxBytes int) (core.ReadAnswer, error) {
-	var answer core.ReadAnswer
+// spare is how many bytes behind the bound are received and dropped: that costs less than another connection.
+const spare = 64 << 10
+
+// readRows reads the sentinel and the events, until they are maxBytes. It tells whether it has seen the end of them.
+func readRows(rows pgx.Rows, maxBytes int) (answer core.ReadAnswer, complete bool, err error) {
 	decode := decoder{names: map[string]string{}}
-	sentinel, size := false, 0
+	sentinel, size, dropped := false, 0, 0
 	for rows.Next() {
 		raw := rows.RawValues()
 		if len(raw) != eventColumns+3 {
-			return answer, fmt.Errorf("%d columns, want %d", len(raw), eventColumns+3)
+			return answer, false, fmt.Errorf("%d columns, want %d", len(raw), eventColumns+3)
 		}
-		if raw[0] == nil {
-			var err error
-			if answer.Gone, err = decodeXIDs(raw[eventColumns]); err != nil {
-				return answer, err
+		switch {
+		case raw[0] == nil:
+			if err := readSentinel(&decode, raw, &answer); err != nil {
+				return answer, false, err
 			}
-			if answer.Lost, err = decodeLanes(raw[eventColumns+1]); err != nil {
-				return answer, err
-			}
-			answer.Incarnation = strconv.FormatInt(decode.int64(raw[eventColumns+2]), 10)
 			sentinel = true
-			continue
-		}
-		if !answer.Stopped {
+		case answer.Stopped:
+			for _, value := range raw {
+				dropped += len(value)
+			}
+		default:
 			event := decode.event(raw)
 			answer.Events = append(answer.Events, event)
 			size += event.Bytes()
 			answer.Stopped = size >= maxBytes
 		}
 		if decode.err != nil {
-			return answer, decode.err
+			return answer, false, decode.err
 		}
-		if answer.Stopped && sentinel {
-			return answer, nil
+		if sentinel && answer.Stopped && dropped+size/len(answer.Events) > spare { // the next row is not in it any more
+			return answer, false, nil
 		}
 	}
 	if err := rows.Err(); err != nil {
-		return answer, err //nolint:wrapcheck // wrapped by the caller
+		return answer, false, err //nolint:wrapcheck // wrapped by the caller
 	}
 	if !sentinel {
-		return answer, errors.New("the answer does not say which writers have ended")
+		return answer, false, errors.New("the answer does not say which writers have ended")
 	}
-	return answer, nil
+	return answer, true, nil
+}
+
+// readSentinel reads the row that is there when nothing else is.
+func readSentinel(decode *decoder, raw [][]byte, answer *core.ReadAnswer) (err error) {
+	if answer.Gone, err = decodeXIDs(raw[eventColumns]); err != nil {
+		return err
+	}
+	if answer.Lost, err = decodeLanes(raw[eventColumns+1]); err != nil {
+		return err
+	}
+	answer.Incarnation = strconv.FormatInt(decode.int64(raw[eventColumns+2]), 10)
+	return nil
 }
 
 // Sweep lists ready rows at or below each floor and above its Above, at most limit. There must be none.

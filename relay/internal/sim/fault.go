@@ -30,6 +30,7 @@ const (
 	ContractBroken // by one event
 	BadDeploy      // by all events of a type
 	OperatorPaused // everything, a topic or a type
+	TimeoutBySize  // a read whose answer is large, on a link that is slow
 	Faults         // how many there are
 )
 
@@ -37,6 +38,7 @@ var faultNames = [Faults]string{
 	"store_refused", "store_answer_lost", "store_slow", "database_restart", "standby", "lease_lost", "clock_forward", "clock_back",
 	"relay_killed", "relay_paused", "relay_stopped", "broker_rejected", "broker_terminal", "ack_lost", "over_deadline", "late_accept",
 	"dropped", "part_of_batch", "topic_down", "all_down", "quota", "poison", "contract_broken", "bad_deploy", "operator_paused",
+	"timeout_by_size",
 }
 
 // String returns the fault's name.

@@ -120,7 +120,8 @@ func (l *life) call(call core.Call) {
 			l.tell(w.now, call.Run(context.Background(), &memstore.Faulty{Plan: func(memstore.Operation) memstore.Fault { return memstore.NotDone }}))
 		})
 	}
-	run := func(store core.Store) {
+	run := func(connection *connection) {
+		store := l.faulty(call.Op, sent, connection)
 		if l.gone && w.chance(0.5) {
 			return // it died before it was sent
 		}
@@ -130,6 +131,9 @@ func (l *life) call(call core.Call) {
 		heard := &hearing{Store: store}
 		pauses := w.store.Pauses()
 		w.onStandby(l, func() { tell = call.Run(context.Background(), heard) })
+		if connection.late {
+			behind = limit
+		}
 		if !givenUp {
 			w.after(behind, func() {
 				l.tell(ran, func(now time.Duration) {
@@ -144,12 +148,12 @@ func (l *life) call(call core.Call) {
 	w.after(before, func() {
 		store := &connection{Store: w.store, life: l}
 		if call.Op != core.OpFence {
-			run(l.faulty(call.Op, sent, store))
+			run(store)
 			return
 		}
 		// A fence is two statements, and others write in between.
 		w.onStandby(l, store.beginFence)
-		w.after(w.span(0, 5*time.Millisecond), func() { run(l.faulty(call.Op, sent, store)) })
+		w.after(w.span(0, 5*time.Millisecond), func() { run(store) })
 	})
 }
 

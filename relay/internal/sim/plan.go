@@ -48,6 +48,10 @@ type plan struct {
 	rate   [Faults]float64       // a call, or a publish
 	every  [Faults]time.Duration // on average, for those that strike at a time
 	poison int                   // events that kill
+
+	// The link to the database is slow, also when the faults are over: answers of reads with more than so many rows or
+	// bytes time out. Zero: it is not.
+	mostRows, mostBytes int
 }
 
 // draw makes the plan of a seed.
@@ -65,7 +69,19 @@ func draw(seed uint64, steps int) *plan {
 	p.drawKinds(r)
 	p.drawConfig(r)
 	p.drawFaults(r)
+	p.drawLink(rand.New(rand.NewPCG(seed, 0x51e)))
 	return p
+}
+
+// drawLink makes the link to the database slow, in one seed of five. It lets through at least one row, of which none is
+// larger than a kilobyte.
+func (p *plan) drawLink(r *rand.Rand) {
+	switch r.IntN(10) {
+	case 0:
+		p.mostRows = 1 + r.IntN(20)
+	case 1:
+		p.mostBytes = 1024 << r.IntN(5)
+	}
 }
 
 func (p *plan) drawKinds(r *rand.Rand) {
@@ -130,6 +146,7 @@ func (p *plan) drawFaults(r *rand.Rand) {
 func calm(seed uint64) *plan {
 	p := draw(seed, 0)
 	p.rate, p.every, p.poison = [Faults]float64{}, [Faults]time.Duration{}, 0
+	p.mostRows, p.mostBytes = 0, 0
 	p.lanes, p.async, p.old, p.unserialised, p.producers, p.relays, p.time = 64, 0, 0, 0, 0, 1, 0
 	p.topics = []string{"topic-0"}
 	p.kinds = []kind{{name: "type-0", Route: core.Route{Topic: "topic-0", Block: true}}}

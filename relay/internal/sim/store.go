@@ -11,7 +11,10 @@ import (
 	"github.com/posthaste-dev/posthaste/relay/internal/memstore"
 )
 
-var errConnection = errors.New("sim: the connection is lost")
+var (
+	errConnection = errors.New("sim: the connection is lost")
+	errTimeout    = errors.New("sim: canceling statement due to statement timeout")
+)
 
 // connection is the store as one call of one relay reaches it.
 type connection struct {
@@ -19,6 +22,7 @@ type connection struct {
 	life  *life
 	half  memstore.FenceHalf // of a call that is a fence
 	early core.Fence         // only of one that does it in the wrong order
+	late  bool               // its answer did not arrive in time
 }
 
 // faulty returns the store for one call, with the fault that is to happen to it. A call that was on its
@@ -94,6 +98,11 @@ func (c *connection) Read(ctx context.Context, read core.Read) (core.ReadAnswer,
 	if len(answer.Events) > 0 {
 		c.life.world.crashBehind()
 	}
+	if err == nil && c.life.world.plan.tooLarge(answer.Events) {
+		c.life.world.count(TimeoutBySize)
+		c.late = true
+		return core.ReadAnswer{}, errTimeout
+	}
 	return answer, err
 }
 
@@ -104,6 +113,15 @@ func (c *connection) Settle(ctx context.Context, settle *core.Settle) (core.Sett
 		c.life.world.redriveSome(settle.Dead) //nolint:contextcheck // the operator does not act within the call
 	}
 	return answer, err
+}
+
+// tooLarge tells whether the link takes longer for these rows than a statement may.
+func (p *plan) tooLarge(rows []core.Event) bool {
+	bytes := 0
+	for i := range rows {
+		bytes += rows[i].Bytes()
+	}
+	return p.mostRows > 0 && len(rows) > p.mostRows || p.mostBytes > 0 && bytes > p.mostBytes
 }
 
 // logRead writes a read down, for people.

@@ -1,0 +1,163 @@
+package core
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+)
+
+// A read can time out because its answer is large: some rows of many megabytes, on a slow link. So after a read that
+// failed, each of its lanes is asked for half as many rows, down to one, and the lanes are read one by one for a round.
+// One that fails alone then, or has more than it is asked for, is read apart, by a reader of its own, and holds up nobody
+// else.
+
+// bounded says how many rows to ask of a lane that has so many in memory, which come again. Zero: none now, because the
+// answer would be those.
+func (l *lane) bounded(more, unsettled int) int {
+	switch {
+	case l.most == 0:
+		return more + unsettled
+	case unsettled >= l.most:
+		return 0
+	default:
+		return min(more+unsettled, l.most)
+	}
+}
+
+// halve takes in that a read of the lane failed.
+func (l *laneRead) halve() { l.lane.most = max(1, l.limit/2) }
+
+// growLane takes in that a read brought all the rows that were asked for. It goes up slowly: a read that fails because it is
+// too large again takes as long as a statement may.
+func (c *Core) growLane(l *lane) {
+	if l.most == 0 {
+		return
+	}
+	if l.most += 1 + l.most/8; l.most >= c.config.Batch+c.config.MaxInFlight {
+		l.most = 0
+	}
+}
+
+// readFailed takes in that the main read failed.
+func (c *Core) readFailed(now time.Duration, reads []laneRead) {
+	r := &c.reader
+	for i := range reads {
+		reads[i].halve()
+	}
+	if r.gate.failures > 1 { // one after the other: there may be too much in all lanes
+		for _, l := range c.sorted {
+			if half := max(1, reads[0].limit/2); l.most == 0 || l.most > half {
+				l.most = half
+			}
+		}
+	}
+	if len(reads) == 1 && r.gate.failures == 1 && len(c.sorted) > 1 { // others were read since the last failure: it is about this lane
+		reads[0].lane.apart = true
+	}
+	r.next = reads[len(reads)-1].lane.number + 1
+	r.alone, r.lanes = len(c.sorted), max(1, len(reads)/2)
+	r.at = now + c.config.MinPoll
+}
+
+// inTurn picks the lanes that the main read reads now: all of them, or as many as may be, beginning behind those that it
+// read last.
+func (r *reader) inTurn(usable []*lane) (_ []*lane, all bool) {
+	first := slices.IndexFunc(usable, func(l *lane) bool { return l.number >= r.next })
+	if first > 0 {
+		usable = slices.Concat(usable[first:], usable[:first])
+	}
+	n := min(r.lanes, len(usable))
+	if r.alone > 0 {
+		n = min(1, len(usable))
+	}
+	return usable[:n], n == len(usable)
+}
+
+// wentWell takes in a main read that was answered. The next one begins with what this one left out.
+func (c *Core) wentWell(reads []laneRead) {
+	r := &c.reader
+	r.next = reads[len(reads)-1].lane.number + 1
+	for i := range reads {
+		if reads[i].unread {
+			r.next = reads[i].lane.number
+			break
+		}
+	}
+	if r.alone > 0 {
+		r.alone--
+		reads[0].lane.apart = len(c.sorted) > 1 && c.burdened(&reads[0])
+		return
+	}
+	r.lanes = min(manyLanes, r.lanes+1+r.lanes/4)
+}
+
+// readApart reads one of the lanes that are read by themselves, in turn.
+func (c *Core) readApart(now time.Duration) {
+	r := &c.reader
+	if c.stopping || c.room() == 0 || c.shut(&r.apart, now) || !c.fenceServes() || len(r.running) > mostReads {
+		return
+	}
+	var lanes []*lane
+	for _, l := range c.sorted {
+		if l.apart && l.opened && !l.draining && c.mayPublish(l, now) && l.bounded(1, l.unsettled) > 0 {
+			lanes = append(lanes, l)
+		}
+	}
+	if len(lanes) == 0 {
+		return
+	}
+	if now < r.apartAt {
+		c.wakeAt(r.apartAt)
+		return
+	}
+	at := max(0, slices.IndexFunc(lanes, func(l *lane) bool { return l.number >= r.nextApart }))
+	l := lanes[at]
+	r.nextApart = l.number + 1
+	limit := l.bounded(min(max(l.more, c.shareOfALane()), c.room()), l.unsettled)
+	request := Read{
+		Lanes:    []LaneRead{{Lane: l.number, Token: l.token, W: l.w, C: l.w, Limit: limit}},
+		Exclude:  c.excluded(),
+		MaxBytes: c.config.MaxBytes - c.bytes,
+	}
+	sent := sentRead{reads: []laneRead{{lane: l, generation: l.generation, limit: limit}}, safe: c.fence.safe, number: c.beginRead()}
+	begin(c, OpRead, &r.apart,
+		func(ctx context.Context, store Store) (ReadAnswer, error) { return store.Read(ctx, request) },
+		func(now time.Duration, answer ReadAnswer, err error) {
+			if !c.readable(sent.number, sent.reads, answer, err) {
+				sent.reads[0].halve()
+				return
+			}
+			c.tookApart(now, &sent, answer)
+		})
+}
+
+// tookApart takes in what a lane that is read by itself has shown. It goes back to the main read when there is nothing
+// more in it, or when it bears what the others are asked for.
+func (c *Core) tookApart(now time.Duration, sent *sentRead, answer ReadAnswer) {
+	read := &sent.reads[0]
+	l := read.lane
+	fresh := c.takeRows(sent.reads, answer, nil)
+	if read.current(nil) {
+		l.w = max(l.w, min(sent.safe, read.cut()))
+		l.c = max(l.c, l.w)
+	}
+	c.endRead(sent.number)
+	l.apart = c.burdened(read)
+	c.reader.apartAt = now
+	if fresh == 0 {
+		c.reader.apartAt = now + c.config.MinPoll
+	}
+	if !l.apart {
+		c.reader.wake(now, c.config.MinPoll)
+	}
+}
+
+// burdened tells whether there is more in a lane than a read brought, and fewer rows may be asked of it than of others.
+func (c *Core) burdened(read *laneRead) bool {
+	l := read.lane
+	return read.cut() != uncut && l.most > 0 && l.most < c.shareOfALane()
+}
+
+// shareOfALane is how many rows of each lane a read asks for while none has more than others.
+func (c *Core) shareOfALane() int { return max(1, c.config.Batch/cmp.Or(len(c.sorted), 1)) }
