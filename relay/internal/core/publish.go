@@ -94,7 +94,9 @@ func (c *Core) Published(now time.Duration, publish *Publish, outcome Outcome) {
 	r.answered, r.outcome = true, outcome
 	route := l.route
 	route.inFlight--
-	route.answeredAt = now
+	if outcome.Class != Unknown && outcome.Class != NotSent { // those are no answers of the broker
+		route.answeredAt = now
+	}
 	c.publishing--
 	r.lane.inFlight--
 	if outcome.Class == Acknowledged {
