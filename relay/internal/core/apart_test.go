@@ -65,7 +65,7 @@ func (p *place) emitLarge(t *testing.T, lane, aggregate string, size int) outbox
 func (r *rig) others(t *testing.T, d time.Duration) (longest time.Duration) {
 	t.Helper()
 	emitted := map[outbox.ID]time.Duration{}
-	for i := 0; i < int(d/(100*time.Millisecond)); i++ {
+	for i := range int(d / (100 * time.Millisecond)) {
 		emitted[r.emit(t, fmt.Sprint(1+i%7), fmt.Sprint(i%50), "a")] = r.now
 		r.pass(100 * time.Millisecond)
 		for id, at := range emitted {

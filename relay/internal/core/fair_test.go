@@ -124,7 +124,8 @@ func TestATopicThatWasNotMetYet(t *testing.T) {
 				return core.Outcome{}, publish.Topic == "small" || r.now >= publish.DecidedAt+time.Second
 			}
 			look := func(end time.Duration) {
-				for ; r.now < end; r.pass(50 * time.Millisecond) { // an answer wakes nobody here
+				for r.now < end { // an answer wakes nobody here
+					r.pass(50 * time.Millisecond)
 				}
 			}
 			look(r.now + 10*time.Second)
