@@ -13,11 +13,14 @@ import (
 // else.
 
 // bounded says how many rows to ask of a lane that has so many in memory, which come again. Zero: none now, because the
-// answer would be those.
+// answer would be those. Only a lane that is known to be too large waits for them: one event whose publish hangs must not
+// keep the others of its lane from being read.
 func (l *lane) bounded(more, unsettled int) int {
 	switch {
 	case l.most == 0:
 		return more + unsettled
+	case !l.apart:
+		return max(min(more+unsettled, l.most), unsettled+1)
 	case unsettled >= l.most:
 		return 0
 	default:
@@ -52,7 +55,7 @@ func (c *Core) readFailed(now time.Duration, reads []laneRead) {
 			}
 		}
 	}
-	if len(reads) == 1 && r.gate.failures == 1 && len(c.sorted) > 1 { // others were read since the last failure: it is about this lane
+	if len(reads) == 1 && r.gate.failures == 1 { // others were read since the last failure: it is about this lane
 		reads[0].lane.apart = true
 	}
 	r.next = reads[len(reads)-1].lane.number + 1
@@ -86,7 +89,7 @@ func (c *Core) wentWell(reads []laneRead) {
 	}
 	if r.alone > 0 {
 		r.alone--
-		reads[0].lane.apart = len(c.sorted) > 1 && c.burdened(&reads[0])
+		reads[0].lane.apart = c.burdened(&reads[0])
 		return
 	}
 	r.lanes = min(manyLanes, r.lanes+1+r.lanes/4)
