@@ -98,7 +98,6 @@ func (c *Checker) addOfEvent(e *entry, r *Record) {
 	case r.Row != nil:
 		c.row(e, r.Row)
 	case r.Letter != nil:
-		e.set(hasLetter)
 		c.letter(e, r.Letter)
 	case r.Action != nil:
 		c.action(e, r.Action)

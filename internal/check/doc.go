@@ -46,6 +46,8 @@
 //     reverse; a row that is gone although nothing was allowed to delete it.
 //   - dead_without_letter, letter_without_dead (zero): a dead row without a dead letter; a dead letter
 //     whose row is not dead and that no operator redrove or discarded.
+//   - taken_back: events whose commit was durable and went with its server: a standby that was behind became the
+//     primary. They may have been delivered, and need not be; they have no place in any order.
 //   - redelivered: deliveries that a request asked for. requests_unserved (zero): a request that counts as
 //     delivered and never was, or is open at the end of a run that drained.
 //   - duplicates: deliveries of an id beyond the first, and of a request beyond its first.
@@ -56,8 +58,8 @@
 //     delivery and this one, whose scope is that id (or its topic, a relay or everything, if no relay
 //     recorded what it published). A publish that was refused for its route, or not sent, is a cause if a
 //     fault that loses answers (broker_restart, broker_cut, broker_stalled, answers_dropped) fell into its
-//     time, or if it was handed over behind one of its line that ended in doubt. A delivery for a request
-//     that does not exist is unexplained too.
+//     time, or if it was handed over behind one of its line that ended in doubt. A failover that names the id
+//     took back what was written down about it. A delivery for a request that does not exist is unexplained too.
 //   - double_effects (zero): effects of an id beyond the first. effects_missing (zero): delivered without
 //     an effect, when End.Effects says that consumers have finished.
 //   - charged_wrongly (zero): an event with a charge of a class that is not the event's fault, or of any
@@ -67,7 +69,8 @@
 //     begun while the same lease had another one of the same aggregate and topic in flight, unless
 //     End.Pipelined lists the topic.
 //   - stale_settles_applied (zero): a lease under which a settle was applied after another token had
-//     taken the lane, or without ever having held it.
+//     taken the lane, or without ever having held it. A failover ends the leases that were not renewed after it,
+//     and takes back acquisitions.
 //   - unresolved (zero): transactions of which nobody knows whether they committed.
 //   - malformed (zero): records that cannot be read or contradict others. torn: last lines cut by a kill.
 //

@@ -28,6 +28,7 @@ const (
 	settledPublished
 	chargedWrongly
 	seqHeld // its row is in Checker.held
+	undone  // its commit was durable, and was taken back
 )
 
 func (e *entry) is(flag uint16) bool { return e.flags&flag != 0 }

@@ -45,6 +45,11 @@ func (c *Checker) judgeFates() {
 		case e.is(committed):
 			c.verdict.counts[Committed]++
 			c.judgeCommitted(e, excused[e.self])
+		case e.is(undone): // it may have been delivered before, and need not be
+			c.verdict.counts[TakenBack]++
+			if e.is(hasRow) {
+				c.countf(Phantom, e.id, "has a row, and its transaction was taken back")
+			}
 		case e.doubts == 0 && e.is(delivered|hasRow|hasEffect|hasLetter):
 			c.countf(Phantom, e.id, "exists, and its transaction did not commit")
 		}

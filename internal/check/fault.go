@@ -16,6 +16,9 @@ const (
 	BrokerCopied FaultKind = "broker_copied" // the broker itself made a copy
 	SettleFailed FaultKind = "settle_failed" // the database refused or lost a settle
 	DatabaseDown FaultKind = "database_down" // restart, failover, cut or terminated connections
+	// Failover is the promotion of a standby that was behind: what the last commits wrote is as it was before. One
+	// with an ID says that the event's row was among that.
+	Failover FaultKind = "failover"
 )
 
 // Faults of a route: they are nobody's fault but the broker's, so no event may be charged for them.
@@ -42,7 +45,7 @@ const Failpoint FaultKind = "failpoint"
 // have taken a message that it never acknowledged.
 func (k FaultKind) duplicates() bool {
 	switch k {
-	case Kill, Pause, LeaseLost, AckLost, LateAccept, BrokerCopied, SettleFailed, DatabaseDown, BrokerDown, Failpoint:
+	case Kill, Pause, LeaseLost, AckLost, LateAccept, BrokerCopied, SettleFailed, DatabaseDown, Failover, BrokerDown, Failpoint:
 		return true
 	default:
 		return false

@@ -40,6 +40,7 @@ type publishing struct {
 	causes   []cause
 	doubts   map[flight]int // publishes that ended in doubt
 	told     []told
+	again    []overlap // settles to published beyond an event's first
 }
 
 // overlap is a publish that began beside another; whether that was allowed is known at the end.
@@ -172,7 +173,7 @@ func (c *Checker) settled(e *entry, what publish, s *Step) {
 	}
 	if s.To == Published && s.Request == 0 {
 		if e.is(settledPublished) {
-			c.countf(IllegalTransitions, e.id, "was settled as published twice, the second time by relay %q", s.Relay)
+			c.publishing.again = append(c.publishing.again, overlap{e.self, s.Relay})
 		}
 		e.set(settledPublished)
 	}

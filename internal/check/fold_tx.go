@@ -8,7 +8,7 @@ import (
 // tx folds one record of a transaction: its beginning, its end, or both.
 func (c *Checker) tx(t *Tx) {
 	switch t.Outcome {
-	case Begun, OK, Failed, Unknown:
+	case Begun, OK, Failed, Unknown, Undone:
 	default:
 		c.malformedf("transaction %q has an unknown outcome", t.Key)
 		return
@@ -28,8 +28,8 @@ func (c *Checker) tx(t *Tx) {
 		events = c.begin(t.Events)
 		c.open[t.Key] = events
 	}
-	if t.Outcome == OK || t.Outcome == Failed {
-		c.decide(t.Key, events, t.Outcome == OK)
+	if t.Outcome == OK || t.Outcome == Failed || t.Outcome == Undone {
+		c.decide(t.Key, events, t.Outcome)
 	}
 }
 
@@ -86,13 +86,17 @@ func (c *Checker) replay(e *entry) {
 }
 
 // decide ends a transaction for good.
-func (c *Checker) decide(key string, events []uint32, ok bool) {
+func (c *Checker) decide(key string, events []uint32, outcome Outcome) {
 	delete(c.open, key)
 	for _, at := range events {
 		e := c.entries.at(at)
 		e.doubts--
-		if ok {
+		switch outcome {
+		case OK:
 			e.set(committed)
+		case Undone:
+			e.set(undone)
+		default: // nothing was committed
 		}
 	}
 }

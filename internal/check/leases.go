@@ -96,6 +96,7 @@ func (c *Checker) judgeLeases() {
 // judgeLane takes the leases of one lane in the order in which they began.
 func (c *Checker) judgeLane(list []heldLane) {
 	var holder heldLane // of the latest end so far
+	var heldUntil int64
 	for i, l := range list {
 		if !l.acquired {
 			if l.applied != 0 || l.event != (ID{}) {
@@ -103,16 +104,32 @@ func (c *Checker) judgeLane(list []heldLane) {
 			}
 			continue
 		}
-		if holder.lease != nil && l.from < holder.until {
-			c.countf(OwnersOverlapping, ID{}, "relay %q acquired lane %d at %d, relay %q held it until %d", l.relay, l.lane, l.from, holder.relay, holder.until)
+		if holder.lease != nil && l.from < heldUntil && !c.failedOver(l.from, holder.sure) {
+			c.countf(OwnersOverlapping, ID{}, "relay %q acquired lane %d at %d, relay %q held it until %d", l.relay, l.lane, l.from, holder.relay, heldUntil)
 		}
-		if holder.lease == nil || l.until > holder.until {
-			holder = l
+		if until := c.until(l.lease); holder.lease == nil || until > heldUntil {
+			holder, heldUntil = l, until
 		}
-		if next := successor(list[i+1:], l); next != nil && l.applied >= next.from {
+		if next := successor(list[i+1:], l); next != nil && l.applied >= next.from && !c.failedOver(next.from, l.applied) {
 			c.countf(StaleSettlesApplied, l.event, "was settled at %d by relay %q, but relay %q had taken lane %d at %d", l.applied, l.relay, next.relay, l.lane, next.from)
 		}
 	}
+}
+
+// until is when a lease ended: with its server, if it was not renewed on the next one.
+func (c *Checker) until(l *lease) int64 {
+	until := l.until
+	for i := range c.faults {
+		if f := &c.faults[i]; f.Kind == Failover && f.From >= l.sure {
+			until = min(until, f.From)
+		}
+	}
+	return until
+}
+
+// failedOver tells whether there was a failover between the two times: what was written at the first may be gone.
+func (c *Checker) failedOver(from, to int64) bool {
+	return slices.ContainsFunc(c.faults, func(f Fault) bool { return f.Kind == Failover && from <= f.From && f.From <= to })
 }
 
 // successor finds the first lease that began after l did.

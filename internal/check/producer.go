@@ -39,12 +39,14 @@ func (s *Sum) UnmarshalText(text []byte) error {
 // Outcome is what a producer knows about its transaction.
 type Outcome string
 
-// The three outcomes of a commit. The zero value says that the transaction has begun.
+// The outcomes of a commit. The zero value says that the transaction has begun.
 const (
 	Begun   Outcome = ""
 	OK      Outcome = "ok"      // the commit was acknowledged
 	Failed  Outcome = "failed"  // it is certain that nothing was committed
 	Unknown Outcome = "unknown" // the answer never came
+	// Undone: it committed durably, and a promotion of a standby that was behind took it back.
+	Undone Outcome = "undone"
 )
 
 // Tx is what a producer writes down: once with its events before it sends COMMIT, once with the outcome

@@ -68,6 +68,8 @@ type Letter struct {
 	Headers  Sum    `json:"headers,omitzero"`
 	// Next is the Index of the next delivery when it was written; 0 if nobody knows.
 	Next uint64 `json:"next,omitempty"`
+	// Undone: a failover took it back. Until then later events did not wait.
+	Undone bool `json:"undone,omitempty"`
 }
 
 // Verb is what an operator did.
@@ -90,6 +92,8 @@ type Action struct {
 	Actor string `json:"actor"`
 	// Next is the Index of the next delivery when it was written; 0 if nobody knows.
 	Next uint64 `json:"next,omitempty"`
+	// Undone: a failover took it back.
+	Undone bool `json:"undone,omitempty"`
 }
 
 // RequestEnd is how a request ended.

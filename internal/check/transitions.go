@@ -70,6 +70,22 @@ func (c *Checker) died(e *entry) {
 	}
 }
 
+// judgeSettles counts events that were settled as published more than once, unless a failover took that back.
+func (c *Checker) judgeSettles() {
+	takenBack := map[ID]int{}
+	for _, f := range c.faults {
+		if f.Kind == Failover && f.ID != (ID{}) {
+			takenBack[f.ID]++
+		}
+	}
+	for _, again := range c.publishing.again {
+		id := c.entries.at(again.entry).id
+		if takenBack[id]--; takenBack[id] < 0 {
+			c.countf(IllegalTransitions, id, "was settled as published twice, the second time by relay %q", again.relay)
+		}
+	}
+}
+
 // desk is what dead letters and operators have to do with an event; few events have one.
 type desk struct {
 	letters      int
@@ -101,13 +117,17 @@ func (d *desk) pass(next uint64) {
 // letter folds a dead letter.
 func (c *Checker) letter(e *entry, l *Letter) {
 	d := c.desk(e)
+	if !l.Blocking {
+		d.pass(l.Next)
+	}
+	if l.Undone {
+		return
+	}
+	e.set(hasLetter)
 	d.letters++
 	d.reasons = append(d.reasons, l.Reason)
 	d.attempts += l.Attempts
 	d.blocking = l.Blocking
-	if !l.Blocking {
-		d.pass(l.Next)
-	}
 	if c.sum(l.Payload) != e.payload || c.sum(l.Headers) != e.headers {
 		c.countf(Corrupted, e.id, "its dead letter has other bytes than were emitted")
 	}
@@ -119,15 +139,22 @@ func (c *Checker) action(e *entry, a *Action) {
 		c.malformedf("an action on %s has no actor", e.id)
 		return
 	}
+	d, n := c.desk(e), 1
+	if a.Undone { // the change was seen, and is not in the tables
+		n = 0
+	}
 	switch a.Verb {
 	case Redrive:
-		c.desk(e).redrives++
+		d.redrives += n
+		d.seenRedrives -= 1 - n
 	case Skip:
-		c.desk(e).skips++
-		c.desk(e).pass(a.Next)
+		d.skips += n
+		d.seenSkips -= 1 - n
+		d.pass(a.Next)
 	case Discard:
-		c.desk(e).discards++
-		c.desk(e).pass(a.Next)
+		d.discards += n
+		d.seenDiscards -= 1 - n
+		d.pass(a.Next)
 	case Free, Redeliver, Reissue:
 	default:
 		c.malformedf("an action on %s has an unknown verb", e.id)

@@ -20,6 +20,7 @@ const (
 	DeadLettered
 	DiscardedByName
 	Redelivered
+	TakenBack
 	Duplicates
 	Torn
 	Malformed
@@ -43,7 +44,7 @@ const (
 )
 
 var counterNames = [counterCount]string{
-	"committed", "delivered_distinct", "ordered_aggregates", "held_explained", "pending", "dead", "discarded", "redelivered", "duplicates", "torn",
+	"committed", "delivered_distinct", "ordered_aggregates", "held_explained", "pending", "dead", "discarded", "redelivered", "taken_back", "duplicates", "torn",
 	"malformed", "unresolved", "lost", "phantom", "corrupted", "order_violations", "stuck", "illegal_transitions",
 	"dead_without_letter", "letter_without_dead", "requests_unserved", "duplicates_unexplained", "double_effects", "effects_missing",
 	"charged_wrongly", "owners_overlapping", "stale_settles_applied",
@@ -164,6 +165,7 @@ func (c *Checker) Verdict(floor Floor) *Verdict {
 	c.judgeFates()
 	c.judgeOrder()
 	c.judgeDuplicates()
+	c.judgeSettles()
 	c.judgeDeaths()
 	c.judgeCharges()
 	c.judgeLeases()

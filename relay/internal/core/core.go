@@ -51,6 +51,7 @@ type Core struct {
 	note       gate
 	unnote     []*lane // whose noted event was answered and is not settled: that must not count
 	saving     gate
+	refused    bool // the answer that is being told is of another server
 	careful    bool // one event at a time, because something keeps killing the relays
 }
 
@@ -71,7 +72,7 @@ func New(config Config) *Core {
 		routes:   map[string]*route{},
 		topics:   topicsOf(config.Routes),
 		types:    map[string]*typeHealth{},
-		fence:    fence{open: map[string]openWriter{}},
+		fence:    fence{open: map[Writer]openWriter{}},
 		reader:   reader{idle: config.MinPoll, lanes: manyLanes},
 		settling: settling{most: mostOfASettle},
 		held:     held{sweepAt: config.SweepPeriod, agedAt: config.SweepPeriod},
@@ -166,16 +167,26 @@ func begin[A any](c *Core, op Op, g *gate, ask func(context.Context, Store) (A, 
 		return func(now time.Duration) {
 			c.now = now
 			g.busy = false
+			before := g.failures
 			if err != nil {
-				g.failures++
-				g.retryAt = now + c.jitter(grow(firstPause, g.failures, longestPause))
+				c.keepBack(g, before)
 				c.config.Observe(Step{Do: DidFail, Op: op, Detail: err.Error()})
 			} else {
 				g.failures = 0
 			}
+			c.refused = false
 			told(now, answer, err)
+			if c.refused { // where two servers answer in turns this would go on without a pause
+				c.keepBack(g, before)
+			}
 		}
 	}})
+}
+
+// keepBack keeps a call back after it has failed, for longer the more often it had before.
+func (c *Core) keepBack(g *gate, before int) {
+	g.failures = before + 1
+	g.retryAt = c.now + c.jitter(grow(firstPause, g.failures, longestPause))
 }
 
 // nothing is the answer of calls that only succeed or fail.

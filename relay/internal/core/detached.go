@@ -68,7 +68,7 @@ func (r *route) place(l *lane) *resume {
 // readRoutes reads on for routes that were paused, until they have caught up with the main read.
 func (c *Core) readRoutes(now time.Duration) {
 	for _, r := range c.ordered {
-		if len(r.resume) == 0 || r.paused || c.stopping || c.room() == 0 || c.shut(&r.gate, now) {
+		if len(r.resume) == 0 || r.paused || c.stopping || !c.fenceServes() || c.room() == 0 || c.shut(&r.gate, now) {
 			continue
 		}
 		if running := len(c.reader.running); running > mostReads { // leave connections for the others

@@ -3,6 +3,7 @@ package core
 import (
 	"context"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/posthaste-dev/posthaste/internal/planted"
@@ -19,7 +20,7 @@ type fence struct {
 	number      int                   // counts the fences
 	listings    int                   // since the last time that all was forgotten
 	last        int64                 // the sequence's value at the last fence
-	open        map[string]openWriter // by virtual transaction id, as listed at the last fence
+	open        map[Writer]openWriter // by name, as listed at the last fence
 	safe        int64                 // nothing can still appear at or below it
 	// A read that begins now may afterwards begin at cursor, as long as all of except are open still.
 	hasCursor bool
@@ -64,13 +65,31 @@ func (c *Core) keepFence(now time.Duration) {
 		})
 }
 
-// forgetFence drops what was known: the server may be another one now. Lanes are read from their floor.
+// isOfFence tells whether an answer is of the server that the fence is about. Behind a pooler another server can
+// answer without any call having failed, and an answer of the one before can come late. Nothing of either is used:
+// bounds, floors and what is in memory are about one server only. The next fence tells which one that is now.
+func (c *Core) isOfFence(incarnation string) bool {
+	if c.fence.known && incarnation == c.fence.incarnation {
+		return true
+	}
+	c.refused = true
+	if c.fence.known {
+		c.forgetFence()
+	}
+	return false
+}
+
+// forgetFence drops what was known: the server may be another one now. Lanes are read from their floor, and what is
+// read and not durable for sure is read again.
 func (c *Core) forgetFence() {
 	c.fence.known, c.fence.hasCursor, c.fence.except = false, false, nil
 	c.fence.listings, c.fence.dueAt = 0, 0
-	c.fence.open = map[string]openWriter{}
+	c.fence.open = map[Writer]openWriter{}
 	c.fence.safe = 0
 	c.reader.except = nil
+	c.forgetAll(c.reader.fresh)
+	c.forgetAll(c.reader.passing)
+	c.reader.fresh = nil
 	for _, l := range c.sorted {
 		l.w, l.c = l.floor, l.floor
 		l.generation++
@@ -89,27 +108,30 @@ func (c *Core) forgetFence() {
 func (c *Core) fenced(seen Fence) {
 	f := &c.fence
 	restarted := f.incarnation != "" && f.incarnation != seen.Incarnation && !planted.Is(planted.RestartIgnored)
-	if restarted || f.known && seen.Last < f.last {
+	setBack := f.known && seen.Last < f.last
+	for _, l := range slices.Clone(c.sorted) {
 		// Another server, or the sequence was set back: numbers may come again, and what a lane's row says
-		// may be older than what is known here.
-		for _, l := range append([]*lane(nil), c.sorted...) {
+		// may be older than what is known here. Only what was acquired on this server is about it.
+		if setBack || l.server != seen.Incarnation && !planted.Is(planted.RestartIgnored) {
 			c.lose(l, "the server was restarted, or is another one")
 		}
+	}
+	if restarted || setBack {
 		c.forgetFence()
 	}
 	f.incarnation = seen.Incarnation
 	before, first := f.last, !f.known
-	open := make(map[string]openWriter, len(seen.Writers))
+	open := make(map[Writer]openWriter, len(seen.Writers))
 	f.safe, f.hasCursor, f.cursor, f.except = seen.Last, !first, before, nil
 	for _, writer := range seen.Writers {
 		low, since := before, f.beganAt
 		if first {
 			low = 0
 		}
-		if old, listed := f.open[writer.VXID]; listed {
+		if old, listed := f.listed(writer); listed {
 			low, since = old.low, old.since
 		}
-		open[writer.VXID] = openWriter{xid: writer.XID, low: low, since: since}
+		open[writer.name()] = openWriter{xid: writer.XID, low: low, since: since}
 		f.safe = min(f.safe, low)
 		switch {
 		case writer.XID == 0: // a read cannot ask whether it has ended
@@ -136,6 +158,24 @@ func (c *Core) fenced(seen Fence) {
 			l.generation++
 		}
 	}
+}
+
+// name is what a writer is known by: its transaction id, once it has one. Its virtual id is that of its session, and a
+// prepared transaction that outlives a recovery has another one then.
+func (w Writer) name() Writer {
+	if w.XID != 0 {
+		return Writer{XID: w.XID}
+	}
+	return w
+}
+
+// listed finds a writer in the listing before, in which it may have had no transaction id yet.
+func (f *fence) listed(w Writer) (openWriter, bool) {
+	old, is := f.open[w.name()]
+	if !is {
+		old, is = f.open[Writer{VXID: w.VXID}]
+	}
+	return old, is
 }
 
 // behind tells how far the watermark is behind the sequence, and for how long the oldest writer was seen.

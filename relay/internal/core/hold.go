@@ -95,7 +95,7 @@ func (c *Core) lookAtHeld(now time.Duration) {
 	c.sweepFloors(now)
 	c.buryAged(now)
 	room := min(c.room(), max(1, (c.config.MaxBytes-c.bytes)/max(c.largest, 1024)))
-	if c.stopping || room <= 0 || c.held.timers.next() == never || c.shut(&c.held.gate, now) {
+	if c.stopping || room <= 0 || !c.fence.known || c.held.timers.next() == never || c.shut(&c.held.gate, now) {
 		return
 	}
 	asked, asks := c.dueHolds(now, min(asksOfALook, room))
@@ -108,8 +108,9 @@ func (c *Core) lookAtHeld(now time.Duration) {
 		return
 	}
 	begin(c, OpHeldRows, &c.held.gate,
-		func(ctx context.Context, store Store) ([]Event, error) { return store.HeldRows(ctx, asks, limit) },
-		func(now time.Duration, rows []Event, err error) {
+		func(ctx context.Context, store Store) (RowsAnswer, error) { return store.HeldRows(ctx, asks, limit) },
+		func(now time.Duration, answer RowsAnswer, err error) {
+			rows, refused := answer.Events, err != nil || !c.isOfFence(answer.Incarnation)
 			found := map[*hold][]*Event{}
 			for i := range rows {
 				for _, h := range asked {
@@ -122,7 +123,7 @@ func (c *Core) lookAtHeld(now time.Duration) {
 				h.asking = false
 				switch {
 				case h.lane.lost || h.lane.holds[h.key] != h:
-				case err != nil || h.lane.draining:
+				case refused || h.lane.draining:
 					c.reschedule(now, h)
 				default:
 					c.look(now, h, found[h])
@@ -285,7 +286,7 @@ func (c *Core) lookBehind(now time.Duration, unknown *hold) {
 // be due and not go, so it goes on behind a full page. Every second look begins anew all the same: what was
 // made due just now comes first.
 func (c *Core) lookForDue(now time.Duration) {
-	if c.stopping || len(c.lanes) == 0 || c.shut(&c.held.dueGate, now) {
+	if c.stopping || len(c.lanes) == 0 || !c.fence.known || c.shut(&c.held.dueGate, now) {
 		return
 	}
 	if now < c.held.lookAt {
@@ -314,10 +315,10 @@ func (c *Core) lookForDue(now time.Duration) {
 		c.held.lookAt = now + c.config.HeldPeriod/4
 	}
 	begin(c, OpDueKeys, &c.held.dueGate,
-		func(ctx context.Context, store Store) ([]HeldKey, error) { return store.DueKeys(ctx, request) },
-		func(now time.Duration, keys []HeldKey, err error) {
-			if err == nil {
-				c.meetDue(now, request, keys)
+		func(ctx context.Context, store Store) (KeysAnswer, error) { return store.DueKeys(ctx, request) },
+		func(now time.Duration, answer KeysAnswer, err error) {
+			if err == nil && c.isOfFence(answer.Incarnation) {
+				c.meetDue(now, request, answer.Keys)
 			}
 		})
 }

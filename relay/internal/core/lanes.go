@@ -13,6 +13,7 @@ import (
 type lane struct {
 	number     int16
 	token      outbox.ID
+	server     string        // the incarnation on which it was acquired: floor, bounds and rows are about that one
 	since      time.Duration // the lease counts from before its last renewal was sent
 	acquiredAt time.Duration
 	wanted     bool     // it was taken for the types parked in it
@@ -224,12 +225,12 @@ func (c *Core) needs(l *lane) []string {
 }
 
 // acquired begins a tenure.
-func (c *Core) acquired(sent, now time.Duration, a Acquired, token outbox.ID) *lane {
+func (c *Core) acquired(sent, now time.Duration, a Acquired, token outbox.ID, server string) *lane {
 	if old := c.lanes[a.Lane]; old != nil { // it had expired, and was not noticed yet
 		c.lose(old, "the lane was acquired anew")
 	}
 	l := &lane{
-		number: a.Lane, token: token, since: sent, acquiredAt: now, crashed: a.Crashed,
+		number: a.Lane, token: token, server: server, since: sent, acquiredAt: now, crashed: a.Crashed,
 		began: a.Floor, floor: a.Floor, swept: a.Floor, sweptFrom: a.Floor, w: a.Floor, c: a.Floor,
 		rows: map[int64]*row{}, sent: map[int64]bool{}, holds: map[lineKey]*hold{},
 	}
@@ -262,14 +263,14 @@ func (c *Core) acquired(sent, now time.Duration, a Acquired, token outbox.ID) *l
 // overtake one that waits for its retry.
 func (c *Core) openLanes(now time.Duration) {
 	m := &c.members
-	if c.stopping || c.shut(&m.opening, now) {
+	if c.stopping || !c.fence.known || c.shut(&m.opening, now) {
 		return
 	}
 	var opening []*lane
 	var numbers []int16
 	unpark := Unpark{Types: c.config.Routes.Types()}
 	for _, l := range c.sorted {
-		if !l.opened && !l.draining {
+		if !l.opened && !l.draining && l.server == c.fence.incarnation {
 			opening = append(opening, l)
 			numbers = append(numbers, l.number)
 			unpark.Lanes = append(unpark.Lanes, l.tenure())
@@ -279,16 +280,17 @@ func (c *Core) openLanes(now time.Duration) {
 		return
 	}
 	begin(c, OpHeldKeys, &m.opening,
-		func(ctx context.Context, store Store) ([]HeldKey, error) {
+		func(ctx context.Context, store Store) (KeysAnswer, error) {
 			if err := store.Unpark(ctx, unpark); err != nil {
-				return nil, err
+				return KeysAnswer{}, err
 			}
 			return store.HeldKeys(ctx, numbers)
 		},
-		func(now time.Duration, keys []HeldKey, err error) {
-			if err != nil {
+		func(now time.Duration, answer KeysAnswer, err error) {
+			if err != nil || !c.isOfFence(answer.Incarnation) {
 				return
 			}
+			keys := answer.Keys
 			for _, l := range opening {
 				l.opened = !l.lost
 			}

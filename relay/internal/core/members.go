@@ -62,6 +62,9 @@ func (c *Core) keepMembership(now time.Duration) {
 				return
 			}
 			c.left = leaving
+			if c.fence.known && answer.Incarnation != c.fence.incarnation {
+				c.forgetFence() // the next one comes at once
+			}
 			c.obey(told, answer.Pauses) // before the first lane is taken
 			if now-m.metAt >= c.config.Lease/2 && m.view.Relays != nil {
 				m.away = told + c.config.Lease
@@ -69,7 +72,7 @@ func (c *Core) keepMembership(now time.Duration) {
 			m.view, m.seen, m.metAt = answer, true, now
 			m.special = specialOf(beat.KnownTypes, answer.Relays)
 			for i, l := range renewed {
-				c.renewed(now, l, beat.Lanes[i], answer.Renewed)
+				c.renewed(now, l, beat.Lanes[i], &answer)
 			}
 			stalled := c.stalled
 			c.stalled = nil
@@ -98,20 +101,27 @@ func (c *Core) renewals(now time.Duration) (lanes []*lane, renewals []Renewal) {
 
 // renewal says what is to be written down about a lane.
 func (c *Core) renewal(now time.Duration, l *lane) Renewal {
-	return Renewal{Tenure: l.tenure(), Floor: c.floorOf(l), Calm: c.proven(now, l), Needs: c.needs(l)}
+	renewal := Renewal{Tenure: l.tenure(), Calm: c.proven(now, l), Needs: c.needs(l)}
+	if l.server == c.fence.incarnation { // else it is not known what is true there
+		renewal.Floor = c.floorOf(l)
+	}
+	return renewal
 }
 
 // renewed takes in the answer to a renewal that was sent then.
-func (c *Core) renewed(sent time.Duration, l *lane, renewal Renewal, renewed []int16) {
+func (c *Core) renewed(sent time.Duration, l *lane, renewal Renewal, answer *HeartbeatAnswer) {
 	switch {
 	case l.lost || l.releasing:
-	case !slices.Contains(renewed, l.number) && !planted.Is(planted.RenewalUnchecked):
+	case !slices.Contains(answer.Renewed, l.number) && !planted.Is(planted.RenewalUnchecked):
 		c.lose(l, "a renewal found the lane taken")
 	default:
 		if renewal.Calm && c.tooEarly(sent, l) == 0 {
 			l.crashed = false
 		}
-		l.since, l.floor = sent, renewal.Floor
+		l.since = sent
+		if l.server == answer.Incarnation { // another one has not written it
+			l.floor = max(l.floor, renewal.Floor)
+		}
 		c.config.Observe(Step{Do: DidRenew, Lane: l.number, Token: l.token, Since: sent})
 	}
 }
@@ -136,14 +146,14 @@ func (c *Core) takeLanes(now time.Duration) {
 		take.Token = c.config.Relay
 	}
 	begin(c, OpAcquire, &m.acquire,
-		func(ctx context.Context, store Store) ([]Acquired, error) { return store.Acquire(ctx, take) },
-		func(told time.Duration, lanes []Acquired, err error) {
+		func(ctx context.Context, store Store) (AcquireAnswer, error) { return store.Acquire(ctx, take) },
+		func(told time.Duration, answer AcquireAnswer, err error) {
 			if err != nil { // it may have taken lanes: give back whatever has this token
 				m.unknown = append(m.unknown, take.Token)
 				return
 			}
-			for _, a := range lanes {
-				c.acquired(now, told, a, take.Token).wanted = needed[a.Lane]
+			for _, a := range answer.Lanes {
+				c.acquired(now, told, a, take.Token, answer.Incarnation).wanted = needed[a.Lane]
 			}
 		})
 }

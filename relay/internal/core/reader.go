@@ -10,26 +10,25 @@ import (
 
 // reader reads the ready rows of all lanes, in one statement.
 type reader struct {
-	gate        gate
-	barrier     gate
-	at          time.Duration // when to read next
-	startedAt   time.Duration
-	idle        time.Duration // the next pause after a read that found nothing
-	after       int           // the number of the fence to wait for
-	promoted    int           // the number of the fence whose cursor the lanes have
-	except      []OpenWriter  // while all of these are open, nothing can have appeared below a lane's c
-	lanes       int           // how many lanes to read at once: fewer after a read that failed, perhaps by its size
-	alone       int           // how many lanes to read one by one, to find the one that fails
-	next        int16         // the lane to begin with
-	apart       gate          // of the lanes that are read by themselves
-	apartAt     time.Duration // when to read the next of them
-	nextApart   int16         // which that is
-	number      int           // counts the reads of this and all routes' readers
-	running     []int         // the numbers of those without an answer, ascending
-	incarnation string        // of the server that showed them
-	fresh       []*row        // read, and perhaps not durable yet
-	passing     []*row        // those whose barrier is under way
-	settled     []settledRow  // acknowledged while older reads were running
+	gate      gate
+	barrier   gate
+	at        time.Duration // when to read next
+	startedAt time.Duration
+	idle      time.Duration // the next pause after a read that found nothing
+	after     int           // the number of the fence to wait for
+	promoted  int           // the number of the fence whose cursor the lanes have
+	except    []OpenWriter  // while all of these are open, nothing can have appeared below a lane's c
+	lanes     int           // how many lanes to read at once: fewer after a read that failed, perhaps by its size
+	alone     int           // how many lanes to read one by one, to find the one that fails
+	next      int16         // the lane to begin with
+	apart     gate          // of the lanes that are read by themselves
+	apartAt   time.Duration // when to read the next of them
+	nextApart int16         // which that is
+	number    int           // counts the reads of this and all routes' readers
+	running   []int         // the numbers of those without an answer, ascending
+	fresh     []*row        // read, and perhaps not durable yet
+	passing   []*row        // those whose barrier is under way
+	settled   []settledRow  // acknowledged while older reads were running
 }
 
 // settledRow is kept until every read that began before its settle was acknowledged has been answered:
@@ -94,7 +93,7 @@ func (c *Core) readReady(now time.Duration) {
 		c.wakeAt(r.at)
 		return
 	}
-	if c.fence.number < r.after && c.fence.gate.failures == 0 {
+	if c.fence.number < r.after {
 		return
 	}
 	request, reads, all := c.boundReads(now, c.room())
@@ -130,10 +129,9 @@ func (c *Core) readReady(now time.Duration) {
 		})
 }
 
-// fenceServes tells whether reads may go by the fence.
-func (c *Core) fenceServes() bool {
-	return c.fence.listings >= enoughListings || c.fence.gate.failures > 0
-}
+// fenceServes tells whether ready rows may be read: it takes two listings of the server that is there now to know from
+// where.
+func (c *Core) fenceServes() bool { return c.fence.listings >= enoughListings }
 
 // excluded lists the types that the main read leaves out.
 func (c *Core) excluded() (types []string) {
@@ -225,10 +223,11 @@ func (c *Core) readable(number int, reads []laneRead, answer ReadAnswer, err err
 			next++
 		}
 	}
-	if next < len(reads) && err == nil {
+	inOrder := next < len(reads)
+	if err == nil && inOrder && c.isOfFence(answer.Incarnation) {
 		return true
 	}
-	if err == nil {
+	if err == nil && !inOrder {
 		c.alarm(0, "a read was answered out of order")
 	}
 	c.endRead(number)
@@ -244,10 +243,6 @@ func (c *Core) takeRows(reads []laneRead, answer ReadAnswer, by *route) (fresh i
 		if slices.Contains(answer.Lost, reads[i].lane.number) {
 			c.lose(reads[i].lane, "a read found the lane taken")
 		}
-	}
-	if r := &c.reader; r.incarnation != answer.Incarnation {
-		c.forgetAll(r.fresh) // shown by another server, and perhaps not durable
-		r.fresh, r.incarnation = nil, answer.Incarnation
 	}
 	next := 0
 	for i := range answer.Events {
@@ -382,7 +377,7 @@ func (c *Core) passBarrier(now time.Duration) {
 		return
 	}
 	r.passing, r.fresh = r.fresh, nil
-	incarnation := r.incarnation
+	incarnation := c.fence.incarnation // of all that is fresh, because the answers of others are not taken
 	if planted.Is(planted.NoBarrier) {
 		rows := r.passing
 		r.passing = nil

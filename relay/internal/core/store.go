@@ -59,11 +59,14 @@ type Tenure struct {
 // Store is the database as the core sees it. Every call is one round trip or one transaction; an error
 // means that the outcome is not known, and everything but Acquire may then be sent again. An Acquire with
 // an unknown outcome is undone by Release with its token.
+//
+// Answers to what reads say which incarnation of which server they are of. Behind a pooler or a name that moves,
+// another server answers without any call having failed.
 type Store interface { //nolint:interfacebloat // the whole database, and every user of it needs all
 	// Heartbeat says that the relay is alive, renews its lanes and answers who else is there.
 	Heartbeat(ctx context.Context, beat Heartbeat) (HeartbeatAnswer, error)
 	// Acquire takes up to Max of the listed lanes that are free or expired.
-	Acquire(ctx context.Context, take Acquire) ([]Acquired, error)
+	Acquire(ctx context.Context, take Acquire) (AcquireAnswer, error)
 	// Release gives lanes back; those whose token does not match any more are left alone.
 	Release(ctx context.Context, give Release) error
 
@@ -78,15 +81,15 @@ type Store interface { //nolint:interfacebloat // the whole database, and every 
 	// Unpark sets parked rows of the given types to retrying, due now, in lanes that are still held.
 	Unpark(ctx context.Context, unpark Unpark) error
 	// HeldKeys lists what is held in the lanes: the first held row of each aggregate and event type.
-	HeldKeys(ctx context.Context, lanes []int16) ([]HeldKey, error)
+	HeldKeys(ctx context.Context, lanes []int16) (KeysAnswer, error)
 	// DueKeys lists held rows that are retrying and due, at most limit per lane, of types not excluded: those first
 	// that became due last, because operators have just made them so. What comes behind a full page is asked for with
 	// the place at which it ended.
-	DueKeys(ctx context.Context, due DueKeys) ([]HeldKey, error)
+	DueKeys(ctx context.Context, due DueKeys) (KeysAnswer, error)
 	// HeldRows reads held rows of aggregates, in order: what is asked for each, at most limit each.
-	HeldRows(ctx context.Context, ask []HeldAsk, limit int) ([]Event, error)
+	HeldRows(ctx context.Context, ask []HeldAsk, limit int) (RowsAnswer, error)
 	// OldParked lists rows that were parked so long ago, the oldest first in each lane, at most limit, without payloads.
-	OldParked(ctx context.Context, old OldParked) ([]Event, error)
+	OldParked(ctx context.Context, old OldParked) (RowsAnswer, error)
 
 	// Settle writes what became of events, if the lanes are still held; else it changes nothing.
 	Settle(ctx context.Context, settle *Settle) (SettleAnswer, error)
@@ -94,7 +97,7 @@ type Store interface { //nolint:interfacebloat // the whole database, and every 
 	// died with stays noted until it is settled. False: the lane is lost.
 	Note(ctx context.Context, tenure Tenure, event outbox.ID) (bool, error)
 	// Sweep lists ready rows at or below each floor and above its Above, at most limit. There must be none.
-	Sweep(ctx context.Context, floors []Floor, limit int) ([]Floor, error)
+	Sweep(ctx context.Context, floors []Floor, limit int) (SweepAnswer, error)
 	// SaveRoutes writes down how all of this relay's routes stand.
 	SaveRoutes(ctx context.Context, relay outbox.ID, routes []RouteStatus) error
 }
@@ -125,6 +128,8 @@ type HeartbeatAnswer struct {
 	Relays  []Peer  // alive, this one among them
 	Lanes   []LaneView
 	Pauses  []Pause // that stand, by scope and name
+	// Incarnation is the server that answered, as in a fence.
+	Incarnation string
 }
 
 // Scope says what a pause is about.
@@ -170,6 +175,12 @@ type Acquire struct {
 	// Away tells that this relay has been out of touch itself: who seems to have died may have been as well, and
 	// no death is counted.
 	Away bool
+}
+
+// AcquireAnswer is the lanes that were taken, and the incarnation of the server on which.
+type AcquireAnswer struct {
+	Lanes       []Acquired
+	Incarnation string
 }
 
 // Acquired is a lane that was taken.
@@ -289,6 +300,24 @@ type HeldKey struct {
 	State     State
 	DueIn     time.Duration
 	Place     DuePlace // of a due retry, if DueKeys was asked
+}
+
+// KeysAnswer is what a look at held rows found, and the incarnation of the server that showed it.
+type KeysAnswer struct {
+	Keys        []HeldKey
+	Incarnation string
+}
+
+// RowsAnswer is held rows, and the incarnation of the server that showed them.
+type RowsAnswer struct {
+	Events      []Event
+	Incarnation string
+}
+
+// SweepAnswer is what a sweep found, and the incarnation of the server that showed it.
+type SweepAnswer struct {
+	Found       []Floor
+	Incarnation string
 }
 
 // HeldAsk asks for the held rows of one aggregate that are of some types.

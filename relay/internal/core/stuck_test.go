@@ -109,7 +109,7 @@ func TestHoldBehindAnOldPublish(t *testing.T) {
 	// Another relay has the lane for a moment, as after a jump of the database's clock.
 	p.store.ExpireLane(0)
 	rival := core.Acquire{Relay: p.id(), Token: p.id(), Lanes: []int16{0}, Max: 1, Lease: time.Minute}
-	if taken, err := p.store.Acquire(t.Context(), rival); err != nil || len(taken) != 1 {
+	if taken, err := p.store.Acquire(t.Context(), rival); err != nil || len(taken.Lanes) != 1 {
 		t.Fatal(taken, err)
 	}
 	r.pass(100 * time.Millisecond)

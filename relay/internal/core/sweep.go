@@ -10,7 +10,7 @@ import (
 // number that has sunk below the floor in this tenure, and at a window of the older ones: where a snapshot is
 // held every settled event is walked over.
 func (c *Core) sweepFloors(now time.Duration) {
-	if c.stopping || len(c.lanes) == 0 || c.shut(&c.held.sweep, now) {
+	if c.stopping || len(c.lanes) == 0 || !c.fence.known || c.shut(&c.held.sweep, now) {
 		return
 	}
 	if now < c.held.sweepAt {
@@ -39,14 +39,17 @@ func (c *Core) sweepFloors(now time.Duration) {
 		c.held.swept = 0
 	}
 	begin(c, OpSweep, &c.held.sweep,
-		func(ctx context.Context, store Store) ([]Floor, error) { return store.Sweep(ctx, floors, asksOfALook) },
-		func(_ time.Duration, found []Floor, err error) {
-			for i, l := range lanes {
-				if err == nil {
-					l.swept = upTo[i]
-				}
+		func(ctx context.Context, store Store) (SweepAnswer, error) {
+			return store.Sweep(ctx, floors, asksOfALook)
+		},
+		func(_ time.Duration, answer SweepAnswer, err error) {
+			if err != nil || !c.isOfFence(answer.Incarnation) {
+				return
 			}
-			for _, f := range found {
+			for i, l := range lanes {
+				l.swept = upTo[i]
+			}
+			for _, f := range answer.Found {
 				l := c.lanes[f.Lane]
 				if l == nil || l.rows[f.Seq] != nil || f.Seq > l.floor {
 					continue
@@ -71,7 +74,7 @@ func (c *Core) goBack(l *lane, from int64) {
 
 // buryAged ends parked events of unknown types that are too old.
 func (c *Core) buryAged(now time.Duration) {
-	if c.stopping || c.config.UnknownTypeMaxAge < 0 || len(c.lanes) == 0 || c.shut(&c.held.aged, now) {
+	if c.stopping || c.config.UnknownTypeMaxAge < 0 || len(c.lanes) == 0 || !c.fence.known || c.shut(&c.held.aged, now) {
 		return
 	}
 	if now < c.held.agedAt {
@@ -91,8 +94,12 @@ func (c *Core) buryAged(now time.Duration) {
 		}
 	}
 	begin(c, OpOldParked, &c.held.aged,
-		func(ctx context.Context, store Store) ([]Event, error) { return store.OldParked(ctx, old) },
-		func(now time.Duration, rows []Event, _ error) {
+		func(ctx context.Context, store Store) (RowsAnswer, error) { return store.OldParked(ctx, old) },
+		func(now time.Duration, answer RowsAnswer, err error) {
+			if err != nil || !c.isOfFence(answer.Incarnation) {
+				return
+			}
+			rows := answer.Events
 			for i := range rows {
 				l := c.lanes[rows[i].Lane]
 				_, known := c.config.Routes.Route(rows[i].Type)

@@ -95,7 +95,7 @@ func TestTheIndexesAgreeWithTheRows(t *testing.T) {
 			found = append(found, e.Seq)
 		}
 		held, _ := store.HeldRows(t.Context(), asks, 1<<20)
-		for _, e := range held {
+		for _, e := range held.Events {
 			found = append(found, e.Seq)
 		}
 		parked, _ := store.OldParked(t.Context(), core.OldParked{Lanes: lanes, Limit: 1 << 20})
@@ -114,8 +114,8 @@ func TestTheIndexesAgreeWithTheRows(t *testing.T) {
 			}
 		}
 		slices.Sort(found)
-		if !slices.Equal(found, want) || len(parked) != wantParked || len(due) > wantRetrying {
-			t.Fatalf("the indexes have %v, the rows %v; parked %d of %d; due %d of %d", found, want, len(parked), wantParked, len(due), wantRetrying)
+		if !slices.Equal(found, want) || len(parked.Events) != wantParked || len(due.Keys) > wantRetrying {
+			t.Fatalf("the indexes have %v, the rows %v; parked %d of %d; due %d of %d", found, want, len(parked.Events), wantParked, len(due.Keys), wantRetrying)
 		}
 		compared++
 	}

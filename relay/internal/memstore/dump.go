@@ -48,6 +48,14 @@ type LetterRow struct {
 	Next     uint64 // the Index of the next delivery when it was written
 }
 
+// Record is the letter as the judge of a run wants it.
+func (l *LetterRow) Record() check.Letter {
+	return check.Letter{
+		ID: l.Event, Reason: l.Reason, Attempts: int(l.Attempts), Blocking: l.Blocking,
+		Payload: check.SumOf(l.Payload), Headers: check.SumOf(l.Headers), Next: l.Next,
+	}
+}
+
 // ActionRow is a row of outbox_actions.
 type ActionRow struct {
 	Action outbox.ID
@@ -58,6 +66,11 @@ type ActionRow struct {
 	Reason string
 	Target string // what was paused or resumed; empty: it is about the event
 	Next   uint64 // the Index of the next delivery when it was written
+}
+
+// Record is the action as the judge of a run wants it.
+func (a *ActionRow) Record() check.Action {
+	return check.Action{ID: a.Event, Verb: a.Verb, Actor: a.Actor, Next: a.Next}
 }
 
 // LaneRow is a row of outbox_lanes.
@@ -169,17 +182,16 @@ func (s *Store) Dump() check.History {
 			ID: r.ID, Seq: r.Seq, State: check.State(r.State), Type: r.Type, Attempts: int(r.Attempts), Published: r.State == core.Published,
 		}})
 	}
-	for _, l := range s.letters {
-		history = append(history, check.Record{Letter: &check.Letter{
-			ID: l.Event, Reason: l.Reason, Attempts: int(l.Attempts), Blocking: l.Blocking,
-			Payload: check.SumOf(l.Payload), Headers: check.SumOf(l.Headers), Next: l.Next,
-		}})
+	for i := range s.letters {
+		letter := s.letters[i].Record()
+		history = append(history, check.Record{Letter: &letter})
 	}
 	for _, a := range s.actions {
 		if a.Target != "" {
 			continue
 		}
-		history = append(history, check.Record{Action: &check.Action{ID: a.Event, Verb: a.Verb, Actor: a.Actor, Next: a.Next}})
+		action := a.Record()
+		history = append(history, check.Record{Action: &action})
 	}
 	return history
 }

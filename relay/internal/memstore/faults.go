@@ -63,8 +63,8 @@ func (f *Faulty) Heartbeat(ctx context.Context, beat core.Heartbeat) (core.Heart
 }
 
 // Acquire by plan.
-func (f *Faulty) Acquire(ctx context.Context, take core.Acquire) ([]core.Acquired, error) {
-	return call(f, "Acquire", func() ([]core.Acquired, error) { return f.Store.Acquire(ctx, take) })
+func (f *Faulty) Acquire(ctx context.Context, take core.Acquire) (core.AcquireAnswer, error) {
+	return call(f, "Acquire", func() (core.AcquireAnswer, error) { return f.Store.Acquire(ctx, take) })
 }
 
 // Release by plan.
@@ -93,23 +93,23 @@ func (f *Faulty) Unpark(ctx context.Context, unpark core.Unpark) error {
 }
 
 // HeldKeys by plan.
-func (f *Faulty) HeldKeys(ctx context.Context, lanes []int16) ([]core.HeldKey, error) {
-	return call(f, "HeldKeys", func() ([]core.HeldKey, error) { return f.Store.HeldKeys(ctx, lanes) })
+func (f *Faulty) HeldKeys(ctx context.Context, lanes []int16) (core.KeysAnswer, error) {
+	return call(f, "HeldKeys", func() (core.KeysAnswer, error) { return f.Store.HeldKeys(ctx, lanes) })
 }
 
 // DueKeys by plan.
-func (f *Faulty) DueKeys(ctx context.Context, due core.DueKeys) ([]core.HeldKey, error) {
-	return call(f, "DueKeys", func() ([]core.HeldKey, error) { return f.Store.DueKeys(ctx, due) })
+func (f *Faulty) DueKeys(ctx context.Context, due core.DueKeys) (core.KeysAnswer, error) {
+	return call(f, "DueKeys", func() (core.KeysAnswer, error) { return f.Store.DueKeys(ctx, due) })
 }
 
 // HeldRows by plan.
-func (f *Faulty) HeldRows(ctx context.Context, ask []core.HeldAsk, limit int) ([]core.Event, error) {
-	return call(f, "HeldRows", func() ([]core.Event, error) { return f.Store.HeldRows(ctx, ask, limit) })
+func (f *Faulty) HeldRows(ctx context.Context, ask []core.HeldAsk, limit int) (core.RowsAnswer, error) {
+	return call(f, "HeldRows", func() (core.RowsAnswer, error) { return f.Store.HeldRows(ctx, ask, limit) })
 }
 
 // OldParked by plan.
-func (f *Faulty) OldParked(ctx context.Context, old core.OldParked) ([]core.Event, error) {
-	return call(f, "OldParked", func() ([]core.Event, error) { return f.Store.OldParked(ctx, old) })
+func (f *Faulty) OldParked(ctx context.Context, old core.OldParked) (core.RowsAnswer, error) {
+	return call(f, "OldParked", func() (core.RowsAnswer, error) { return f.Store.OldParked(ctx, old) })
 }
 
 // Settle by plan.
@@ -123,8 +123,8 @@ func (f *Faulty) Note(ctx context.Context, tenure core.Tenure, event outbox.ID) 
 }
 
 // Sweep by plan.
-func (f *Faulty) Sweep(ctx context.Context, floors []core.Floor, limit int) ([]core.Floor, error) {
-	return call(f, "Sweep", func() ([]core.Floor, error) { return f.Store.Sweep(ctx, floors, limit) })
+func (f *Faulty) Sweep(ctx context.Context, floors []core.Floor, limit int) (core.SweepAnswer, error) {
+	return call(f, "Sweep", func() (core.SweepAnswer, error) { return f.Store.Sweep(ctx, floors, limit) })
 }
 
 // SaveRoutes by plan.

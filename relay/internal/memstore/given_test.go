@@ -90,7 +90,7 @@ func (d *db) acquire(relay outbox.ID, lanes ...int16) (outbox.ID, []core.Acquire
 	token := d.id()
 	taken, err := d.Acquire(d.t.Context(), core.Acquire{Relay: relay, Token: token, Lanes: lanes, Max: len(lanes), Lease: lease})
 	d.must(err)
-	return token, taken
+	return token, taken.Lanes
 }
 
 func (d *db) settle(settle *core.Settle) core.SettleAnswer {

@@ -34,7 +34,7 @@ func (s *Store) heldKey(r *row) core.HeldKey {
 }
 
 // HeldKeys lists the first held row of each aggregate and event type, by lane and aggregate.
-func (s *Store) HeldKeys(_ context.Context, lanes []int16) ([]core.HeldKey, error) {
+func (s *Store) HeldKeys(_ context.Context, lanes []int16) (core.KeysAnswer, error) {
 	var keys []core.HeldKey
 	for _, number := range lanes {
 		lane := s.lane(number)
@@ -49,7 +49,7 @@ func (s *Store) HeldKeys(_ context.Context, lanes []int16) ([]core.HeldKey, erro
 			return cmp.Or(compareAggregates(a.Aggregate, b.Aggregate), cmp.Compare(a.EventType, b.EventType))
 		})
 	}
-	return keys, nil
+	return core.KeysAnswer{Keys: keys, Incarnation: s.incarnationName()}, nil
 }
 
 // firstOfTypes appends the first of the rows for each event type among them.
@@ -64,7 +64,7 @@ func (s *Store) firstOfTypes(keys []core.HeldKey, rows []*row) []core.HeldKey {
 }
 
 // DueKeys lists retrying rows that are due, those first that became due last.
-func (s *Store) DueKeys(_ context.Context, due core.DueKeys) ([]core.HeldKey, error) {
+func (s *Store) DueKeys(_ context.Context, due core.DueKeys) (core.KeysAnswer, error) {
 	now := s.now()
 	var keys []core.HeldKey
 	for _, ask := range due.Lanes {
@@ -87,7 +87,7 @@ func (s *Store) DueKeys(_ context.Context, due core.DueKeys) ([]core.HeldKey, er
 			taken++
 		}
 	}
-	return keys, nil
+	return core.KeysAnswer{Keys: keys, Incarnation: s.incarnationName()}, nil
 }
 
 // behind tells whether a place comes later than another in a look for what is due.
@@ -96,7 +96,7 @@ func behind(place, after core.DuePlace) bool {
 }
 
 // HeldRows reads held rows of aggregates. Only those that may be published now bring their payload.
-func (s *Store) HeldRows(_ context.Context, ask []core.HeldAsk, limit int) ([]core.Event, error) {
+func (s *Store) HeldRows(_ context.Context, ask []core.HeldAsk, limit int) (core.RowsAnswer, error) {
 	var events []core.Event
 	for _, a := range ask {
 		lane := s.lane(a.Lane)
@@ -115,7 +115,7 @@ func (s *Store) HeldRows(_ context.Context, ask []core.HeldAsk, limit int) ([]co
 			taken++
 		}
 	}
-	return events, nil
+	return core.RowsAnswer{Events: events, Incarnation: s.incarnationName()}, nil
 }
 
 func (s *Store) heldEvent(r *row) core.Event {
@@ -128,7 +128,7 @@ func (s *Store) heldEvent(r *row) core.Event {
 }
 
 // OldParked lists rows that were parked so long ago.
-func (s *Store) OldParked(_ context.Context, old core.OldParked) ([]core.Event, error) {
+func (s *Store) OldParked(_ context.Context, old core.OldParked) (core.RowsAnswer, error) {
 	var events []core.Event
 	for _, number := range old.Lanes {
 		lane := s.lane(number)
@@ -137,12 +137,12 @@ func (s *Store) OldParked(_ context.Context, old core.OldParked) ([]core.Event, 
 		}
 		for _, r := range lane.parked {
 			if len(events) >= old.Limit {
-				return events, nil
+				return core.RowsAnswer{Events: events, Incarnation: s.incarnationName()}, nil
 			}
 			if r.due <= s.now()-old.Age && !slices.Contains(old.Exclude, r.Type) {
 				events = append(events, s.heldEvent(r))
 			}
 		}
 	}
-	return events, nil
+	return core.RowsAnswer{Events: events, Incarnation: s.incarnationName()}, nil
 }

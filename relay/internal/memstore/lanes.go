@@ -63,7 +63,7 @@ func (s *Store) Heartbeat(_ context.Context, beat core.Heartbeat) (core.Heartbea
 	}
 	now := s.now()
 	s.enlist(relay{id: beat.Relay, name: beat.Name, version: beat.Version, aliveUntil: now + beat.Lease, known: slices.Clone(beat.KnownTypes)})
-	var answer core.HeartbeatAnswer
+	answer := core.HeartbeatAnswer{Incarnation: s.incarnationName()}
 	for _, renewal := range beat.Lanes {
 		lane := s.holding(renewal.Tenure)
 		if lane == nil {
@@ -104,9 +104,9 @@ func (s *Store) enlist(r relay) {
 }
 
 // Acquire takes lanes in the order in which they are listed. An owner that let its lease expire has crashed.
-func (s *Store) Acquire(_ context.Context, take core.Acquire) ([]core.Acquired, error) {
+func (s *Store) Acquire(_ context.Context, take core.Acquire) (core.AcquireAnswer, error) {
 	if err := s.write(); err != nil {
-		return nil, err
+		return core.AcquireAnswer{}, err
 	}
 	now := s.now()
 	var taken []core.Acquired
@@ -134,7 +134,7 @@ func (s *Store) Acquire(_ context.Context, take core.Acquire) ([]core.Acquired, 
 	if len(taken) > 0 {
 		s.flush()
 	}
-	return taken, nil
+	return core.AcquireAnswer{Lanes: taken, Incarnation: s.incarnationName()}, nil
 }
 
 // alive tells whether a relay's own row says so, and for longer than until the given time: a heartbeat that came just

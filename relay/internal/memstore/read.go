@@ -17,14 +17,14 @@ const seqLogVals = 32
 
 // FenceHalf is a fence of which only the sequence has been read.
 type FenceHalf struct {
-	store       *Store
-	incarnation int
-	fence       core.Fence
+	store  *Store
+	server server
+	fence  core.Fence
 }
 
 // FenceBegin reads the value of the sequence: the first statement of a fence.
 func (s *Store) FenceBegin() FenceHalf {
-	half := FenceHalf{store: s, incarnation: s.incarnation}
+	half := FenceHalf{store: s, server: s.server}
 	half.fence = core.Fence{Last: s.last, Standby: s.standby, Incarnation: s.incarnationName()}
 	if s.standby {
 		half.fence.Last += seqLogVals
@@ -35,7 +35,7 @@ func (s *Store) FenceBegin() FenceHalf {
 // End lists the writers and makes the value durable. It fails if the server was restarted in between.
 func (h FenceHalf) End() (core.Fence, error) {
 	s, fence := h.store, h.fence
-	if s.incarnation != h.incarnation {
+	if s.server != h.server {
 		return core.Fence{}, errors.New("memstore: the connection is lost")
 	}
 	if fence.Standby {
@@ -118,7 +118,7 @@ func (l *lane) unread(ask core.LaneRead, bound int64, read *core.Read) []*row {
 }
 
 // Sweep lists ready rows at or below the floors, lane by lane.
-func (s *Store) Sweep(_ context.Context, floors []core.Floor, limit int) ([]core.Floor, error) {
+func (s *Store) Sweep(_ context.Context, floors []core.Floor, limit int) (core.SweepAnswer, error) {
 	var found []core.Floor
 	for _, floor := range floors {
 		lane := s.lane(floor.Lane)
@@ -135,5 +135,5 @@ func (s *Store) Sweep(_ context.Context, floors []core.Floor, limit int) ([]core
 			found = append(found, core.Floor{Lane: floor.Lane, Seq: r.Seq})
 		}
 	}
-	return found, nil
+	return core.SweepAnswer{Found: found, Incarnation: s.incarnationName()}, nil
 }

@@ -214,10 +214,10 @@ func TestASweepFindsReadyRowsBelowTheFloor(t *testing.T) {
 	d.emit("a", "b", "a", "a")
 	found, err := d.Sweep(t.Context(), []core.Floor{{Lane: 0, Seq: 3}, {Lane: 1, Seq: 1}}, 10)
 	d.must(err)
-	if !slices.Equal(found, []core.Floor{{Lane: 0, Seq: 1}, {Lane: 0, Seq: 3}}) {
+	if !slices.Equal(found.Found, []core.Floor{{Lane: 0, Seq: 1}, {Lane: 0, Seq: 3}}) {
 		t.Errorf("found %v", found)
 	}
-	if found, _ := d.Sweep(t.Context(), []core.Floor{{Lane: 0, Seq: 3}}, 1); len(found) != 1 {
+	if found, _ := d.Sweep(t.Context(), []core.Floor{{Lane: 0, Seq: 3}}, 1); len(found.Found) != 1 {
 		t.Errorf("found %v with a limit of 1", found)
 	}
 }

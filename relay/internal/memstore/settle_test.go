@@ -218,33 +218,33 @@ func TestHeldRowsAreReadByAggregate(t *testing.T) {
 	d.must(err)
 	var states []core.State
 	var payloads []bool
-	for _, r := range rows {
+	for _, r := range rows.Events {
 		states, payloads = append(states, r.State), append(payloads, r.Payload != nil)
 	}
 	if !slices.Equal(states, []core.State{core.Retrying, core.Waiting, core.Parked, core.DeadBlocking}) || !slices.Equal(payloads, []bool{true, true, false, false}) {
 		t.Errorf("states %v, payloads %v", states, payloads)
 	}
-	if rows[0].DueIn != time.Minute || rows[0].Attempts != 2 {
-		t.Errorf("the retrying row is %+v", rows[0])
+	if rows.Events[0].DueIn != time.Minute || rows.Events[0].Attempts != 2 {
+		t.Errorf("the retrying row is %+v", rows.Events[0])
 	}
 	due, err := d.DueKeys(t.Context(), core.DueKeys{Lanes: []core.DueLane{{Lane: 0}}, Limit: 10})
 	d.must(err)
-	if len(due) != 1 || due[0].Aggregate.ID != "ab" {
+	if len(due.Keys) != 1 || due.Keys[0].Aggregate.ID != "ab" {
 		t.Errorf("due: %+v", due)
 	}
 	d.now += time.Minute
-	if due, _ = d.DueKeys(t.Context(), core.DueKeys{Lanes: []core.DueLane{{Lane: 0}}, Limit: 10}); len(due) != 2 {
+	if due, _ = d.DueKeys(t.Context(), core.DueKeys{Lanes: []core.DueLane{{Lane: 0}}, Limit: 10}); len(due.Keys) != 2 {
 		t.Errorf("due a minute later: %+v", due)
 	}
 	keys, err := d.HeldKeys(t.Context(), []int16{0, 1})
 	d.must(err)
-	if len(keys) != 2 || keys[0].Aggregate.ID != "a" || keys[0].State != core.Retrying || keys[1].Aggregate.ID != "ab" {
+	if len(keys.Keys) != 2 || keys.Keys[0].Aggregate.ID != "a" || keys.Keys[0].State != core.Retrying || keys.Keys[1].Aggregate.ID != "ab" {
 		t.Errorf("held: %+v", keys)
 	}
-	if old, _ := d.OldParked(t.Context(), core.OldParked{Lanes: []int16{0}, Age: time.Second, Limit: 10}); len(old) != 1 || old[0].ID != ids[2] || old[0].Payload != nil {
+	if old, _ := d.OldParked(t.Context(), core.OldParked{Lanes: []int16{0}, Age: time.Second, Limit: 10}); len(old.Events) != 1 || old.Events[0].ID != ids[2] || old.Events[0].Payload != nil {
 		t.Errorf("old parked: %+v", old)
 	}
-	if old, _ := d.OldParked(t.Context(), core.OldParked{Lanes: []int16{0}, Age: time.Hour, Limit: 10}); len(old) != 0 {
+	if old, _ := d.OldParked(t.Context(), core.OldParked{Lanes: []int16{0}, Age: time.Hour, Limit: 10}); len(old.Events) != 0 {
 		t.Errorf("parked for a minute, not for an hour: %+v", old)
 	}
 }

@@ -30,6 +30,9 @@ type Config struct {
 	Clock func() time.Duration
 	// Epoch is the wall time of the clock's zero.
 	Epoch time.Time
+	// Incarnation names a server by how often there was another postmaster, and how often one recovered. Defaults to
+	// a name that has both.
+	Incarnation func(starts, recoveries int) string
 	// Next is the Index that the next delivery will have, for the records of letters and actions.
 	// Defaults to 0: nobody knows.
 	Next func() uint64
@@ -37,17 +40,17 @@ type Config struct {
 
 // Store is a database with one outbox.
 type Store struct {
-	config      Config
-	lanes       []lane
-	events      map[outbox.ID]*row
-	relays      []relay
-	routes      []RouteRow
-	letters     []LetterRow
-	actions     []ActionRow
-	pauses      []core.Pause // by scope and name
-	changes     []Change
-	incarnation int
-	standby     bool
+	config  Config
+	lanes   []lane
+	events  map[outbox.ID]*row
+	relays  []relay
+	routes  []RouteRow
+	letters []LetterRow
+	actions []ActionRow
+	pauses  []core.Pause // by scope and name
+	changes []Change
+	server  server
+	standby bool
 
 	// The sequence, and the value to which a crash would take it back.
 	last, durable int64
@@ -68,15 +71,18 @@ func New(config Config) *Store {
 	if config.Clock == nil {
 		config.Clock = func() time.Duration { return 0 }
 	}
+	if config.Incarnation == nil {
+		config.Incarnation = func(starts, recoveries int) string { return fmt.Sprintf("incarnation %d.%d", starts, recoveries) }
+	}
 	if config.Next == nil {
 		config.Next = func() uint64 { return 0 }
 	}
 	return &Store{
-		config:      config,
-		lanes:       make([]lane, config.Lanes),
-		events:      make(map[outbox.ID]*row),
-		incarnation: 1,
-		nextXID:     700,
+		config:  config,
+		lanes:   make([]lane, config.Lanes),
+		events:  make(map[outbox.ID]*row),
+		server:  server{starts: 1},
+		nextXID: 700,
 	}
 }
 
@@ -118,24 +124,3 @@ func (s *Store) Barrier(_ context.Context, incarnation string) error {
 
 // SetStandby says whether the server is in recovery: it then refuses to write, and its sequence runs ahead.
 func (s *Store) SetStandby(standby bool) { s.standby = standby }
-
-// Restart crashes the server and starts it again. Open transactions are rolled back, commits that did not
-// wait for the disk are gone, and so are numbers of the sequence that nothing made durable.
-func (s *Store) Restart() {
-	for _, tx := range s.open {
-		tx.ended = true
-		for _, r := range tx.rows {
-			delete(s.events, r.ID)
-		}
-	}
-	for _, r := range s.volatile {
-		s.unplace(r)
-		delete(s.events, r.ID)
-	}
-	s.open, s.volatile = nil, nil
-	s.last = s.durable
-	s.incarnation++
-	s.begun = 0
-}
-
-func (s *Store) incarnationName() string { return fmt.Sprintf("incarnation %d", s.incarnation) }

@@ -19,8 +19,10 @@ type Tx struct {
 	xid   uint64 // 0: it has written nothing yet
 	drawn bool   // it holds the lock on the sequence, to its end
 	ended bool
-	rows  []*row
-	start time.Time // created_at of all its events
+	// prepared tells that it waits for COMMIT PREPARED, which outlives the server, and committed how it ended.
+	prepared, committed bool
+	rows                []*row
+	start               time.Time // created_at of all its events
 }
 
 // Begin starts a transaction.
@@ -103,6 +105,16 @@ func (tx *Tx) RollbackTo(savepoint int) error {
 	return nil
 }
 
+// Prepare makes the transaction outlive its session and the server: what PREPARE TRANSACTION does.
+func (tx *Tx) Prepare() error {
+	if err := tx.writable(); err != nil {
+		return err
+	}
+	tx.prepared = true
+	tx.store.flush()
+	return nil
+}
+
 // Commit makes the rows visible and durable.
 func (tx *Tx) Commit() error {
 	wrote := tx.xid != 0
@@ -122,6 +134,7 @@ func (tx *Tx) CommitAsync() error {
 		return err
 	}
 	tx.end()
+	tx.committed = true
 	for _, r := range tx.rows {
 		r.visible = true
 		tx.store.place(r)

@@ -17,14 +17,14 @@ type planted struct {
 	*memstore.Store
 	settle  func(context.Context, *core.Settle) (core.SettleAnswer, error)
 	read    func(context.Context, core.Read) (core.ReadAnswer, error)
-	acquire func(context.Context, core.Acquire) ([]core.Acquired, error)
+	acquire func(context.Context, core.Acquire) (core.AcquireAnswer, error)
 	unpark  func(context.Context, core.Unpark) error
 	fence   func(context.Context) (core.Fence, error)
 	beat    func(context.Context, core.Heartbeat) (core.HeartbeatAnswer, error)
 	release func(context.Context, core.Release) error
-	rows    func(context.Context, []core.HeldAsk, int) ([]core.Event, error)
-	due     func(context.Context, core.DueKeys) ([]core.HeldKey, error)
-	sweep   func(context.Context, []core.Floor, int) ([]core.Floor, error)
+	rows    func(context.Context, []core.HeldAsk, int) (core.RowsAnswer, error)
+	due     func(context.Context, core.DueKeys) (core.KeysAnswer, error)
+	sweep   func(context.Context, []core.Floor, int) (core.SweepAnswer, error)
 	routes  func(context.Context, outbox.ID, []core.RouteStatus) error
 }
 
@@ -46,7 +46,7 @@ func (p *planted) Read(ctx context.Context, r core.Read) (core.ReadAnswer, error
 	return p.read(ctx, r)
 }
 
-func (p *planted) Acquire(ctx context.Context, a core.Acquire) ([]core.Acquired, error) {
+func (p *planted) Acquire(ctx context.Context, a core.Acquire) (core.AcquireAnswer, error) {
 	return p.acquire(ctx, a)
 }
 func (p *planted) Unpark(ctx context.Context, u core.Unpark) error   { return p.unpark(ctx, u) }
@@ -56,15 +56,15 @@ func (p *planted) Heartbeat(ctx context.Context, b core.Heartbeat) (core.Heartbe
 	return p.beat(ctx, b)
 }
 
-func (p *planted) HeldRows(ctx context.Context, a []core.HeldAsk, limit int) ([]core.Event, error) {
+func (p *planted) HeldRows(ctx context.Context, a []core.HeldAsk, limit int) (core.RowsAnswer, error) {
 	return p.rows(ctx, a, limit)
 }
 
-func (p *planted) DueKeys(ctx context.Context, d core.DueKeys) ([]core.HeldKey, error) {
+func (p *planted) DueKeys(ctx context.Context, d core.DueKeys) (core.KeysAnswer, error) {
 	return p.due(ctx, d)
 }
 
-func (p *planted) Sweep(ctx context.Context, f []core.Floor, limit int) ([]core.Floor, error) {
+func (p *planted) Sweep(ctx context.Context, f []core.Floor, limit int) (core.SweepAnswer, error) {
 	return p.sweep(ctx, f, limit)
 }
 
@@ -216,14 +216,14 @@ var faults = map[string]func(m *model){
 	},
 	"an acquisition that leaves expired lanes": func(m *model) {
 		p := plant(m)
-		p.acquire = func(ctx context.Context, a core.Acquire) ([]core.Acquired, error) {
+		p.acquire = func(ctx context.Context, a core.Acquire) (core.AcquireAnswer, error) {
 			a.Lanes = slices.DeleteFunc(slices.Clone(a.Lanes), func(lane int16) bool { return m.mem.Lanes()[lane].Owner != outbox.ID{} })
 			return p.Store.Acquire(ctx, a)
 		}
 	},
 	"an acquisition that takes lanes from their holders": func(m *model) {
 		p := plant(m)
-		p.acquire = func(ctx context.Context, a core.Acquire) ([]core.Acquired, error) {
+		p.acquire = func(ctx context.Context, a core.Acquire) (core.AcquireAnswer, error) {
 			for _, lane := range a.Lanes {
 				m.mem.ExpireLane(lane)
 			}
@@ -232,11 +232,11 @@ var faults = map[string]func(m *model){
 	},
 	"a take-over that counts no crash": func(m *model) {
 		p := plant(m)
-		p.acquire = func(ctx context.Context, a core.Acquire) ([]core.Acquired, error) {
+		p.acquire = func(ctx context.Context, a core.Acquire) (core.AcquireAnswer, error) {
 			for _, lane := range m.mem.Lanes() {
 				if slices.Contains(a.Lanes, lane.Lane) && lane.LeaseUntil < day {
 					if err := p.Store.Release(ctx, core.Release{Tokens: []outbox.ID{lane.Token}}); err != nil {
-						return nil, err
+						return core.AcquireAnswer{}, err
 					}
 				}
 			}
@@ -245,11 +245,11 @@ var faults = map[string]func(m *model){
 	},
 	"a crash that counts against what another owner noted": func(m *model) {
 		p := plant(m)
-		p.acquire = func(ctx context.Context, a core.Acquire) ([]core.Acquired, error) {
+		p.acquire = func(ctx context.Context, a core.Acquire) (core.AcquireAnswer, error) {
 			for _, lane := range m.mem.Lanes() {
 				if lane.LeaseUntil < day && lane.NotedEvent != (outbox.ID{}) {
 					if _, err := p.Store.Note(ctx, core.Tenure{Lane: lane.Lane, Token: lane.Token}, lane.NotedEvent); err != nil {
-						return nil, err
+						return core.AcquireAnswer{}, err
 					}
 				}
 			}
@@ -293,27 +293,27 @@ var faults = map[string]func(m *model){
 	},
 	"held rows in the wrong order": func(m *model) {
 		p := plant(m)
-		p.rows = func(ctx context.Context, a []core.HeldAsk, limit int) ([]core.Event, error) {
+		p.rows = func(ctx context.Context, a []core.HeldAsk, limit int) (core.RowsAnswer, error) {
 			rows, err := p.Store.HeldRows(ctx, a, limit)
-			slices.Reverse(rows)
+			slices.Reverse(rows.Events)
 			return rows, err
 		}
 	},
 	"due keys of types that were excluded": func(m *model) {
 		p := plant(m)
-		p.due = func(ctx context.Context, d core.DueKeys) ([]core.HeldKey, error) {
+		p.due = func(ctx context.Context, d core.DueKeys) (core.KeysAnswer, error) {
 			d.Exclude = nil
 			return p.Store.DueKeys(ctx, d)
 		}
 	},
 	"due keys that leave one out between two pages": func(m *model) {
 		p := plant(m)
-		p.due = func(ctx context.Context, d core.DueKeys) ([]core.HeldKey, error) {
+		p.due = func(ctx context.Context, d core.DueKeys) (core.KeysAnswer, error) {
 			keys, err := p.Store.DueKeys(ctx, d)
 			for _, ask := range d.Lanes {
-				first := slices.IndexFunc(keys, func(k core.HeldKey) bool { return k.Lane == ask.Lane })
+				first := slices.IndexFunc(keys.Keys, func(k core.HeldKey) bool { return k.Lane == ask.Lane })
 				if first >= 0 && ask.After != (core.DuePlace{}) {
-					keys = slices.Delete(keys, first, first+1)
+					keys.Keys = slices.Delete(keys.Keys, first, first+1)
 				}
 			}
 			return keys, err
@@ -321,7 +321,7 @@ var faults = map[string]func(m *model){
 	},
 	"a sweep that stops before the floor": func(m *model) {
 		p := plant(m)
-		p.sweep = func(ctx context.Context, floors []core.Floor, limit int) ([]core.Floor, error) {
+		p.sweep = func(ctx context.Context, floors []core.Floor, limit int) (core.SweepAnswer, error) {
 			floors = slices.Clone(floors)
 			for i := range floors {
 				floors[i].Seq--

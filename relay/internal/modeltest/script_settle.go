@@ -251,7 +251,7 @@ func (s *script) heldKeys() *step {
 	asked := some(s, s.lanes, 1)
 	step := asking(asked, func(ctx context.Context, _ side, store core.Store) ([]string, error) {
 		keys, err := store.HeldKeys(ctx, asked)
-		return keyLines(keys), err
+		return keyLines(keys.Keys), err
 	})
 	step.learn = func(answer []string) { s.saw["held_keys"] += len(answer) }
 	return step
@@ -295,12 +295,12 @@ func (s *script) dueKeys() *step {
 func duePages(ctx context.Context, store core.Store, due core.DueKeys) (lines []string, err error) {
 	var found []core.HeldKey
 	for page := 0; len(due.Lanes) > 0; page++ {
-		keys, err := store.DueKeys(ctx, due)
+		answer, err := store.DueKeys(ctx, due)
 		if err != nil {
 			return nil, err
 		}
 		ends, count := map[int16]core.DuePlace{}, map[int16]int{}
-		for _, key := range keys {
+		for _, key := range answer.Keys {
 			ends[key.Lane] = key.Place
 			count[key.Lane]++
 		}
@@ -311,7 +311,7 @@ func duePages(ctx context.Context, store core.Store, due core.DueKeys) (lines []
 				more = append(more, core.DueLane{Lane: ask.Lane, After: ends[ask.Lane]})
 			}
 		}
-		found, due.Lanes = append(found, keys...), more
+		found, due.Lanes = append(found, answer.Keys...), more
 	}
 	return append(lines, keyLines(found)...), nil
 }
@@ -332,8 +332,8 @@ func (s *script) heldRows() *step {
 	step := asking(fmt.Sprintf("%+v limit %d", asks, limit), func(ctx context.Context, _ side, store core.Store) ([]string, error) {
 		rows, err := store.HeldRows(ctx, asks, limit)
 		var lines []string
-		for i := range rows {
-			lines = append(lines, line(&rows[i]))
+		for i := range rows.Events {
+			lines = append(lines, line(&rows.Events[i]))
 		}
 		return lines, err
 	})
@@ -352,8 +352,8 @@ func (s *script) oldParked() *step {
 			old.Limit = limit
 			rows, err := store.OldParked(ctx, old)
 			var lines []string
-			for i := range rows {
-				lines = append(lines, line(&rows[i]))
+			for i := range rows.Events {
+				lines = append(lines, line(&rows.Events[i]))
 			}
 			slices.Sort(lines)
 			return lines, err

@@ -92,7 +92,7 @@ func (s *script) acquire() *step {
 	step := asking(take, func(ctx context.Context, _ side, store core.Store) ([]string, error) {
 		taken, err := store.Acquire(ctx, take)
 		var lines []string
-		for _, a := range taken {
+		for _, a := range taken.Lanes {
 			lines = append(lines, fmt.Sprintf("%+v", a))
 		}
 		return lines, err
@@ -287,7 +287,7 @@ func (s *script) sweep() *step {
 	ask := func(limit int) func(context.Context, side, core.Store) ([]string, error) {
 		return func(ctx context.Context, _ side, store core.Store) ([]string, error) {
 			found, err := store.Sweep(ctx, floors, limit)
-			return lines(found), err
+			return lines(found.Found), err
 		}
 	}
 	return s.cut(floors, ask)

@@ -26,10 +26,7 @@ func (s *Store) Fence(ctx context.Context) (core.Fence, error) {
 	err := s.strictly(ctx, func(conn *pgx.Conn) error {
 		batch := &pgx.Batch{}
 		batch.Queue(s.sql.fenceSequence).QueryRow(func(row pgx.Row) error {
-			var started int64
-			err := row.Scan(&fence.Last, &fence.Standby, &started)
-			fence.Incarnation = strconv.FormatInt(started, 10)
-			return err //nolint:wrapcheck // wrapped below
+			return row.Scan(&fence.Last, &fence.Standby, &fence.Incarnation)
 		})
 		batch.Queue(s.sql.fenceWriters, s.sequence).Query(func(rows pgx.Rows) (err error) {
 			fence.Writers, err = writers(rows)
@@ -86,12 +83,12 @@ func extend(xid uint32, xmax uint64) uint64 {
 // Barrier returns when everything is durable that reads have seen on this incarnation of the server.
 func (s *Store) Barrier(ctx context.Context, incarnation string) error {
 	return failed("barrier", s.strictly(ctx, func(conn *pgx.Conn) error {
-		var started int64
+		var here string
 		crash.Point("barrier.before")
-		if err := conn.QueryRow(ctx, s.sql.barrier).Scan(nil, nil, nil, &started); err != nil {
+		if err := conn.QueryRow(ctx, s.sql.barrier).Scan(nil, nil, nil, &here); err != nil {
 			return err //nolint:wrapcheck // wrapped above
 		}
-		if incarnation != "" && incarnation != strconv.FormatInt(started, 10) && !planted.Is(planted.BarrierElsewhere) {
+		if incarnation != "" && incarnation != here && !planted.Is(planted.BarrierElsewhere) {
 			return errors.New("the server was restarted, or is another one, since the read")
 		}
 		crash.Point("barrier.after")

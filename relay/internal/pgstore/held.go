@@ -34,13 +34,13 @@ func (s *Store) Unpark(ctx context.Context, unpark core.Unpark) error {
 }
 
 // HeldKeys lists what is held in the lanes: the first held row of each aggregate and event type.
-func (s *Store) HeldKeys(ctx context.Context, lanes []int16) ([]core.HeldKey, error) {
+func (s *Store) HeldKeys(ctx context.Context, lanes []int16) (core.KeysAnswer, error) {
 	crash.Point("claim.before_held")
 	return s.keys(ctx, "held keys", s.sql.heldKeys, numbers(lanes))
 }
 
 // DueKeys lists held rows that are retrying and due, at most limit per lane, of types not excluded.
-func (s *Store) DueKeys(ctx context.Context, due core.DueKeys) ([]core.HeldKey, error) {
+func (s *Store) DueKeys(ctx context.Context, due core.DueKeys) (core.KeysAnswer, error) {
 	return s.keys(ctx, "due keys", s.sql.dueKeys, dueAsks(due)...)
 }
 
@@ -57,14 +57,15 @@ func dueAsks(due core.DueKeys) []any {
 	return []any{lanes, texts(due.Exclude), int32(due.Limit), times, seqs}
 }
 
-func (s *Store) keys(ctx context.Context, what, statement string, args ...any) ([]core.HeldKey, error) {
-	var keys []core.HeldKey
-	err := s.scan(ctx, what, statement, args, func(decode *decoder, raw [][]byte) { keys = append(keys, decode.key(raw)) })
-	return keys, err
+func (s *Store) keys(ctx context.Context, what, statement string, args ...any) (answer core.KeysAnswer, err error) {
+	answer.Incarnation, err = s.scan(ctx, what, statement, args, func(decode *decoder, raw [][]byte) {
+		answer.Keys = append(answer.Keys, decode.key(raw))
+	})
+	return answer, err
 }
 
 // HeldRows reads held rows of aggregates, in order: what is asked for each, at most limit each.
-func (s *Store) HeldRows(ctx context.Context, ask []core.HeldAsk, limit int) ([]core.Event, error) {
+func (s *Store) HeldRows(ctx context.Context, ask []core.HeldAsk, limit int) (core.RowsAnswer, error) {
 	return s.events(ctx, "held rows", s.sql.heldRows, append(heldAsks(ask), int32(limit))...)
 }
 
@@ -89,26 +90,31 @@ func heldAsks(ask []core.HeldAsk) []any {
 }
 
 // OldParked lists rows that were parked so long ago, at most limit, without payloads.
-func (s *Store) OldParked(ctx context.Context, old core.OldParked) ([]core.Event, error) {
+func (s *Store) OldParked(ctx context.Context, old core.OldParked) (core.RowsAnswer, error) {
 	return s.events(ctx, "old parked rows", s.sql.parked, numbers(old.Lanes), micros(old.Age), int32(old.Limit), texts(old.Exclude))
 }
 
-func (s *Store) events(ctx context.Context, what, statement string, args ...any) ([]core.Event, error) {
-	var events []core.Event
-	err := s.scan(ctx, what, statement, args, func(decode *decoder, raw [][]byte) { events = append(events, decode.held(raw)) })
-	return events, err
+func (s *Store) events(ctx context.Context, what, statement string, args ...any) (answer core.RowsAnswer, err error) {
+	answer.Incarnation, err = s.scan(ctx, what, statement, args, func(decode *decoder, raw [][]byte) {
+		answer.Events = append(answer.Events, decode.held(raw))
+	})
+	return answer, err
 }
 
-// scan hands every row of an answer to a function that decodes it.
-func (s *Store) scan(ctx context.Context, what, statement string, args []any, each func(*decoder, [][]byte)) error {
+// scan hands every row of an answer to a function that decodes it, and returns the incarnation that is in front of each.
+func (s *Store) scan(ctx context.Context, what, statement string, args []any, each func(*decoder, [][]byte)) (incarnation string, err error) {
 	rows, err := s.pool.Query(ctx, statement, s.decoded(args...)...)
 	if err != nil {
-		return failed(what, err)
+		return "", failed(what, err)
 	}
 	defer rows.Close()
 	decode := decoder{names: map[string]string{}}
 	for rows.Next() && decode.err == nil {
-		each(&decode, rows.RawValues())
+		raw := rows.RawValues()
+		incarnation = decode.intern(raw[0])
+		if raw[1] != nil { // a lane
+			each(&decode, raw[1:])
+		}
 	}
-	return failed(what, cmp.Or(decode.err, rows.Err()))
+	return incarnation, failed(what, cmp.Or(decode.err, rows.Err()))
 }

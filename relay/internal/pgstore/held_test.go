@@ -26,7 +26,7 @@ func TestHeldKeys(t *testing.T) {
 		retrying := w.addType(t, "2", "a", core.Retrying)
 		w.exec(t, "UPDATE {schema}.outbox_events SET next_attempt_at = clock_timestamp() + interval '1 hour' WHERE id = $1", retrying.String())
 		one, two := w.lane(t, "1"), w.lane(t, "2")
-		keys := must(w.store.HeldKeys(t.Context(), []int16{two, one}))(t)
+		keys := must(w.store.HeldKeys(t.Context(), []int16{two, one}))(t).Keys
 		if len(keys) != 3 {
 			t.Fatalf("held are %+v", keys)
 		}
@@ -42,7 +42,7 @@ func TestHeldKeys(t *testing.T) {
 		if !slices.Equal(keys, want) {
 			t.Errorf("held are %+v, want %+v", keys, want)
 		}
-		if keys := must(w.store.HeldKeys(t.Context(), nil))(t); len(keys) != 0 {
+		if keys := must(w.store.HeldKeys(t.Context(), nil))(t).Keys; len(keys) != 0 {
 			t.Errorf("held in no lanes: %+v", keys)
 		}
 	})
@@ -69,7 +69,7 @@ func TestDueKeys(t *testing.T) {
 			{core.DueKeys{Limit: 2}, ""},
 		} {
 			got := ""
-			for _, key := range must(w.store.DueKeys(t.Context(), c.due))(t) {
+			for _, key := range must(w.store.DueKeys(t.Context(), c.due))(t).Keys {
 				got += key.EventType
 				if key.State != core.Retrying || key.DueIn > 0 || key.Lane != one && key.Lane != two {
 					t.Errorf("due is %+v", key)
@@ -93,7 +93,7 @@ func TestDueKeysInPages(t *testing.T) {
 		}
 		got, after := "", core.DuePlace{}
 		for range 4 {
-			for _, key := range must(w.store.DueKeys(t.Context(), core.DueKeys{Lanes: []core.DueLane{{Lane: lane, After: after}}, Limit: 3}))(t) {
+			for _, key := range must(w.store.DueKeys(t.Context(), core.DueKeys{Lanes: []core.DueLane{{Lane: lane, After: after}}, Limit: 3}))(t).Keys {
 				got += key.EventType
 				after = key.Place
 			}
@@ -118,7 +118,7 @@ func TestHeldRows(t *testing.T) {
 		one, two := w.lane(t, "1"), w.lane(t, "2")
 		read := func(limit int, ask ...core.HeldAsk) []core.Event {
 			t.Helper()
-			return must(w.store.HeldRows(t.Context(), ask, limit))(t)
+			return must(w.store.HeldRows(t.Context(), ask, limit))(t).Events
 		}
 		both := []string{"b", "a"}
 		all := read(9, core.HeldAsk{Lane: two, Aggregate: aggregate("2"), Types: both}, core.HeldAsk{Lane: one, Aggregate: aggregate("1"), Types: both})
@@ -160,10 +160,10 @@ func TestOldParked(t *testing.T) {
 		w.exec(t, "UPDATE {schema}.outbox_events SET next_attempt_at = clock_timestamp() - interval '1 minute' WHERE id = $1", old.String())
 		w.add(t, "1", core.Waiting)
 		lanes := []int16{w.lane(t, "1")}
-		if got := must(w.store.OldParked(t.Context(), core.OldParked{Lanes: lanes, Age: time.Hour, Limit: 9}))(t); len(got) != 0 {
+		if got := must(w.store.OldParked(t.Context(), core.OldParked{Lanes: lanes, Age: time.Hour, Limit: 9}))(t).Events; len(got) != 0 {
 			t.Errorf("older than an hour: %+v", got)
 		}
-		got := must(w.store.OldParked(t.Context(), core.OldParked{Lanes: lanes, Limit: 9}))(t)
+		got := must(w.store.OldParked(t.Context(), core.OldParked{Lanes: lanes, Limit: 9}))(t).Events
 		if !slices.Equal(ids(got), []outbox.ID{old}) || got[0].Payload != nil || got[0].Aggregate != aggregate("1") || got[0].State != core.Parked {
 			t.Errorf("parked are %+v", got)
 		}
@@ -173,14 +173,14 @@ func TestOldParked(t *testing.T) {
 		created := outbox.NewID() // two days ago, and parked just now
 		w.exec(t, `INSERT INTO {schema}.outbox_events (id, created_at, event_type, aggregate_type, aggregate_id, payload_json, state, next_attempt_at)
 			VALUES ($1, now() - interval '2 days', 'order_created', 'order', '1', $2, 2, clock_timestamp())`, created.String(), payload(created))
-		if got := must(w.store.OldParked(t.Context(), core.OldParked{Lanes: lanes, Age: 30 * time.Second, Limit: 9}))(t); !slices.Equal(ids(got), []outbox.ID{old}) {
+		if got := must(w.store.OldParked(t.Context(), core.OldParked{Lanes: lanes, Age: 30 * time.Second, Limit: 9}))(t).Events; !slices.Equal(ids(got), []outbox.ID{old}) {
 			t.Errorf("parked for half a minute are %+v", got)
 		}
-		if got := must(w.store.OldParked(t.Context(), core.OldParked{Lanes: lanes, Exclude: []string{"order_created"}, Limit: 9}))(t); len(got) != 0 {
+		if got := must(w.store.OldParked(t.Context(), core.OldParked{Lanes: lanes, Exclude: []string{"order_created"}, Limit: 9}))(t).Events; len(got) != 0 {
 			t.Errorf("of other types are %+v", got)
 		}
 		w.add(t, "1", core.Parked)
-		if got := must(w.store.OldParked(t.Context(), core.OldParked{Lanes: lanes, Limit: 1}))(t); len(got) != 1 {
+		if got := must(w.store.OldParked(t.Context(), core.OldParked{Lanes: lanes, Limit: 1}))(t).Events; len(got) != 1 {
 			t.Errorf("at most 1: %d", len(got))
 		}
 	})

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"slices"
-	"strconv"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
@@ -20,11 +19,14 @@ func (s *Store) Heartbeat(ctx context.Context, beat core.Heartbeat) (core.Heartb
 	lanes := renewals(beat.Lanes)
 	batch := &pgx.Batch{}
 	batch.Queue(s.sql.register, uuid(beat.Relay), beat.Name, beat.Version, texts(beat.KnownTypes), micros(beat.Lease))
-	batch.Queue(s.sql.renew, lanes.lanes, lanes.tokens, lanes.floors, micros(beat.Lease), lanes.needLanes, lanes.needTypes, started(beat.Incarnation), lanes.calm).
+	batch.Queue(s.sql.renew, lanes.lanes, lanes.tokens, lanes.floors, micros(beat.Lease), lanes.needLanes, lanes.needTypes, beat.Incarnation, lanes.calm).
 		Query(func(rows pgx.Rows) (err error) {
 			answer.Renewed, err = pgx.CollectRows(rows, pgx.RowTo[int16])
 			return err //nolint:wrapcheck // wrapped below, with every other error of the batch
 		})
+	batch.Queue(s.sql.server).QueryRow(func(row pgx.Row) error {
+		return row.Scan(&answer.Incarnation)
+	})
 	batch.Queue(s.sql.peers).Query(func(rows pgx.Rows) (err error) {
 		answer.Relays, err = pgx.CollectRows(rows, peer)
 		return err //nolint:wrapcheck // as above
@@ -64,18 +66,6 @@ func laneView(row pgx.CollectableRow) (view core.LaneView, err error) {
 	return view, err //nolint:wrapcheck // wrapped by the caller
 }
 
-// started is an incarnation as the statements compare it; 0: nobody asks.
-func started(incarnation string) int64 {
-	if incarnation == "" {
-		return 0
-	}
-	n, err := strconv.ParseInt(incarnation, 10, 64)
-	if err != nil {
-		return -1 // of no server
-	}
-	return n
-}
-
 // laneArrays are renewals as the statements take them.
 type laneArrays struct {
 	lanes     []int16
@@ -101,28 +91,29 @@ func renewals(list []core.Renewal) laneArrays {
 }
 
 // Acquire takes up to Max of the listed lanes that are free or expired, the first of the list first.
-func (s *Store) Acquire(ctx context.Context, take core.Acquire) ([]core.Acquired, error) {
+func (s *Store) Acquire(ctx context.Context, take core.Acquire) (core.AcquireAnswer, error) {
 	crash.Point("claim.before")
 	rows, err := s.pool.Query(ctx, s.sql.acquire, numbers(take.Lanes), int32(take.Max), uuid(take.Relay), uuid(take.Token), micros(take.Lease), take.Away)
 	if err != nil {
-		return nil, failed("acquire lanes", err)
+		return core.AcquireAnswer{}, failed("acquire lanes", err)
 	}
-	taken, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (a core.Acquired, err error) {
+	var answer core.AcquireAnswer
+	answer.Lanes, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (a core.Acquired, err error) {
 		var noted pgtype.UUID
-		err = row.Scan(&a.Lane, &a.Floor, &a.Crashed, &a.CrashCount, &noted, &a.NotedCount)
+		err = row.Scan(&a.Lane, &a.Floor, &a.Crashed, &a.CrashCount, &noted, &a.NotedCount, &answer.Incarnation)
 		a.NotedEvent = noted.Bytes
 		return a, err //nolint:wrapcheck // wrapped below
 	})
 	if err != nil {
-		return nil, failed("acquire lanes", err)
+		return core.AcquireAnswer{}, failed("acquire lanes", err)
 	}
-	if len(taken) > 0 {
+	if len(answer.Lanes) > 0 {
 		crash.Point("claim.after_commit")
 	}
-	slices.SortFunc(taken, func(a, b core.Acquired) int {
+	slices.SortFunc(answer.Lanes, func(a, b core.Acquired) int {
 		return cmp.Compare(slices.Index(take.Lanes, a.Lane), slices.Index(take.Lanes, b.Lane))
 	})
-	return taken, nil
+	return answer, nil
 }
 
 // Release gives lanes back; those whose token does not match any more are left alone.
@@ -130,7 +121,7 @@ func (s *Store) Release(ctx context.Context, give core.Release) error {
 	batch := &pgx.Batch{}
 	if len(give.Lanes) > 0 {
 		lanes := renewals(give.Lanes)
-		batch.Queue(s.sql.release, lanes.lanes, lanes.tokens, lanes.floors, lanes.needLanes, lanes.needTypes, started(give.Incarnation), lanes.calm)
+		batch.Queue(s.sql.release, lanes.lanes, lanes.tokens, lanes.floors, lanes.needLanes, lanes.needTypes, give.Incarnation, lanes.calm)
 	}
 	if len(give.Tokens) > 0 {
 		batch.Queue(s.sql.releaseTokens, uuids(give.Tokens))

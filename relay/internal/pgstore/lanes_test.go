@@ -67,13 +67,13 @@ func TestHeartbeat(t *testing.T) {
 func TestAcquire(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, w *world) {
-		take := func(limit int, lanes ...int16) (taken []core.Acquired) {
+		take := func(limit int, lanes ...int16) []core.Acquired {
 			t.Helper()
 			taken, err := w.store.Acquire(t.Context(), core.Acquire{Relay: outbox.NewID(), Token: outbox.NewID(), Lanes: lanes, Max: limit, Lease: lease})
 			if err != nil {
 				t.Fatal(err)
 			}
-			return taken
+			return taken.Lanes
 		}
 		if got := take(2, 9, 7, 8); !slices.Equal(got, []core.Acquired{{Lane: 9}, {Lane: 7}}) {
 			t.Errorf("took %+v", got)
@@ -120,7 +120,7 @@ func TestAnOwnerThatDiedSoonDied(t *testing.T) {
 			w.exec(t, "UPDATE {schema}.outbox_relays SET alive_until = clock_timestamp() + $2::text::interval WHERE id = $1::text::uuid", owner.String(), test.ahead)
 			take.Relay, take.Token, take.Away = outbox.NewID(), outbox.NewID(), test.away
 			got, err := w.store.Acquire(t.Context(), take)
-			if err != nil || len(got) != 1 || got[0].CrashCount != test.crashes {
+			if err != nil || len(got.Lanes) != 1 || got.Lanes[0].CrashCount != test.crashes {
 				t.Errorf("%s: took %+v, %v, want %d crashes", test.ahead, got, err, test.crashes)
 			}
 			w.exec(t, "UPDATE {schema}.outbox_lanes SET owner = NULL, token = NULL, lease_until = NULL WHERE lane = 11")
@@ -218,7 +218,7 @@ func TestNote(t *testing.T) {
 		// Its owner dies while it is another event that is sent: the lane can be taken, and that does not count.
 		w.exec(t, "UPDATE {schema}.outbox_lanes SET lease_until = now() - interval '1 s' WHERE lane = $1", tenure.Lane)
 		next := core.Acquire{Relay: outbox.NewID(), Token: outbox.NewID(), Lanes: []int16{tenure.Lane}, Max: 1, Lease: lease}
-		if taken := must(w.store.Acquire(t.Context(), next))(t); len(taken) != 1 || taken[0].NotedCount != 2 || taken[0].CrashCount != 4 {
+		if taken := must(w.store.Acquire(t.Context(), next))(t).Lanes; len(taken) != 1 || taken[0].NotedCount != 2 || taken[0].CrashCount != 4 {
 			t.Errorf("taken: %+v", taken)
 		}
 		tenure.Token = next.Token

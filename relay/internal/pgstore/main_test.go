@@ -225,14 +225,14 @@ func allLanes() []int16 {
 }
 
 // acquire takes every lane that it can get under a new token.
-func (w *world) acquire(t testing.TB) (token outbox.ID, taken []core.Acquired) {
+func (w *world) acquire(t testing.TB) (token outbox.ID, lanes []core.Acquired) {
 	t.Helper()
 	token = outbox.NewID()
 	taken, err := w.store.Acquire(t.Context(), core.Acquire{Relay: outbox.NewID(), Token: token, Lanes: allLanes(), Max: 64, Lease: lease})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return token, taken
+	return token, taken.Lanes
 }
 
 // hold takes the lane of an aggregate.
@@ -240,7 +240,7 @@ func (w *world) hold(t testing.TB, aggregate string) core.Tenure {
 	t.Helper()
 	tenure := core.Tenure{Lane: w.lane(t, aggregate), Token: outbox.NewID()}
 	taken, err := w.store.Acquire(t.Context(), core.Acquire{Relay: outbox.NewID(), Token: tenure.Token, Lanes: []int16{tenure.Lane}, Max: 1, Lease: lease})
-	if err != nil || len(taken) != 1 {
+	if err != nil || len(taken.Lanes) != 1 {
 		t.Fatalf("took %v, %v", taken, err)
 	}
 	return tenure

@@ -70,7 +70,7 @@ func claims(t testing.TB, w *world) []planned {
 	}
 	settle, settleArgs := w.store.SettleStatement(full)
 	var asks []core.HeldAsk
-	for _, key := range must(w.store.HeldKeys(t.Context(), []int16{3, 4, 5, 6, 7, 8, 9, 10}))(t)[:12] {
+	for _, key := range must(w.store.HeldKeys(t.Context(), []int16{3, 4, 5, 6, 7, 8, 9, 10}))(t).Keys[:12] {
 		asks = append(asks, core.HeldAsk{Lane: key.Lane, Aggregate: key.Aggregate, Types: []string{"type_0", "type_20"}})
 	}
 	text := func(file string) string { return pgstore.Statement(file, w.schema) }
@@ -260,7 +260,7 @@ func TestAQueueBehindHeldHeads(t *testing.T) {
 		for lane := range int16(64) {
 			lanes = append(lanes, lane)
 		}
-		keys := must(w.store.HeldKeys(t.Context(), lanes))(t)
+		keys := must(w.store.HeldKeys(t.Context(), lanes))(t).Keys
 		if len(keys) != aggregates*types {
 			t.Fatalf("%d are held, want %d", len(keys), aggregates*types)
 		}

@@ -103,25 +103,25 @@ func everyMethod(t *testing.T, w *world) {
 	}
 	lanes := []int16{tenure.Lane}
 	keys, err := w.store.HeldKeys(t.Context(), lanes)
-	if err != nil || len(keys) != 1 {
+	if err != nil || len(keys.Keys) != 1 {
 		t.Errorf("held keys: %+v, %v", keys, err)
 	}
-	if due, err := w.store.DueKeys(t.Context(), core.DueKeys{Lanes: []core.DueLane{{Lane: tenure.Lane}}, Exclude: []string{"x"}, Limit: 9}); err != nil || len(due) != 1 {
+	if due, err := w.store.DueKeys(t.Context(), core.DueKeys{Lanes: []core.DueLane{{Lane: tenure.Lane}}, Exclude: []string{"x"}, Limit: 9}); err != nil || len(due.Keys) != 1 {
 		t.Errorf("due keys: %+v, %v", due, err)
-	} else if due, err = w.store.DueKeys(t.Context(), core.DueKeys{Lanes: []core.DueLane{{Lane: tenure.Lane, After: due[0].Place}}, Limit: 9}); err != nil || len(due) != 0 {
+	} else if due, err = w.store.DueKeys(t.Context(), core.DueKeys{Lanes: []core.DueLane{{Lane: tenure.Lane, After: due.Keys[0].Place}}, Limit: 9}); err != nil || len(due.Keys) != 0 {
 		t.Errorf("due keys behind the last: %+v, %v", due, err)
 	}
 	asks := []core.HeldAsk{{Lane: tenure.Lane, Aggregate: aggregate("1"), Types: []string{"order_created", "x"}}, {Lane: tenure.Lane, Aggregate: aggregate("1"), Types: []string{"order_created"}}}
-	if rows, err := w.store.HeldRows(t.Context(), asks, 9); err != nil || len(rows) != 8 {
-		t.Errorf("held rows: %d, %v", len(rows), err)
+	if rows, err := w.store.HeldRows(t.Context(), asks, 9); err != nil || len(rows.Events) != 8 {
+		t.Errorf("held rows: %d, %v", len(rows.Events), err)
 	}
-	if parked, err := w.store.OldParked(t.Context(), core.OldParked{Lanes: lanes, Exclude: []string{"x"}, Limit: 9}); err != nil || len(parked) != 1 {
-		t.Errorf("old parked: %d, %v", len(parked), err)
+	if parked, err := w.store.OldParked(t.Context(), core.OldParked{Lanes: lanes, Exclude: []string{"x"}, Limit: 9}); err != nil || len(parked.Events) != 1 {
+		t.Errorf("old parked: %d, %v", len(parked.Events), err)
 	}
 	if err := w.store.Unpark(t.Context(), core.Unpark{Lanes: []core.Tenure{tenure}, Types: []string{"order_created"}}); err != nil || w.state(t, settle.Park[0].ID) != core.Retrying {
 		t.Errorf("unpark: %v", err)
 	}
-	if found, err := w.store.Sweep(t.Context(), []core.Floor{{Lane: tenure.Lane, Seq: 99}}, 9); err != nil || len(found) != 0 {
+	if found, err := w.store.Sweep(t.Context(), []core.Floor{{Lane: tenure.Lane, Seq: 99}}, 9); err != nil || len(found.Found) != 0 {
 		t.Errorf("sweep: %v, %v", found, err)
 	}
 	if err := w.store.SaveRoutes(t.Context(), relay, []core.RouteStatus{{Topic: "orders", Paused: true, Error: "down"}}); err != nil {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
@@ -112,24 +111,22 @@ func readSentinel(decode *decoder, raw [][]byte, answer *core.ReadAnswer) (err e
 	if answer.Lost, err = decodeLanes(raw[eventColumns+1]); err != nil {
 		return err
 	}
-	answer.Incarnation = strconv.FormatInt(decode.int64(raw[eventColumns+2]), 10)
+	answer.Incarnation = string(raw[eventColumns+2])
 	return nil
 }
 
 // Sweep lists ready rows at or below each floor and above its Above, at most limit. There must be none.
-func (s *Store) Sweep(ctx context.Context, floors []core.Floor, limit int) ([]core.Floor, error) {
+func (s *Store) Sweep(ctx context.Context, floors []core.Floor, limit int) (core.SweepAnswer, error) {
 	lanes, numbers, above := make([]int16, len(floors)), make([]int64, len(floors)), make([]int64, len(floors))
 	for i, floor := range floors {
 		lanes[i], numbers[i], above[i] = floor.Lane, floor.Seq, floor.Above
 	}
-	rows, err := s.pool.Query(ctx, s.sql.sweep, lanes, numbers, int32(limit), above)
-	if err != nil {
-		return nil, failed("sweep", err)
-	}
-	found, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (f core.Floor, err error) {
-		return f, row.Scan(&f.Lane, &f.Seq)
+	var answer core.SweepAnswer
+	var err error
+	answer.Incarnation, err = s.scan(ctx, "sweep", s.sql.sweep, []any{lanes, numbers, int32(limit), above}, func(decode *decoder, raw [][]byte) {
+		answer.Found = append(answer.Found, core.Floor{Lane: decode.int16(raw[0]), Seq: decode.int64(raw[1])})
 	})
-	return found, failed("sweep", err)
+	return answer, err
 }
 
 // intern keeps one copy of a name that many rows of an answer have.

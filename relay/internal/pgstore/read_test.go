@@ -226,7 +226,7 @@ func TestSweep(t *testing.T) {
 			limit int
 			want  []core.Floor
 		}{{0, 9, nil}, {2, 9, []core.Floor{{Lane: lane, Seq: 1}, {Lane: lane, Seq: 2}}}, {9, 2, []core.Floor{{Lane: lane, Seq: 1}, {Lane: lane, Seq: 2}}}} {
-			got := must(w.store.Sweep(t.Context(), []core.Floor{{Lane: lane, Seq: c.floor}, {Lane: (lane + 1) % 64, Seq: 99}}, c.limit))(t)
+			got := must(w.store.Sweep(t.Context(), []core.Floor{{Lane: lane, Seq: c.floor}, {Lane: (lane + 1) % 64, Seq: 99}}, c.limit))(t).Found
 			if !slices.Equal(got, c.want) {
 				t.Errorf("at or below %d: %v, want %v", c.floor, got, c.want)
 			}

@@ -39,6 +39,7 @@ type Store struct {
 // statements are the texts with the schema's name in them.
 type statements struct {
 	register, renew, peers, lanes, pauses       string
+	server                                      string
 	acquire, release, releaseTokens, note       string
 	fenceSequence, fenceWriters, fenceBarrier   string
 	barrier                                     string
@@ -55,6 +56,7 @@ func New(pool *pgxpool.Pool, schema string) *Store {
 	return &Store{
 		pool: pool, mode: decodable(pool.Config().ConnConfig.DefaultQueryExecMode), sequence: name + ".outbox_events_seq_seq",
 		sql: statements{
+			server:   text("server"),
 			register: text("register"), renew: text("renew"), peers: text("peers"), lanes: text("lanes"), pauses: text("pauses"),
 			acquire: text("acquire"), release: text("release"), releaseTokens: text("release_tokens"), note: text("note"),
 			fenceSequence: text("fence_sequence"), fenceWriters: text("fence_writers"), fenceBarrier: text("fence_barrier"),
@@ -70,8 +72,20 @@ func New(pool *pgxpool.Pool, schema string) *Store {
 	}
 }
 
-// statement reads a file of ours, without the comments that the server would read again every time.
+// statement is a file of ours with the schema's name in it. Where it may find nothing, each of its rows has the
+// incarnation of the server in front, and where there are none one row with nothing else.
 func statement(file, schema string) string {
+	text := source(file)
+	switch file {
+	case "held_keys", "due_keys", "held_rows", "old_parked", "sweep":
+		text = "SELECT server.incarnation, found.* FROM (SELECT {incarnation} AS incarnation) server LEFT JOIN LATERAL (\n" + text + "\n) found ON true"
+	}
+	text = strings.ReplaceAll(text, "{incarnation}", source("incarnation"))
+	return strings.ReplaceAll(text, "{schema}", schema)
+}
+
+// source reads a file of ours, without the comments that the server would read again every time.
+func source(file string) string {
 	text, err := files.ReadFile("sql/" + file + ".sql")
 	if err != nil {
 		panic(err) // the files are part of the program
@@ -82,7 +96,7 @@ func statement(file, schema string) string {
 			lines = append(lines, line)
 		}
 	}
-	return strings.ReplaceAll(strings.TrimSpace(strings.Join(lines, "")), "{schema}", schema)
+	return strings.TrimSpace(strings.Join(lines, ""))
 }
 
 // decodable is the mode for statements whose answers are decoded from their binary form. Without a

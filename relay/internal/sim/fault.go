@@ -31,6 +31,10 @@ const (
 	BadDeploy      // by all events of a type
 	OperatorPaused // everything, a topic or a type
 	TimeoutBySize  // a read whose answer is large, on a link that is slow
+	Failover       // a standby that is behind becomes the primary
+	FloorInGap     // and a lane's floor had moved meanwhile
+	BackendKilled  // the server recovers, and its postmaster goes on
+	PreparedKept   // a prepared transaction that is open across one of these, or a restart
 	Faults         // how many there are
 )
 
@@ -39,6 +43,7 @@ var faultNames = [Faults]string{
 	"relay_killed", "relay_paused", "relay_stopped", "broker_rejected", "broker_terminal", "ack_lost", "over_deadline", "late_accept",
 	"dropped", "part_of_batch", "topic_down", "all_down", "quota", "poison", "contract_broken", "bad_deploy", "operator_paused",
 	"timeout_by_size",
+	"failover", "floor_in_gap", "backend_killed", "prepared_kept",
 }
 
 // String returns the fault's name.

@@ -109,6 +109,10 @@ func (w *World) pauseScope(scope core.Scope, name string) bool {
 }
 
 func (w *World) resumeScope(scope core.Scope, name string) {
+	stands := slices.ContainsFunc(w.store.Pauses(), func(p core.Pause) bool { return p.Scope == scope && p.Name == name })
+	if !stands && w.tally[Failover] > 0 {
+		return // a failover took it back
+	}
 	if outcome, err := w.store.Resume(memstore.Order{Action: w.newID(), Actor: "ada", Reason: "long enough"}, scope, name); outcome != memstore.Done {
 		w.problemf("%s %s cannot be resumed: %s %v", scope, name, outcome, err)
 	}

@@ -44,6 +44,7 @@ type plan struct {
 	async        float64       // commits that do not wait for the disk
 	config       core.Config   // but for the relay's id, name and registry
 	ending       ending
+	pooled       bool // relays reach the database through a pooler: no call of theirs fails when the server is another one
 
 	rate   [Faults]float64       // a call, or a publish
 	every  [Faults]time.Duration // on average, for those that strike at a time
@@ -124,7 +125,13 @@ func (p *plan) drawFaults(r *rand.Rand) {
 		return
 	}
 	often := []float64{0.3, 1, 2}[r.IntN(3)]
+	servers := rand.New(rand.NewPCG(p.seed, 0xfa11)) // so that what the other faults are does not depend on these
+	p.pooled = servers.IntN(2) == 0
 	for f := range Faults {
+		r := r
+		if f >= Failover {
+			r = servers
+		}
 		if r.IntN(5) < 2 {
 			continue
 		}
@@ -137,7 +144,9 @@ func (p *plan) drawFaults(r *rand.Rand) {
 	}
 	// A lane that crashes its owner for other reasons as well says nothing about the event.
 	p.poison = 1
-	for _, f := range []Fault{RelayKilled, RelayPaused, LeaseLost, ClockForward, ClockBack, DatabaseRestart, StoreSlow, Standby, RelayStopped} {
+	for _, f := range []Fault{
+		RelayKilled, RelayPaused, LeaseLost, ClockForward, ClockBack, DatabaseRestart, StoreSlow, Standby, RelayStopped, Failover, BackendKilled,
+	} {
 		p.rate[f], p.every[f] = 0, 0
 	}
 }

@@ -6,6 +6,8 @@ import "github.com/posthaste-dev/posthaste/relay/internal/core"
 type Plant struct {
 	// Store wraps the store of every call.
 	Store func(w *World, store core.Store) core.Store
+	// Incarnation names servers in another way; see [memstore.Config].
+	Incarnation func(starts, recoveries int) string
 	// WritersFirst lists the open transactions before it reads the sequence.
 	WritersFirst bool
 	// AckFirst lets the broker acknowledge what it then may lose.

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"testing"
 
@@ -25,7 +26,7 @@ type without struct {
 	core.Store
 	world *World
 
-	noToken, dropsSettles, doubleCharges, noBarrier, noStandby, noCut, noGone, noHeld, anyLane, oneIncarnation, noParking, noPauses, noFound bool
+	noToken, dropsSettles, doubleCharges, noBarrier, noStandby, noCut, noGone, noHeld, anyLane, noParking, noPauses, noFound bool
 }
 
 func (s *without) Settle(ctx context.Context, settle *core.Settle) (core.SettleAnswer, error) {
@@ -76,9 +77,6 @@ func (s *without) Fence(ctx context.Context) (core.Fence, error) {
 	if s.noStandby {
 		fence.Standby = false
 	}
-	if s.oneIncarnation {
-		fence.Incarnation = "always the same"
-	}
 	return fence, err
 }
 
@@ -93,11 +91,12 @@ func (s *without) Read(ctx context.Context, read core.Read) (core.ReadAnswer, er
 	return answer, err
 }
 
-func (s *without) HeldKeys(ctx context.Context, lanes []int16) ([]core.HeldKey, error) {
+func (s *without) HeldKeys(ctx context.Context, lanes []int16) (core.KeysAnswer, error) {
+	answer, err := s.Store.HeldKeys(ctx, lanes)
 	if s.noHeld {
-		return nil, nil
+		answer.Keys = nil
 	}
-	return s.Store.HeldKeys(ctx, lanes)
+	return answer, err
 }
 
 func (s *without) Heartbeat(ctx context.Context, beat core.Heartbeat) (core.HeartbeatAnswer, error) {
@@ -111,7 +110,7 @@ func (s *without) Heartbeat(ctx context.Context, beat core.Heartbeat) (core.Hear
 	return answer, err
 }
 
-func (s *without) Acquire(ctx context.Context, take core.Acquire) ([]core.Acquired, error) {
+func (s *without) Acquire(ctx context.Context, take core.Acquire) (core.AcquireAnswer, error) {
 	if s.anyLane {
 		for _, lane := range take.Lanes {
 			s.world.store.ExpireLane(lane)
@@ -145,6 +144,8 @@ func TestPlantedBugsAreFound(t *testing.T) {
 		{"a death does not ask for the row that was read", lacking(func(s *without) { s.noFound = true }), []check.Counter{check.IllegalTransitions, check.ChargedWrongly}},
 		{"unknown types die", lacking(func(s *without) { s.noParking = true }), nil},
 		{"writers listed before the sequence is read", Plant{WritersFirst: true}, []check.Counter{check.Stuck, check.OrderViolations}},
+		{"servers not told apart", Plant{Incarnation: func(int, int) string { return "the database" }}, []check.Counter{check.OrderViolations}},
+		{"recoveries not noticed", Plant{Incarnation: func(starts, _ int) string { return fmt.Sprint(starts) }}, []check.Counter{check.Phantom}},
 		{"acknowledged before it is kept", Plant{AckFirst: true}, []check.Counter{check.Lost}},
 		{"timeout taken for an acknowledgement", Plant{TimeoutIsAck: true}, []check.Counter{check.Lost}},
 		{"bytes changed", Plant{Corrupt: true}, []check.Counter{check.Corrupted}},

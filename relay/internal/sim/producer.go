@@ -44,6 +44,7 @@ type transaction struct {
 	drawn     []int64 // numbers drawn and not used yet
 	events    []check.Event
 	left      int
+	prepared  bool
 	then      func()
 }
 
@@ -96,7 +97,7 @@ func (w *World) pause() time.Duration {
 func (t *transaction) write() {
 	w := t.world
 	if t.left == 0 {
-		t.end()
+		t.prepare()
 		return
 	}
 	t.left--
@@ -191,38 +192,60 @@ func (w *World) trait(id outbox.ID) {
 	w.broker.traits[id] = &t
 }
 
+// prepare lets some transactions wait for COMMIT PREPARED.
+func (t *transaction) prepare() {
+	w := t.world
+	if len(t.events) == 0 || w.plan.rate[PreparedKept] == 0 || w.healed || !w.chance(0.2) {
+		t.end()
+		return
+	}
+	if t.tx.Prepare() != nil {
+		t.lost()
+		return
+	}
+	t.prepared = true
+	w.after(w.soon(w.plan.config.Lease), t.end)
+}
+
 // end commits or rolls back.
 func (t *transaction) end() {
 	w := t.world
 	key := w.newKey()
 	switch {
 	case w.chance(0.1):
+		if !t.tx.Open() {
+			t.lost()
+			return
+		}
 		t.tx.Rollback()
 		t.failed(key)
-	case w.chance(w.plan.async):
+	case !t.prepared && w.chance(w.plan.async):
 		if t.tx.CommitAsync() != nil {
 			t.lost()
 			return
 		}
 		w.committedAsync = w.now
-		if len(t.events) > 0 {
-			w.record.checker.Add(check.Record{Tx: &check.Tx{Key: key, Events: t.events}})
-			w.record.doubtful = append(w.record.doubtful, doubtful{key, t.events[0].ID})
-		}
+		t.committed(key)
 	default:
 		if t.tx.Commit() != nil {
 			t.lost()
 			return
 		}
-		if len(t.events) > 0 {
-			w.record.checker.Add(check.Record{Tx: &check.Tx{Key: key, Events: t.events, Outcome: check.OK}})
-		}
+		t.committed(key)
 	}
 	w.logf("producer %s of a%d ends with %d events", key, t.aggregate, len(t.events))
 	if w.chance(0.5) {
 		w.ring()
 	}
 	t.done()
+}
+
+// committed writes down what a transaction wrote. Whether that stays is known at the end.
+func (t *transaction) committed(key string) {
+	if len(t.events) > 0 {
+		t.world.record.checker.Add(check.Record{Tx: &check.Tx{Key: key, Events: t.events}})
+		t.world.record.doubtful = append(t.world.record.doubtful, doubtful{key, t.events[0].ID})
+	}
 }
 
 func (t *transaction) failed(key string) {

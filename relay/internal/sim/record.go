@@ -19,6 +19,7 @@ type recorder struct {
 	jumps    []jump
 	doubtful []doubtful
 	alarms   []string
+	undone   map[outbox.ID]bool // events whose durable commits a failover took back
 }
 
 // tenure is one holding of a lane by one life of a relay.
@@ -37,14 +38,18 @@ type jump struct {
 
 const everyLane int16 = -1
 
-// doubtful is a transaction that committed without waiting for the disk.
+// doubtful is a transaction that committed. A crash takes it back if it did not wait for the disk, and a failover
+// in any case.
 type doubtful struct {
 	key   string
 	event outbox.ID
 }
 
 func newRecorder(w *World) recorder {
-	return recorder{world: w, checker: check.New(), leases: map[tenure]time.Duration{}, released: map[tenure]bool{}, believed: map[tenure]time.Duration{}}
+	return recorder{
+		world: w, checker: check.New(), leases: map[tenure]time.Duration{}, released: map[tenure]bool{},
+		believed: map[tenure]time.Duration{}, undone: map[outbox.ID]bool{},
+	}
 }
 
 func (r *recorder) next() uint64 { return r.arrivals + 1 }
@@ -182,6 +187,9 @@ func (r *recorder) end(drained bool) *check.Verdict {
 		outcome := check.OK
 		if _, exists := r.world.store.Event(d.event); !exists {
 			outcome = check.Failed
+			if r.undone[d.event] {
+				outcome = check.Undone
+			}
 		}
 		r.checker.Add(check.Record{Tx: &check.Tx{Key: d.key, Outcome: outcome}})
 	}

@@ -35,7 +35,7 @@ func (l *life) faulty(op core.Op, sent int, connection *connection) core.Store {
 	}
 	fault := memstore.None
 	switch {
-	case sent != w.incarnation, w.hit(StoreRefused):
+	case sent != w.incarnation, w.unreachable(w.now), w.hit(StoreRefused):
 		fault = memstore.NotDone
 	case w.hit(StoreAnswerLost):
 		fault = memstore.Lost
@@ -136,16 +136,20 @@ func (w *World) logRead(read *core.Read, answer *core.ReadAnswer) {
 	w.logf("  read exclude=%v lanes=%v found%s gone=%v stopped=%t", read.Exclude, read.Lanes, found.String(), answer.Gone, answer.Stopped)
 }
 
-// crashBehind restarts the server at the worst time: rows that are not durable yet were read, and the
-// barrier is still to come.
+// crashBehind restarts the server at the worst time, or kills one of its backends: rows that are not durable yet
+// were read, and the barrier is still to come.
 func (w *World) crashBehind() {
+	fault, crash := DatabaseRestart, (*World).restartDatabase
+	if w.plan.rate[fault] == 0 || w.plan.rate[BackendKilled] > 0 && w.transactions%2 == 0 {
+		fault, crash = BackendKilled, (*World).killBackend
+	}
 	fresh := w.committedAsync != 0 && w.now-w.committedAsync < 30*time.Millisecond
-	if w.healed || !fresh || w.plan.rate[DatabaseRestart] == 0 || !w.chance(0.2) {
+	if w.healed || !fresh || w.plan.rate[fault] == 0 || !w.chance(0.2) {
 		return
 	}
 	w.after(10*time.Microsecond, func() {
-		w.restartDatabase()
-		w.count(DatabaseRestart)
+		crash(w)
+		w.count(fault)
 	})
 }
 

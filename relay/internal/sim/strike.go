@@ -25,6 +25,8 @@ var strikes = [...]struct {
 	{QuotaSpent, func(w *World) bool { return w.breakTopics(w.plan.topics[w.rand.IntN(len(w.plan.topics))], true) }},
 	{BadDeploy, (*World).deployBadly},
 	{OperatorPaused, (*World).pauseSome},
+	{Failover, (*World).fallBehind},
+	{BackendKilled, (*World).killBackend},
 }
 
 // strike plans all of them, again and again.
@@ -46,13 +48,6 @@ func (w *World) again(every time.Duration, fault Fault, do func(w *World) bool) 
 		}
 		w.again(every, fault, do)
 	})
-}
-
-func (w *World) restartDatabase() bool {
-	w.store.Restart()
-	w.incarnation++
-	w.record.moment(check.DatabaseDown, "", outbox.ID{})
-	return true
 }
 
 func (w *World) leadToStandby() bool {

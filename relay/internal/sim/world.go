@@ -27,6 +27,8 @@ type World struct {
 
 	store       *memstore.Store
 	incarnation int
+	behind      bool          // a standby is, and will be promoted
+	downUntil   time.Duration // no call reaches the database before
 	broker      broker
 	record      recorder
 
@@ -63,7 +65,7 @@ func newWorld(p *plan, plant Plant, trace io.Writer) *World {
 	w.broker = newBroker(w)
 	w.store = memstore.New(memstore.Config{
 		Lanes: p.lanes, Lane: w.laneOf, Clock: func() time.Duration { return w.now + w.offset },
-		Epoch: time.Unix(1_700_000_000, 0).UTC(), Next: w.record.next,
+		Epoch: time.Unix(1_700_000_000, 0).UTC(), Next: w.record.next, Incarnation: plant.Incarnation,
 	})
 	return w
 }

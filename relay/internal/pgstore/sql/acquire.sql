@@ -18,4 +18,4 @@ UPDATE {schema}.outbox_lanes l
        crash_count = l.crash_count + free.died::integer,
        noted_count = l.noted_count + (free.died AND l.noted_event IS NOT NULL AND l.noted_by IS NOT DISTINCT FROM l.token)::integer
   FROM free WHERE l.layout = 1 AND l.lane = free.lane
-RETURNING l.lane, l.floor, free.crashed, l.crash_count, l.noted_event, l.noted_count
+RETURNING l.lane, l.floor, free.crashed, l.crash_count, l.noted_event, l.noted_count, {incarnation}

@@ -5,4 +5,4 @@
 SELECT set_config('synchronous_commit', CASE current_setting('synchronous_commit') WHEN 'remote_apply' THEN 'remote_apply' ELSE 'on' END, true),
        set_config('client_min_messages', 'warning', true),
        pg_logical_emit_message(true, 'posthaste', ''),
-       (extract(epoch FROM pg_postmaster_start_time()) * 1000000)::bigint
+       {incarnation}

@@ -14,7 +14,7 @@ WITH gone AS MATERIALIZED (
 SELECT NULL::smallint AS lane, NULL::bigint AS seq, NULL::uuid AS id, NULL::smallint AS state, NULL::integer AS attempt_count,
        NULL::timestamptz AS created_at, NULL::bigint AS due_in, NULL::text AS namespace, NULL::text AS event_type, NULL::text AS aggregate_type,
        NULL::text AS aggregate_id, NULL::text AS tenant_id, NULL::text AS dedupe_key, NULL::json AS payload_json, NULL::json AS headers, xids AS gone, lost,
-       (extract(epoch FROM pg_postmaster_start_time()) * 1000000)::bigint AS started
+       {incarnation} AS incarnation
   FROM gone
 UNION ALL
 SELECT e.*, NULL, NULL, NULL FROM unnest($1::smallint[], $2::bigint[], $3::bigint[], $4::integer[]) l(lane, w, c, lim)
