@@ -140,7 +140,10 @@ func (x *proxy) accept() {
 		if err != nil {
 			return
 		}
-		server, err := net.Dial("tcp", x.server)
+		x.mu.Lock()
+		address := x.server
+		x.mu.Unlock()
+		server, err := net.Dial("tcp", address)
 		if err != nil {
 			_ = client.Close()
 			continue
