@@ -19,8 +19,9 @@ import (
 const (
 	DatabaseRestart check.FaultKind = "database_restart" // stopped in order: sessions are ended, all is written
 	DatabaseCrash   check.FaultKind = "database_crash"   // stopped as in a crash: the next start recovers from the log
-	// One process of the server was killed, as by the kernel when memory runs out: all others are ended, and the server
-	// recovers from the log without a restart. No producer commits without waiting for the disk, so nothing is lost by it.
+	// BackendKilled is one process of the server that was killed, as by the kernel when memory runs out: all others are
+	// ended, and the server recovers from the log without a restart. No producer commits without waiting for the disk, so
+	// nothing is lost by it.
 	BackendKilled check.FaultKind = "backend_killed"
 	PoolerRestart check.FaultKind = "pooler_restart"
 	ClockOff      check.FaultKind = "clock_off" // the database's clock was wrong the whole time
@@ -55,12 +56,18 @@ func (s *servers) backendKills(every time.Duration, least int) torture.Blow {
 		if err != nil || !known {
 			return check.Fault{}, torture.ErrMissed
 		}
-		if err := s.database.KillBackend(ctx, pid); errors.Is(err, os.ErrProcessDone) {
+		switch err := s.database.KillBackend(ctx, pid); {
+		case errors.Is(err, os.ErrProcessDone):
 			return check.Fault{}, torture.ErrMissed
-		} else if err != nil {
+		case errors.Is(err, cluster.ErrNotRecovered):
+			// As an operator would. It was another fault than this one, and does not count.
+			if err := errors.Join(s.database.Kill(ctx), s.database.Start(ctx)); err != nil {
+				return check.Fault{}, err
+			}
+			return check.Fault{}, torture.ErrMissed
+		default:
 			return check.Fault{}, err
 		}
-		return check.Fault{}, nil
 	}}
 }
 

@@ -102,7 +102,8 @@ func (c *Cluster) Kill(ctx context.Context) error {
 }
 
 // KillBackend ends the process of one session by SIGKILL, and returns when the server has ended all others, recovered from
-// the log and answers again. The postmaster lives on. Where there is no such process it is os.ErrProcessDone.
+// the log and answers again. The postmaster lives on. Where there is no such process it is os.ErrProcessDone, and where
+// the server does not come back by itself ErrNotRecovered.
 func (c *Cluster) KillBackend(ctx context.Context, pid int) error {
 	pids, err := c.processes()
 	if err != nil {
@@ -121,8 +122,18 @@ func (c *Cluster) KillBackend(ctx context.Context, pid int) error {
 	if err != nil {
 		return err
 	}
-	return Within(ctx, patience, "the server has recovered", func() (bool, error) { return c.answers(ctx) })
+	if err := Within(ctx, recovery, "the server has recovered", func() (bool, error) { return c.answers(ctx) }); err != nil {
+		return errors.Join(ErrNotRecovered, err)
+	}
+	return nil
 }
+
+// recovery is how long a server may take to recover by itself.
+const recovery = time.Minute
+
+// ErrNotRecovered tells that a server did not come back after a session was killed. Whoever wants it back kills it, and
+// starts it again.
+var ErrNotRecovered = errors.New("cluster: the server has not recovered by itself")
 
 // gone waits for the postmaster's end.
 func (c *Cluster) gone(ctx context.Context) error {
