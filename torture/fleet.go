@@ -55,6 +55,9 @@ func (f *Fleet) start(slot int) error {
 		LostAcks: f.plan.LostAcks,
 	}
 	f.mu.Unlock()
+	if slot == 0 {
+		life.Database = cmp.Or(f.plan.FirstVia, life.Database)
+	}
 	text, err := json.Marshal(life)
 	if err != nil {
 		return fmt.Errorf("torture: %w", err)

@@ -12,6 +12,20 @@ import (
 // Judge reads the histories in a folder and judges them. Resolve, when given, tells whether a transaction
 // committed whose producer never learned it.
 func Judge(folder string, floor check.Floor, resolve func(key string) (bool, error)) (*check.Verdict, error) {
+	if resolve == nil {
+		return judge(folder, floor, nil)
+	}
+	return judge(folder, floor, func(key string) (check.Outcome, error) {
+		committed, err := resolve(key)
+		if committed {
+			return check.OK, err
+		}
+		return check.Failed, err
+	})
+}
+
+// judge is Judge where a transaction can have another end as well.
+func judge(folder string, floor check.Floor, resolve func(key string) (check.Outcome, error)) (*check.Verdict, error) {
 	c := check.New()
 	for _, name := range []string{producersFile, faultsFile, stepsJudged, deliveriesFile, tablesFile} {
 		file, err := os.Open(filepath.Join(folder, name))
@@ -44,16 +58,12 @@ func Judge(folder string, floor check.Floor, resolve func(key string) (bool, err
 // judged again when the database is gone.
 const resolvedFile = "resolved.jsonl"
 
-func writeResolved(folder string, keys []string, resolve func(key string) (bool, error)) error {
+func writeResolved(folder string, keys []string, resolve func(key string) (check.Outcome, error)) error {
 	var history check.History
 	for _, key := range keys {
-		committed, err := resolve(key)
+		outcome, err := resolve(key)
 		if err != nil {
 			return err
-		}
-		outcome := check.Failed
-		if committed {
-			outcome = check.OK
 		}
 		history = append(history, check.Record{Tx: &check.Tx{Key: key, Outcome: outcome}})
 	}

@@ -17,6 +17,8 @@ type Plan struct {
 	// ProducersVia and RelaysVia lead to the same database another way: through a proxy or a pooler. RelaysListen
 	// is where relays hear the doorbell, if not there.
 	ProducersVia, RelaysVia, RelaysListen string
+	// FirstVia leads the first of the relays to the database, in place of RelaysVia.
+	FirstVia string
 	// Broker is where the events go: nats://host:port, or pubsub://project?emulator=host:port. See broker.go.
 	Broker string
 	// BrokerVia leads the relays to the same broker another way.
@@ -48,6 +50,9 @@ type Plan struct {
 	// Forgetful tells that the database may lose what it has committed: then only the business rows tell in the end
 	// what was, and not what producers were told.
 	Forgetful bool
+	// Durable tells of a transaction that a forgetful database has lost whether a server that is gone had it on its
+	// disk: what was published of it is no phantom. Defaults to no.
+	Durable func(key string) bool
 	// Duplicates is the least that there must have been.
 	Duplicates int
 	// Thorough asks for enough failures, dead letters, verbs of operators and odd transactions as well.

@@ -100,7 +100,7 @@ func (r *run) play(ctx context.Context) (*Report, error) {
 		return nil, err
 	}
 	r.sayf("collected; judging")
-	verdict, err := Judge(r.plan.Folder, r.plan.Floor(), func(key string) (bool, error) { return r.world.Committed(ctx, key) })
+	verdict, err := judge(r.plan.Folder, r.plan.Floor(), func(key string) (check.Outcome, error) { return r.outcome(ctx, key) })
 	if err != nil {
 		return nil, err
 	}
@@ -111,6 +111,19 @@ func (r *run) play(ctx context.Context) (*Report, error) {
 		}
 	}
 	return report, err
+}
+
+// outcome is what became of a transaction of which its producer does not know it.
+func (r *run) outcome(ctx context.Context, key string) (check.Outcome, error) {
+	committed, err := r.world.Committed(ctx, key)
+	switch {
+	case committed:
+		return check.OK, err
+	case r.plan.Durable != nil && r.plan.Durable(key):
+		return check.Undone, err
+	default:
+		return check.Failed, err
+	}
 }
 
 // gathering ends a run whose relays cannot start.

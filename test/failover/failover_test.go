@@ -98,6 +98,27 @@ func phantom() check.Record {
 	return check.Record{Delivery: &check.Delivery{Index: 2, ID: outbox.NewID(), Type: "t", Key: "a/2", Topic: "x"}}
 }
 
+// vanished is an event that was published and then taken back by a failover.
+func vanished() []check.Record {
+	id := outbox.NewID()
+	return []check.Record{
+		{Tx: &check.Tx{Key: "3", Events: []check.Event{{ID: id, Type: "t", Aggregate: "a/4", Key: "a/4", Topic: "x"}}}}, {Tx: &check.Tx{Key: "3", Outcome: check.Undone}},
+		{Delivery: &check.Delivery{Index: 3, ID: id, Type: "t", Key: "a/4", Topic: "x"}},
+	}
+}
+
+// reversed are two events of an aggregate that arrived in the wrong order.
+func reversed() (list []check.Record) {
+	for version := range uint64(2) {
+		id := outbox.NewID()
+		event := check.Event{ID: id, Type: "t", Aggregate: "a/5", Key: "a/5", Topic: "x", Version: version + 1}
+		list = append(list, check.Record{Tx: &check.Tx{Key: fmt.Sprint("r", version), Events: []check.Event{event}, Outcome: check.OK}},
+			check.Record{Delivery: &check.Delivery{Index: 11 - version, ID: id, Type: "t", Key: "a/5", Topic: "x"}},
+			check.Record{Row: &check.Row{ID: id, Seq: int64(version) + 10, State: check.Published, Type: "t", Published: true}})
+	}
+	return list
+}
+
 func lost() []check.Record {
 	id := outbox.NewID()
 	return []check.Record{
@@ -115,10 +136,11 @@ func crashing(n int, more ...check.Record) *check.Verdict {
 // good is a result that passes.
 func good() *Result {
 	return &Result{
-		Strict: &torture.Report{Verdict: verdict()}, Async: &torture.Report{Verdict: verdict(phantom()), Vanished: 1},
+		Strict: &torture.Report{Verdict: verdict()}, Async: &Async{Report: &torture.Report{Verdict: verdict(vanished()...), Vanished: 1}, Wanted: 2, Moved: []int{1, 1}},
 		Crashes: &torture.Report{Verdict: crashing(enoughCrashes), Vanished: 1}, Control: &torture.Report{Verdict: verdict(phantom())},
 		Waits:   &Waits{Report: &torture.Report{Verdict: verdict()}, Seen: enoughSeen, Cancelled: 1, Refused: 1, Hung: 1},
 		Standby: &Standby{Named: true, Patient: true, Served: true}, Restore: &Restore{Paused: true, WouldSend: 2, Pending: 2, Sent: 2, Again: 2},
+		Killed: &Killed{Wanted: 1, Kills: 1, Events: 1},
 	}
 }
 
@@ -129,31 +151,38 @@ func TestEveryMustCanBeMissed(t *testing.T) {
 		t.Fatalf("a good result: %v", problems)
 	}
 	for name, spoil := range map[string]func(*Result){
-		"strict: phantom":                func(r *Result) { r.Strict.Verdict = verdict(phantom()) },
-		"strict: ":                       func(r *Result) { r.Strict.Verdict = verdict(lost()...) },
-		"strict: a relay ended":          func(r *Result) { r.Strict.Problems = []string{"a relay ended"} },
-		"asynchronous: no phantom":       func(r *Result) { r.Async.Verdict = verdict() },
-		"asynchronous: nothing was lost": func(r *Result) { r.Async.Vanished = 0 },
-		"asynchronous: lost is 1":        func(r *Result) { r.Async.Verdict = verdict(append(lost(), phantom())...) },
-		"asynchronous: a relay ended":    func(r *Result) { r.Async.Problems = []string{"a relay ended"} },
-		"waits: phantom":                 func(r *Result) { r.Waits.Report.Verdict = verdict(phantom()) },
-		"C4: 0 sessions":                 func(r *Result) { r.Waits.Hung = 0 },
-		"C4: 1 sessions":                 func(r *Result) { r.Waits.Arrived = 1 },
-		"C5: 0 waits":                    func(r *Result) { r.Waits.Cancelled = 0 },
+		"strict: phantom":                                  func(r *Result) { r.Strict.Verdict = verdict(phantom()) },
+		"strict: ":                                         func(r *Result) { r.Strict.Verdict = verdict(lost()...) },
+		"strict: a relay ended":                            func(r *Result) { r.Strict.Problems = []string{"a relay ended"} },
+		"asynchronous: 1 phantoms":                         func(r *Result) { r.Async.Report.Verdict = verdict(append(vanished(), phantom())...) },
+		"asynchronous: no commit was taken":                func(r *Result) { r.Async.Report.Verdict = verdict() },
+		"asynchronous: nothing was lost":                   func(r *Result) { r.Async.Report.Vanished = 0 },
+		"asynchronous: lost is 1":                          func(r *Result) { r.Async.Report.Verdict = verdict(append(lost(), vanished()...)...) },
+		"asynchronous: order_violations":                   func(r *Result) { r.Async.Report.Verdict = verdict(append(reversed(), vanished()...)...) },
+		"asynchronous: a relay ended":                      func(r *Result) { r.Async.Report.Problems = []string{"a relay ended"} },
+		"asynchronous: 1 failovers":                        func(r *Result) { r.Async.Moved = []int{1} },
+		"asynchronous: no floor moved":                     func(r *Result) { r.Async.Moved = []int{1, 0} },
+		"waits: phantom":                                   func(r *Result) { r.Waits.Report.Verdict = verdict(phantom()) },
+		"C4: 0 sessions":                                   func(r *Result) { r.Waits.Hung = 0 },
+		"C4: 1 sessions":                                   func(r *Result) { r.Waits.Arrived = 1 },
+		"C5: 0 waits":                                      func(r *Result) { r.Waits.Cancelled = 0 },
 		"C5: 1 waits were cancelled, the relays refused 0": func(r *Result) { r.Waits.Refused = 0 },
 		"C5: 1 waits were cancelled, the relays refused 1": func(r *Result) { r.Waits.Early = 1 },
-		"C5: 1 waits":                                 func(r *Result) { r.Waits.Seen = 0 },
-		"C21: named false":                            func(r *Result) { r.Standby.Named = false },
-		"C21: named true, patient false":              func(r *Result) { r.Standby.Patient = false },
-		"C21: named true, patient true, served false": func(r *Result) { r.Standby.Served = false },
-		"crashes: 1 phantoms":                         func(r *Result) { r.Crashes.Verdict = crashing(enoughCrashes, phantom()) },
-		"crashes: no commit was lost":                 func(r *Result) { r.Crashes.Vanished = 0 },
-		"crashes: 1 are too few":                      func(r *Result) { r.Crashes.Verdict = crashing(1) },
-		"control: ":                                   func(r *Result) { r.Control.Verdict = verdict() },
-		"restore: {Paused:false":                      func(r *Result) { r.Restore.Paused = false },
-		"restore: {Paused:true WouldSend:1":           func(r *Result) { r.Restore.WouldSend = 1 },
-		"restore: {Paused:true":                       func(r *Result) { r.Restore.Sent = 1 },
-		"restore: ":                                   func(r *Result) { r.Restore.Others = 1 },
+		"C5: 1 waits":                                      func(r *Result) { r.Waits.Seen = 0 },
+		"C21: named false":                                 func(r *Result) { r.Standby.Named = false },
+		"C21: named true, patient false":                   func(r *Result) { r.Standby.Patient = false },
+		"C21: named true, patient true, served false":      func(r *Result) { r.Standby.Served = false },
+		"crashes: 1 phantoms":                              func(r *Result) { r.Crashes.Verdict = crashing(enoughCrashes, phantom()) },
+		"crashes: no commit was lost":                      func(r *Result) { r.Crashes.Vanished = 0 },
+		"crashes: 1 are too few":                           func(r *Result) { r.Crashes.Verdict = crashing(1) },
+		"control: ":                                        func(r *Result) { r.Control.Verdict = verdict() },
+		"restore: {Paused:false":                           func(r *Result) { r.Restore.Paused = false },
+		"restore: {Paused:true WouldSend:1":                func(r *Result) { r.Restore.WouldSend = 1 },
+		"restore: {Paused:true":                            func(r *Result) { r.Restore.Sent = 1 },
+		"killed: {Wanted:1 Kills:0":                        func(r *Result) { r.Killed.Kills = 0 },
+		"killed: {Wanted:1 Kills:1 Events:0":               func(r *Result) { r.Killed.Events = 0 },
+		"killed: {Wanted:1 Kills:1 Events:1 Over":          func(r *Result) { r.Killed.Overtaken = 1 },
+		"restore: ":                                        func(r *Result) { r.Restore.Others = 1 },
 	} {
 		r := good()
 		spoil(r)

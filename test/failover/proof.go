@@ -52,6 +52,7 @@ func (p *Proof) Run(ctx context.Context) (*Result, error) {
 		"standby":      func(ctx context.Context) (err error) { r.Standby, err = p.standby(ctx); return err },
 		"crashes":      func(ctx context.Context) (err error) { r.Crashes, err = p.crashes(ctx); return err },
 		"control":      func(ctx context.Context) (err error) { r.Control, err = p.control(ctx); return err },
+		"killed":       func(ctx context.Context) (err error) { r.Killed, err = p.killed(ctx); return err },
 		"restore":      func(ctx context.Context) (err error) { r.Restore, err = p.restore(ctx); return err },
 	} {
 		group.Go(func() error {

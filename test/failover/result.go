@@ -11,11 +11,13 @@ import (
 
 // Result is what the arms found.
 type Result struct {
-	Strict, Async, Crashes, Control *torture.Report
-	Waits                           *Waits
-	Standby                         *Standby
-	Restore                         *Restore
-	Seconds                         float64
+	Strict, Crashes, Control *torture.Report
+	Async                    *Async
+	Waits                    *Waits
+	Standby                  *Standby
+	Restore                  *Restore
+	Killed                   *Killed
+	Seconds                  float64
 }
 
 // judge collects what is wrong.
@@ -58,13 +60,24 @@ func (j *judge) rest(arm string, r *torture.Report) {
 	j.alive(arm, r)
 }
 
+// async demands that about what the last primary has nothing is missing, and that every failover could have broken it.
+func (j *judge) async(a *Async) {
+	const arm = "asynchronous"
+	j.rest(arm, a.Report)
+	j.demandf(a.Report.Verdict.Count(check.Phantom) == 0, "%s: %d phantoms", arm, a.Report.Verdict.Count(check.Phantom))
+	j.demandf(a.Report.Verdict.Count(check.TakenBack) > 0, "%s: no commit was taken back: the arm cannot show it", arm)
+	j.demandf(a.Report.Vanished > 0, "%s: nothing was lost: the arm cannot show it", arm)
+	j.demandf(len(a.Moved) >= a.Wanted, "%s: %d failovers are too few", arm, len(a.Moved))
+	for i, moved := range a.Moved {
+		j.demandf(moved > 0, "%s: no floor moved in the gap of failover %d: it shows nothing", arm, i+1)
+	}
+}
+
 // Problems are what was broken, and what was tested too little.
 func (r *Result) Problems() []string {
 	j := &judge{}
 	j.whole("strict", r.Strict)
-	j.rest("asynchronous", r.Async)
-	j.demandf(r.Async.Verdict.Count(check.Phantom) > 0, "asynchronous: no phantom: the arm cannot show one")
-	j.demandf(r.Async.Vanished > 0, "asynchronous: nothing was lost: the arm cannot show it")
+	j.async(r.Async)
 	j.whole("waits", r.Waits.Report)
 	j.demandf(r.Waits.c4(), "C4: %d sessions waited, and %d events were published", r.Waits.Hung, r.Waits.Arrived)
 	j.demandf(r.Waits.c5(), "C5: %d waits were cancelled, the relays refused %d answers; of %d events %d were published",
@@ -76,6 +89,7 @@ func (r *Result) Problems() []string {
 	j.demandf(crashed(r.Crashes) >= enoughCrashes, "crashes: %d are too few", crashed(r.Crashes))
 	j.demandf(r.Control.Verdict.Count(check.Phantom) > 0, "control: without a barrier there was no phantom: the arm would not show one")
 	j.demandf(r.Restore.ok(), "restore: %+v", *r.Restore)
+	j.demandf(r.Killed.ok(), "killed: %+v", *r.Killed)
 	return j.problems
 }
 
@@ -113,7 +127,7 @@ func (r *Result) Print(to io.Writer) error {
 		return "broken"
 	}
 	f := figures.New(Name)
-	strict, async := r.Strict.Verdict, r.Async.Verdict
+	strict, async := r.Strict.Verdict, r.Async.Report.Verdict
 	f.Addf("strict_events", "%d", strict.Count(check.Committed))
 	f.Addf("strict_lost", "%d", strict.Count(check.Lost))
 	f.Addf("strict_phantom", "%d", strict.Count(check.Phantom))
@@ -122,8 +136,13 @@ func (r *Result) Print(to io.Writer) error {
 	f.Addf("strict_duplicates", "%d", strict.Count(check.Duplicates))
 	f.Addf("strict_unexplained", "%d", strict.Count(check.DuplicatesUnexplained))
 	f.Addf("async_events", "%d", async.Count(check.Committed))
+	f.Addf("async_failovers", "%d", len(r.Async.Moved))
+	f.Addf("floors_moved", "%d", r.Async.floors())
+	f.Addf("async_order", "%d", async.Count(check.OrderViolations))
 	f.Addf("async_phantom", "%d", async.Count(check.Phantom))
-	f.Addf("async_lost", "%d", r.Async.Vanished)
+	f.Addf("async_lost", "%d", r.Async.Report.Vanished)
+	f.Addf("async_taken_back", "%d", async.Count(check.TakenBack))
+	f.Addf("async_duplicates", "%d", async.Count(check.Duplicates))
 	f.Addf("async_stuck", "%d", async.Count(check.Stuck))
 	f.Addf("c4", "%s", word(r.Waits.c4()))
 	f.Addf("c5", "%s", word(r.Waits.c5()))
@@ -138,6 +157,9 @@ func (r *Result) Print(to io.Writer) error {
 	f.Addf("restore_paused", "%t", r.Restore.Paused)
 	f.Addf("restore_would_send", "%d", r.Restore.WouldSend)
 	f.Addf("restore_sent_again", "%d", r.Restore.Again)
+	f.Addf("backends_killed", "%d", r.Killed.Kills)
+	f.Addf("prepared_events", "%d", r.Killed.Events)
+	f.Addf("prepared_overtaken", "%d", r.Killed.Overtaken)
 	f.Addf("seconds", "%.0f", r.Seconds)
 	f.Addf("ok", "%t", len(problems) == 0)
 	if _, err := fmt.Fprintln(to, f); err != nil {

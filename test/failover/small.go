@@ -30,10 +30,12 @@ var orderPlaced = outbox.Define[placed](outbox.Contract{Type: "order_placed", Ag
 
 // small is an outbox in a cluster, a relay, and what it sent and said.
 type small struct {
-	pool *pgxpool.Pool
+	pool  *pgxpool.Pool
+	lease time.Duration // of its relays
 
 	mu   sync.Mutex
 	sent map[outbox.ID]int
+	list []outbox.ID // as they were sent
 	log  bytes.Buffer
 }
 
@@ -42,7 +44,7 @@ func newSmall(ctx context.Context, c *cluster.Cluster) (*small, error) {
 	if err != nil {
 		return nil, fmt.Errorf("failover: %w", err)
 	}
-	return &small{pool: pool, sent: map[outbox.ID]int{}}, nil
+	return &small{pool: pool, lease: 2 * time.Second, sent: map[outbox.ID]int{}}, nil
 }
 
 func (s *small) install(ctx context.Context) error {
@@ -55,21 +57,26 @@ func (s *small) install(ctx context.Context) error {
 }
 
 // emit writes so many events, each of an aggregate of its own.
-func (s *small) emit(ctx context.Context, count int) ([]outbox.ID, error) {
-	var ids []outbox.ID
-	err := outbox.InTx(ctx, s.pool, func(ctx context.Context, tx pgx.Tx) error {
-		for n := range count {
-			event := orderPlaced.New(fmt.Sprint(n), placed{N: n})
-			event.ID = outbox.NewID()
-			ids = append(ids, event.ID)
-			if _, err := outbox.Emit(ctx, tx, event); err != nil {
-				return err
-			}
-		}
-		return nil
+func (s *small) emit(ctx context.Context, count int) (ids []outbox.ID, err error) {
+	err = outbox.InTx(ctx, s.pool, func(ctx context.Context, tx pgx.Tx) error {
+		ids, err = emitOf(ctx, tx, "", count)
+		return err
 	})
 	if err != nil {
 		return nil, fmt.Errorf("failover: %w", err)
+	}
+	return ids, nil
+}
+
+// emitOf writes one event for each of so many aggregates, whose names begin so.
+func emitOf(ctx context.Context, tx pgx.Tx, prefix string, count int) (ids []outbox.ID, err error) {
+	for n := range count {
+		event := orderPlaced.New(fmt.Sprint(prefix, n), placed{N: n})
+		event.ID = outbox.NewID()
+		ids = append(ids, event.ID)
+		if _, err := outbox.Emit(ctx, tx, event); err != nil {
+			return nil, err
+		}
 	}
 	return ids, nil
 }
@@ -105,17 +112,23 @@ type running struct {
 
 // run starts a relay.
 func (s *small) run(ctx context.Context, c *cluster.Cluster, window time.Duration) (*running, error) {
+	return s.runVia(ctx, c.URL(), c.URL(), window)
+}
+
+// runVia starts a relay that goes this way to the database, and that way to the doorbell.
+func (s *small) runVia(ctx context.Context, database, listen string, window time.Duration) (*running, error) {
 	registry, err := outbox.NewRegistry(orderPlaced)
 	if err != nil {
 		return nil, fmt.Errorf("failover: %w", err)
 	}
 	made, err := relay.New(relay.Config{
-		Database: c.URL(), Registry: registry, Logger: slog.New(slog.NewJSONHandler(s, nil)),
-		Settings: relay.Settings{Lease: 2 * time.Second, Poll: 100 * time.Millisecond, FailoverWindow: window},
+		Database: database, ListenDatabase: listen, Registry: registry, Logger: slog.New(slog.NewJSONHandler(s, nil)),
+		Settings: relay.Settings{Lease: s.lease, Poll: 100 * time.Millisecond, FailoverWindow: window},
 		Publisher: relay.Func(func(_ context.Context, message *relay.Message) error {
 			s.mu.Lock()
 			defer s.mu.Unlock()
 			s.sent[message.ID]++
+			s.list = append(s.list, message.ID)
 			return nil
 		}),
 	})

@@ -31,13 +31,13 @@ func (w Way) String() string { return [...]string{"both ways", "to the server", 
 
 // Proxy takes connections on a loopback port of its own and leads them to one server.
 type Proxy struct {
-	server   string
 	listener net.Listener
 	group    sync.WaitGroup
 	ended    chan struct{}
 	close    func()
 
 	mu       sync.Mutex
+	server   string
 	next     int
 	links    map[*link]bool
 	refusing bool
@@ -100,6 +100,13 @@ func (p *Proxy) Admit() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.refusing = false
+}
+
+// Lead leads connections that come from now on to another server.
+func (p *Proxy) Lead(server string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.server = server
 }
 
 // Slow lets everything that the server says arrive that much later, on all connections; 0 ends it.
@@ -211,7 +218,10 @@ func (p *Proxy) accept() {
 }
 
 func (p *Proxy) connect(client net.Conn) {
-	server, err := (&net.Dialer{Timeout: 10 * time.Second}).Dial("tcp", p.server)
+	p.mu.Lock()
+	to := p.server
+	p.mu.Unlock()
+	server, err := (&net.Dialer{Timeout: 10 * time.Second}).Dial("tcp", to)
 	if err != nil {
 		_ = client.Close()
 		return
