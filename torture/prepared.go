@@ -19,48 +19,50 @@ import (
 // outlives restarts and crashes of the server.
 const PreparedOpen check.FaultKind = "prepared_open"
 
-// preparedThings is how many aggregates such transactions write, all of them each time. Nobody else does: they are locked
-// for as long as the transaction is open.
+// preparedThings is how many aggregates such transactions write, all of them each time. Nobody else does: they are
+// locked for as long as the transaction is open.
 const preparedThings = 5
 
 // PreparedTransactions has producers prepare transactions, leave them open for about so long, and for longer where the
-// server goes away meanwhile, and commit them or roll them back then. Some producers die first: the next one, and the end
-// of the storm, finds what they left by its name. One must outlive a server, or it falls again.
+// server goes away meanwhile, and commit them or roll them back then. Some producers die first: the next one, and the
+// end of the storm, finds what they left by its name. One must outlive a server, or it falls again.
 func PreparedTransactions(length, every time.Duration, least int) Blow {
 	survived := false
-	return Blow{Kind: PreparedOpen, Every: every, Least: least, Enough: func() bool { return survived },
-		Strike: func(ctx context.Context, on *Target) (check.Fault, error) {
-			p := on.producers
-			whole := context.WithoutCancel(ctx) // what is begun is finished, also when the storm is over
-			if err := p.resolveLeft(whole, on.Random); err != nil {
-				return check.Fault{}, missed(err)
-			}
-			before, err := on.World.server(whole)
-			if err != nil {
-				return check.Fault{}, missed(err)
-			}
-			t, err := p.prepare(whole, on.Random)
-			if err != nil {
-				return check.Fault{}, missed(err)
-			}
-			fault := check.Fault{From: now()}
-			if on.World.outlives(ctx, before, length/2+time.Duration(on.Random.Int64N(int64(length))), on.Plan.Lease) {
-				survived = true
-				p.survived.Add(1)
-				fault.Detail = "outlived the server, "
-			}
-			fault.To = now()
-			verb := []string{commit, commit, commit, rollBack, leave}[on.Random.IntN(5)]
-			fault.Detail += verb
-			if verb == leave {
-				return fault, nil
-			}
-			if err := p.end(whole, t, verb); err != nil {
-				return fault, err
-			}
-			// Right behind it, so that an event that was overlooked is overtaken.
-			return fault, p.transact(whole, on.Random, deal{things: t.things})
-		}}
+	strike := func(ctx context.Context, on *Target) (check.Fault, error) {
+		p := on.producers
+		whole := context.WithoutCancel(ctx) // what is begun is finished, also when the storm is over
+		if err := p.resolveLeft(whole, on.Random); err != nil {
+			return check.Fault{}, missed(err)
+		}
+		before, err := on.World.server(whole)
+		if err != nil {
+			return check.Fault{}, missed(err)
+		}
+		t, err := p.prepare(whole, on.Random)
+		if err != nil {
+			return check.Fault{}, missed(err)
+		}
+		fault := check.Fault{From: now()}
+		open := length/2 + time.Duration(on.Random.Int64N(int64(length)))
+		if on.World.outlives(ctx, before, open, on.Plan.Lease) {
+			survived = true
+			p.survived.Add(1)
+			fault.Detail = "outlived the server, "
+		}
+		fault.To = now()
+		verb := []string{commit, commit, commit, rollBack, leave}[on.Random.IntN(5)]
+		fault.Detail += verb
+		if verb == leave {
+			return fault, nil
+		}
+		if err := p.end(whole, t, verb); err != nil {
+			return fault, err
+		}
+		// Right behind it, so that an event that was overlooked is overtaken.
+		return fault, p.transact(whole, on.Random, deal{things: t.things})
+	}
+	enough := func() bool { return survived }
+	return Blow{Kind: PreparedOpen, Every: every, Least: least, Enough: enough, Strike: strike}
 }
 
 // What becomes of a prepared transaction.
@@ -73,8 +75,8 @@ const (
 // server names the life of the server: it has another after a restart, and also after a crash of one of its processes,
 // from which it recovers without one.
 func (w *World) server(ctx context.Context) (life string, err error) {
-	err = w.Pool.QueryRow(ctx, "SELECT pg_postmaster_start_time()::text || ' ' || pg_stat_get_bgwriter_stat_reset_time()::text").Scan(&life)
-	if err != nil {
+	const query = "SELECT pg_postmaster_start_time()::text || ' ' || pg_stat_get_bgwriter_stat_reset_time()::text"
+	if err := w.Pool.QueryRow(ctx, query).Scan(&life); err != nil {
 		return "", fmt.Errorf("torture: which server this is: %w", err)
 	}
 	return life, nil
@@ -181,7 +183,8 @@ func (p *producers) resolve(ctx context.Context, gid, verb string) (done bool, e
 
 // resolveLeft ends the prepared transactions whose producers did not. Their business rows tell how.
 func (p *producers) resolveLeft(ctx context.Context, random *rand.Rand) error {
-	rows, err := p.world.Pool.Query(ctx, "SELECT gid FROM pg_prepared_xacts WHERE starts_with(gid, $1) AND database = current_database() ORDER BY gid", p.gid(""))
+	rows, err := p.world.Pool.Query(ctx, `SELECT gid FROM pg_prepared_xacts
+		WHERE starts_with(gid, $1) AND database = current_database() ORDER BY gid`, p.gid(""))
 	if err != nil {
 		return fmt.Errorf("torture: prepared transactions: %w", err)
 	}

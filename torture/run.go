@@ -100,7 +100,8 @@ func (r *run) play(ctx context.Context) (*Report, error) {
 		return nil, err
 	}
 	r.sayf("collected; judging")
-	verdict, err := judge(r.plan.Folder, r.plan.Floor(), func(key string) (check.Outcome, error) { return r.outcome(ctx, key) })
+	outcome := func(key string) (check.Outcome, error) { return r.outcome(ctx, key) }
+	verdict, err := judge(r.plan.Folder, r.plan.Floor(), outcome)
 	if err != nil {
 		return nil, err
 	}
@@ -261,7 +262,8 @@ func producersPool(ctx context.Context, plan Plan) (*pgxpool.Pool, error) {
 
 func (w *World) fillThings(ctx context.Context, count int) error {
 	_, err := w.Pool.Exec(ctx, w.SQL(`INSERT INTO {schema}.torture_things (id)
-		SELECT 'thing-' || n FROM generate_series(0, $1 - 1) n UNION ALL SELECT 'prepared-' || n FROM generate_series(0, $2 - 1) n`), count, preparedThings)
+		SELECT 'thing-' || n FROM generate_series(0, $1 - 1) n
+		UNION ALL SELECT 'prepared-' || n FROM generate_series(0, $2 - 1) n`), count, preparedThings)
 	if err != nil {
 		return fmt.Errorf("torture: %w", err)
 	}

@@ -42,17 +42,20 @@ func (s *servers) databaseStops(kind check.FaultKind, mode cluster.Mode, every t
 	}}
 }
 
-// backendKills kills one session's process, when a prepared transaction has been open for long enough that relays know it.
+// backendKills kills one session's process, when a prepared transaction has been open for long enough that relays know
+// it.
 func (s *servers) backendKills(every time.Duration, least int) torture.Blow {
-	return torture.Blow{Kind: BackendKilled, Every: every, Least: least, Strike: func(ctx context.Context, on *torture.Target) (check.Fault, error) {
+	strike := func(ctx context.Context, on *torture.Target) (check.Fault, error) {
 		s.turn.Lock()
 		defer s.turn.Unlock()
 		ctx, cancel := restoring(ctx)
 		defer cancel()
 		var known bool
 		var pid int
-		err := on.World.Pool.QueryRow(ctx, `SELECT EXISTS (SELECT FROM pg_prepared_xacts WHERE starts_with(gid, $1) AND prepared < clock_timestamp() - interval '1 s'),
-			(SELECT pid FROM pg_stat_activity WHERE application_name = $2 ORDER BY random() LIMIT 1)`, on.World.Run, application).Scan(&known, &pid)
+		err := on.World.Pool.QueryRow(ctx, `SELECT EXISTS (SELECT FROM pg_prepared_xacts
+				WHERE starts_with(gid, $1) AND prepared < clock_timestamp() - interval '1 s'),
+			(SELECT pid FROM pg_stat_activity WHERE application_name = $2 ORDER BY random() LIMIT 1)`,
+			on.World.Run, application).Scan(&known, &pid)
 		if err != nil || !known {
 			return check.Fault{}, torture.ErrMissed
 		}
@@ -68,7 +71,8 @@ func (s *servers) backendKills(every time.Duration, least int) torture.Blow {
 		default:
 			return check.Fault{}, err
 		}
-	}}
+	}
+	return torture.Blow{Kind: BackendKilled, Every: every, Least: least, Strike: strike}
 }
 
 // poolerRestarts kills the pooler with all connections of both sides.

@@ -101,9 +101,9 @@ func (c *Cluster) Kill(ctx context.Context) error {
 	return errors.Join(err, c.gone(ctx))
 }
 
-// KillBackend ends the process of one session by SIGKILL, and returns when the server has ended all others, recovered from
-// the log and answers again. The postmaster lives on. Where there is no such process it is os.ErrProcessDone, and where
-// the server does not come back by itself ErrNotRecovered.
+// KillBackend ends the process of one session by SIGKILL, and returns when the server has ended all others, recovered
+// from the log and answers again. The postmaster lives on. Where there is no such process it is os.ErrProcessDone, and
+// where the server does not come back by itself ErrNotRecovered.
 func (c *Cluster) KillBackend(ctx context.Context, pid int) error {
 	pids, err := c.processes()
 	if err != nil {

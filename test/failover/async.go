@@ -36,9 +36,9 @@ func (a *Async) floors() (sum int) {
 // none leaves out the events that are refused for good: what operators decided about them would be lost as well.
 const none = -1
 
-// asynchronous fails over again and again, each time to a standby that misses the last commits: those vanish, also where
-// they were published. What the new primary has is delivered, and in order. One relay is behind a pooler that is paused
-// meanwhile, so that none of its calls fails; all connections of the other break.
+// asynchronous fails over again and again, each time to a standby that misses the last commits: those vanish, also
+// where they were published. What the new primary has is delivered, and in order. One relay is behind a pooler that is
+// paused meanwhile, so that none of its calls fails; all connections of the other break.
 func (p *Proof) asynchronous(ctx context.Context) (_ *Async, err error) {
 	plan, err := p.plan("asynchronous", "", p.size(4000, 2000), time.Duration(p.size(10, 5))*time.Second)
 	if err != nil {
@@ -49,8 +49,8 @@ func (p *Proof) asynchronous(ctx context.Context) (_ *Async, err error) {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, s.close()) }()
-	plan.Postgres, plan.RelaysVia, plan.FirstVia = through(s.all.Addr()), through(s.relays.Addr()), through(s.pooler.Address)+"&default_query_exec_mode=exec"
-	plan.RelaysListen = plan.RelaysVia
+	plan.Postgres, plan.RelaysVia, plan.RelaysListen = through(s.all.Addr()), through(s.relays.Addr()), through(s.relays.Addr())
+	plan.FirstVia = through(s.pooler.Address) + "&default_query_exec_mode=exec"
 	// Nobody shall lose a lane because it waited for the new primary: who has one still, believes what it knows of it.
 	plan.Lease = 12 * time.Second
 	plan.Forgetful, plan.Doomed, plan.Durable = true, none, func(key string) bool { return s.durable[key] }
@@ -124,8 +124,8 @@ func through(at string) string {
 	return "postgres://postgres@" + at + "/postgres?sslmode=disable&connect_timeout=5"
 }
 
-// failOver makes a standby, lets it fall behind until floors have moved, and puts it in the primary's place. It tells how
-// many floors moved. Relays see the new primary when it has both numbers below these floors and numbers above.
+// failOver makes a standby, lets it fall behind until floors have moved, and puts it in the primary's place. It tells
+// how many floors moved. Relays see the new primary when it has both numbers below these floors and numbers above.
 func (s *succession) failOver(ctx context.Context, on *torture.Target) (moved int, fault check.Fault, err error) {
 	s.heirs++
 	heir, err := s.primary.Standby(ctx, fmt.Sprintf("heir%d", s.heirs))
@@ -178,11 +178,13 @@ func (s *succession) fallBehind(ctx context.Context, on *torture.Target, heir *c
 		return g, err
 	}
 	return g, cluster.Within(ctx, patience, "floors are past what the standby has", func() (bool, error) {
-		published, err := number(ctx, s.primary, on.World.SQL("SELECT count(*) FROM {schema}.outbox_events WHERE state = 6 AND seq > $1"), g.from)
+		const above = "SELECT count(*) FROM {schema}.outbox_events WHERE state = 6 AND seq > $1"
+		published, err := number(ctx, s.primary, on.World.SQL(above), g.from)
 		if err != nil || published < lostAtLeast {
 			return false, err
 		}
-		owners, err := number(ctx, s.primary, on.World.SQL("SELECT count(DISTINCT owner) FROM {schema}.outbox_lanes WHERE floor > $1"), g.from)
+		const movers = "SELECT count(DISTINCT owner) FROM {schema}.outbox_lanes WHERE floor > $1"
+		owners, err := number(ctx, s.primary, on.World.SQL(movers), g.from)
 		return owners >= on.Plan.Relays, err
 	})
 }
@@ -202,10 +204,12 @@ type gap struct {
 
 // look reads the gap from the primary that is about to end.
 func (g *gap) look(ctx context.Context, primary *cluster.Cluster, on *torture.Target) (err error) {
-	if g.floors, err = primary.Text(ctx, on.World.SQL("SELECT json_object_agg(lane, floor) FROM {schema}.outbox_lanes")); err != nil {
+	const floors = "SELECT json_object_agg(lane, floor) FROM {schema}.outbox_lanes"
+	if g.floors, err = primary.Text(ctx, on.World.SQL(floors)); err != nil {
 		return err
 	}
-	if g.moved, err = number(ctx, primary, on.World.SQL("SELECT count(*) FROM {schema}.outbox_lanes WHERE floor > $1"), g.from); err != nil {
+	const moved = "SELECT count(*) FROM {schema}.outbox_lanes WHERE floor > $1"
+	if g.moved, err = number(ctx, primary, on.World.SQL(moved), g.from); err != nil {
 		return err
 	}
 	g.to, err = number(ctx, primary, on.World.SQL(lastNumber))
@@ -215,14 +219,16 @@ func (g *gap) look(ctx context.Context, primary *cluster.Cluster, on *torture.Ta
 // straddled is how many aggregates must have events on either side of the old floors.
 const straddled = 10
 
-// straddle returns when the new primary has given out numbers that the old one's floors are above, and numbers that its
-// relays have never seen, to events of the same aggregates: whoever begins to read at an old floor finds the later first.
+// straddle returns when the new primary has given out numbers that the old one's floors are above, and numbers that
+// its relays have never seen, to events of the same aggregates: whoever begins to read at an old floor finds the later
+// ones first.
 func (g *gap) straddle(ctx context.Context, heir *cluster.Cluster, on *torture.Target) error {
 	below := func(than string) func() (bool, error) {
 		query := on.World.SQL(`SELECT count(*) FROM (
-			SELECT FROM {schema}.outbox_events e JOIN json_each_text($1::text::json) f ON f.key::smallint = {schema}.outbox_lane(e.namespace, e.aggregate_type, e.aggregate_id)
-			WHERE e.seq > $2::text::bigint AND e.state = 0 AND e.aggregate_id LIKE 'thing-%' GROUP BY e.aggregate_id, e.event_type
-			HAVING min(e.seq) <= min(f.value::bigint)` + than + `) s`)
+			SELECT FROM {schema}.outbox_events e JOIN json_each_text($1::text::json) f
+				ON f.key::smallint = {schema}.outbox_lane(e.namespace, e.aggregate_type, e.aggregate_id)
+			WHERE e.seq > $2::text::bigint AND e.state = 0 AND e.aggregate_id LIKE 'thing-%'
+			GROUP BY e.aggregate_id, e.event_type HAVING min(e.seq) <= min(f.value::bigint)` + than + `) s`)
 		return func() (bool, error) {
 			found, err := number(ctx, heir, query, g.floors, strconv.Itoa(g.from))
 			return found >= straddled, err
@@ -237,7 +243,8 @@ func (g *gap) straddle(ctx context.Context, heir *cluster.Cluster, on *torture.T
 	if err != nil {
 		return err
 	}
-	return cluster.Within(ctx, patience, "and others have numbers that no relay has seen", below(fmt.Sprintf(" AND max(e.seq) > %d", g.to+more)))
+	andAbove := below(fmt.Sprintf(" AND max(e.seq) > %d", g.to+more))
+	return cluster.Within(ctx, patience, "others have numbers that no relay has seen", andAbove)
 }
 
 // bury asks a primary that was killed, which nobody else reaches any more, what it had committed.

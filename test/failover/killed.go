@@ -25,9 +25,9 @@ type Killed struct {
 
 func (k *Killed) ok() bool { return k.Kills >= k.Wanted && k.Events > 0 && k.Overtaken == 0 }
 
-// killed kills a backend while a transaction is prepared. The server recovers within a moment and without a restart, and
-// the prepared transaction has another virtual id then. A relay behind a pooler that asks nothing in that moment sees no
-// call fail: here the pooler is paused, so that this does not depend on how long the moment is.
+// killed kills a backend while a transaction is prepared. The server recovers within a moment and without a restart,
+// and the prepared transaction has another virtual id then. A relay behind a pooler that asks nothing in that moment
+// sees no call fail: here the pooler is paused, so that this does not depend on how long the moment is.
 func (p *Proof) killed(ctx context.Context) (_ *Killed, err error) {
 	on, err := cluster.New(ctx, cluster.Config{})
 	if err != nil {
@@ -100,7 +100,9 @@ func (k *Killed) round(ctx context.Context, on *cluster.Cluster, pooler *server.
 		return fmt.Errorf("failover: %w", err)
 	}
 	k.Events += len(first)
-	err = cluster.Within(ctx, patience, "what came later is published", func() (bool, error) { return s.sentOf(second) >= len(second), nil })
+	err = cluster.Within(ctx, patience, "what came later is published", func() (bool, error) {
+		return s.sentOf(second) >= len(second), nil
+	})
 	if err != nil {
 		k.Overtaken += len(first)
 		return nil //nolint:nilerr // the result tells
@@ -143,8 +145,8 @@ func kill(ctx context.Context, on *cluster.Cluster) error {
 	return on.KillBackend(ctx, int(conn.PgConn().PID()))
 }
 
-// renewed returns when the leases have been renewed a few times, between which a relay that has nothing to do looks at who
-// writes.
+// renewed returns when the leases have been renewed a few times, between which a relay that has nothing to do looks at
+// who writes.
 func renewed(ctx context.Context, on *cluster.Cluster) error {
 	const times = 2
 	for range times {

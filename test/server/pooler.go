@@ -34,7 +34,8 @@ server_check_delay = 0
 ignore_startup_parameters = extra_float_digits
 `
 
-// NewPooler makes a PgBouncer in transaction mode in front of the PostgreSQL at this address. Its log goes into the folder.
+// NewPooler makes a PgBouncer in transaction mode in front of the PostgreSQL at this address. Its log goes into the
+// folder.
 func NewPooler(folder, database string) (*Server, error) {
 	program, err := exec.LookPath("pgbouncer")
 	if err != nil {
@@ -65,15 +66,16 @@ func NewPooler(folder, database string) (*Server, error) {
 		return nil, errors.Join(fmt.Errorf("server: %w", err), os.RemoveAll(own))
 	}
 	return &Server{
-		Name: "PgBouncer", Address: address, Log: filepath.Join(folder, "pgbouncer.log"), Program: program, Args: []string{settings},
-		User: serviceUser(), folder: own,
+		Name: "PgBouncer", Address: address, Log: filepath.Join(folder, "pgbouncer.log"), Program: program,
+		Args: []string{settings}, User: serviceUser(), folder: own,
 	}, nil
 }
 
-// Tell gives a pooler a command of its console. PAUSE returns when no transaction runs any more, and lets those that come
-// wait until RESUME: to clients nothing fails.
+// Tell gives a pooler a command of its console. PAUSE returns when no transaction runs any more, and lets those that
+// come wait until RESUME: to clients nothing fails.
 func (s *Server) Tell(ctx context.Context, command string) error {
-	conn, err := pgx.Connect(ctx, "postgres://postgres@"+s.Address+"/pgbouncer?sslmode=disable&default_query_exec_mode=simple_protocol")
+	const console = "/pgbouncer?sslmode=disable&default_query_exec_mode=simple_protocol"
+	conn, err := pgx.Connect(ctx, "postgres://postgres@"+s.Address+console)
 	if err != nil {
 		return fmt.Errorf("server: the console of %s: %w", s.Name, err)
 	}

@@ -314,3 +314,19 @@ func TestThrough(t *testing.T) {
 		t.Error("an address that is none")
 	}
 }
+
+// TestLead: what comes later goes to the other server, and what is there stays where it is.
+func TestLead(t *testing.T) {
+	t.Parallel()
+	first, second := newEcho(t), newEcho(t)
+	p := newProxy(t, first)
+	before := newClient(t, p)
+	p.Lead(second.listener.Addr().String())
+	after := newClient(t, p)
+	_, _ = before.Close(), after.Close()
+	for _, e := range []*echo{first, second} {
+		if words := receive(t, "a connection's end", e.heard); string(words) != "hello" {
+			t.Errorf("heard %q", words)
+		}
+	}
+}
