@@ -253,7 +253,7 @@ func (s *succession) bury(ctx context.Context, former *cluster.Cluster, on *tort
 	if err == nil {
 		var keys string
 		keys, err = former.Text(ctx, on.World.SQL("SELECT coalesce(string_agg(key, ' '), '') FROM {schema}.torture_done"))
-		for _, key := range strings.Fields(keys) {
+		for key := range strings.FieldsSeq(keys) {
 			s.durable[key] = true
 		}
 	}

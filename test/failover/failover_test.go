@@ -102,7 +102,8 @@ func phantom() check.Record {
 func vanished() []check.Record {
 	id := outbox.NewID()
 	return []check.Record{
-		{Tx: &check.Tx{Key: "3", Events: []check.Event{{ID: id, Type: "t", Aggregate: "a/4", Key: "a/4", Topic: "x"}}}}, {Tx: &check.Tx{Key: "3", Outcome: check.Undone}},
+		{Tx: &check.Tx{Key: "3", Events: []check.Event{{ID: id, Type: "t", Aggregate: "a/4", Key: "a/4", Topic: "x"}}}},
+		{Tx: &check.Tx{Key: "3", Outcome: check.Undone}},
 		{Delivery: &check.Delivery{Index: 3, ID: id, Type: "t", Key: "a/4", Topic: "x"}},
 	}
 }
