@@ -109,5 +109,18 @@ func mutants() []mutant {
 			}},
 			test("consumer", "TestUnknownTypesAreGivenBack", "at attempt 1: got {Outcome:ignored "),
 		},
+		{
+			"parked-since-created", "a parked event is as old as the event is, however short it is parked", "V1",
+			[]change{{storeTests + "/sql/old_parked.sql", "AND e.next_attempt_at <= (", "AND e.created_at <= ("}},
+			test(storeTests, "TestOldParked", "parked for half a minute are "),
+		},
+		{
+			"death-of-any-row", "a death that is settled again does not ask what the event was when it died", "S7",
+			[]change{{
+				storeTests + "/sql/settle.sql",
+				"AND e.state = r.state AND (e.state NOT IN (1, 2) OR e.next_attempt_at = r.at)", "",
+			}},
+			test(storeTests, "TestWhatOperatorsUndidStaysUndone", "dead from [0-3], undone and settled again: state 5"),
+		},
 	}
 }
