@@ -122,5 +122,10 @@ func mutants() []mutant {
 			}},
 			test(storeTests, "TestWhatOperatorsUndidStaysUndone", "dead from [0-3], undone and settled again: state 5"),
 		},
+		{
+			"rows-never-fewer", "after a read that failed a lane is asked for as many rows as before", "L1",
+			[]change{{coreTests + "/apart.go", "l.lane.most = max(1, l.limit/2)", "l.lane.most = max(1, l.limit)"}},
+			test(coreTests, "TestALaneOfLargeEventsBehindASlowLink", " of 80 large events are published after five minutes"),
+		},
 	}
 }
