@@ -127,5 +127,23 @@ func mutants() []mutant {
 			[]change{{coreTests + "/apart.go", "l.lane.most = max(1, l.limit/2)", "l.lane.most = max(1, l.limit)"}},
 			test(coreTests, "TestALaneOfLargeEventsBehindASlowLink", " of 80 large events are published after five minutes"),
 		},
+		{
+			"answers-of-any-server", "an answer is used whichever server it is of", "C21",
+			[]change{{coreTests + "/fence.go", "if c.fence.known && incarnation == c.fence.incarnation {", "if true {"}},
+			test(coreTests, "TestAnswersOfAnotherServerAreNotUsed", "an event of another server was sent or died"),
+		},
+		{
+			"writers-by-session", "an open writer is known by its session, which a prepared transaction leaves behind", "A15",
+			[]change{{coreTests + "/fence.go", "if w.XID != 0 {", "if false {"}},
+			test(coreTests, "TestAWriterIsKnownByItsTransaction", "the event of the open transaction is in state"),
+		},
+		{
+			"recovery-overlooked", "a server that has recovered from the death of a backend is taken for the one before", "C21",
+			[]change{{
+				storeTests + "/sql/incarnation.sql",
+				"(extract(epoch FROM pg_stat_get_bgwriter_stat_reset_time()) * 1000000)::bigint", "0",
+			}},
+			test(storeTests, "TestAnIncarnationEndsWithARecovery", "does not end with the time of the last recovery"),
+		},
 	}
 }

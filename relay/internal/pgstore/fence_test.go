@@ -426,3 +426,17 @@ func TestConfigure(t *testing.T) {
 		}
 	})
 }
+
+// TestAnIncarnationEndsWithARecovery: a backend that is killed makes the server recover, and keep the time of its start. What it
+// sets anew then is in the incarnation as well. The whole is played with servers of its own in proof-failover.
+func TestAnIncarnationEndsWithARecovery(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, w *world) {
+		fence := must(w.store.Fence(t.Context()))(t)
+		recovered := w.rows(t, "SELECT (extract(epoch FROM stats_reset) * 1000000)::bigint::text FROM pg_stat_bgwriter")[0]
+		recovered = strings.Trim(recovered, "()")
+		if !strings.HasSuffix(fence.Incarnation, "."+recovered) {
+			t.Errorf("%s does not end with the time of the last recovery, %s", fence.Incarnation, recovered)
+		}
+	})
+}
