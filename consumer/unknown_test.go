@@ -111,7 +111,7 @@ func TestDeliveriesThatWereGivenBackAreNoFailures(t *testing.T) {
 	} {
 		s := newScene(t, consumer.Config{MaxAttempts: maxAttempts}, answer(errFailed))
 		id := outbox.NewID()
-		for attempt := range len(want) {
+		for attempt := range want {
 			s.Process(t.Context(), attributesOf(id), nil, 50+attempt)
 		}
 		if got := s.outcomes(); !slices.Equal(got, want) {

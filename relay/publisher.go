@@ -40,8 +40,9 @@ type Message struct {
 	Key string
 	// Body is the stored payload, byte for byte. It must not be changed.
 	Body []byte
-	// Attributes are event_id, event_type, aggregate_type, aggregate_id, created_at and outbox_seq,
-	// namespace where it is not the default one, tenant_id and dedupe_key where the event has them, and the event's own headers; and what the topic's [Format] adds.
+	// Attributes are event_id, event_type, aggregate_type, aggregate_id, created_at and outbox_seq, namespace where
+	// it is not the default one, tenant_id and dedupe_key where the event has them, and the event's own headers; and
+	// what the topic's [Format] adds.
 	Attributes map[string]string
 
 	Seq           int64
