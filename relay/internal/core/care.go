@@ -96,7 +96,7 @@ func (c *Core) tooEarly(now time.Duration, l *lane) time.Duration {
 }
 
 // isNoted tells whether the database has this event noted. One that owners have died with stays there until it
-// is settled, whatever else is noted.
+// is settled, whatever else this one notes.
 func (l *lane) isNoted(id outbox.ID) bool {
 	if l.blamed != (outbox.ID{}) {
 		return l.blamed == id

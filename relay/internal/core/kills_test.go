@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/posthaste-dev/posthaste/outbox"
 	"github.com/posthaste-dev/posthaste/relay/internal/core"
 )
 
@@ -31,5 +32,44 @@ func TestAnEventThatKills(t *testing.T) {
 	}
 	if letters := p.store.Letters(); len(letters) != 1 || letters[0].Reason != "crash_suspect" {
 		t.Errorf("letters %+v", letters)
+	}
+}
+
+// An owner has died with one event noted, and another one kills whoever sends it, before the first is reached. Each such
+// death speaks for the first event, so that the note is free for the one that kills.
+func TestAnEventThatKillsBesideOneThatWasNoted(t *testing.T) {
+	t.Parallel()
+	p := newPlace(1)
+	routes := registry{"a": {Topic: "topic", Block: true}}
+	killer := p.emit(t, "0", "one", "a")
+	innocent := p.emit(t, "0", "two", "a")
+	for life := range 3 {
+		take := core.Acquire{Relay: outbox.NewID(), Token: outbox.NewID(), Lanes: []int16{0}, Max: 1, Lease: 15 * time.Second}
+		if _, err := p.store.Acquire(t.Context(), take); err != nil {
+			t.Fatal(err)
+		}
+		if life == 0 {
+			if _, err := p.store.Note(t.Context(), core.Tenure{Lane: 0, Token: take.Token}, innocent); err != nil {
+				t.Fatal(err)
+			}
+		}
+		p.now += time.Minute // it dies, and the lease expires
+	}
+	lives := 0
+	for ; lives < 20 && p.state(t, killer) == core.Ready; lives++ {
+		r := p.relay(t, routes, nil)
+		r.answer = func(publish *core.Publish) (core.Outcome, bool) {
+			return core.Outcome{}, publish.Event.ID != killer
+		}
+		r.pass(20 * time.Second)
+		p.now += time.Minute
+	}
+	if state := p.state(t, killer); state != core.DeadBlocking || lives > 10 {
+		t.Errorf("after %d deaths the event that kills is in state %d", lives, state)
+	}
+	r := p.relay(t, routes, nil)
+	r.pass(time.Minute)
+	if state := p.state(t, innocent); state != core.Published {
+		t.Errorf("the other event is in state %d", state)
 	}
 }

@@ -121,8 +121,12 @@ func (s *Store) Acquire(_ context.Context, take core.Acquire) (core.AcquireAnswe
 		crashed := lane.owner != outbox.ID{}
 		if crashed && !take.Away && !s.alive(lane.owner, lane.leaseUntil+take.Lease/3) { // else it lost the lane, and did not die of it
 			lane.crashCount++
-			if lane.notedEvent != (outbox.ID{}) && lane.notedToken == lane.token { // only an owner that noted it itself counts
+			switch {
+			case lane.notedEvent == (outbox.ID{}):
+			case lane.notedToken == lane.token: // only an owner that noted it itself counts
 				lane.notedCount++
+			case lane.notedToken == (outbox.ID{}): // this one died of something else
+				lane.notedCount = max(0, lane.notedCount-1)
 			}
 		}
 		lane.owner, lane.token, lane.leaseUntil = take.Relay, take.Token, now+take.Lease
@@ -181,7 +185,7 @@ func (s *Store) Note(_ context.Context, tenure core.Tenure, event outbox.ID) (bo
 		lane.notedEvent, lane.notedToken = event, lane.token
 	case lane.notedEvent == event:
 		lane.notedToken = lane.token
-	default: // relays have died with another event: that one stays until it is settled
+	default: // relays have died with another event: that one stays until it is settled, or others have died without it
 		lane.notedToken = outbox.ID{}
 	}
 	s.flush()

@@ -215,10 +215,10 @@ func TestNote(t *testing.T) {
 		if note(tenure, other); noted() != "("+event.String()+",2)" {
 			t.Errorf("another event, while relays have died with the first: %s", noted())
 		}
-		// Its owner dies while it is another event that is sent: the lane can be taken, and that does not count.
+		// Its owner dies while it is another event that is sent: the lane can be taken, and that speaks for the first.
 		w.exec(t, "UPDATE {schema}.outbox_lanes SET lease_until = now() - interval '1 s' WHERE lane = $1", tenure.Lane)
 		next := core.Acquire{Relay: outbox.NewID(), Token: outbox.NewID(), Lanes: []int16{tenure.Lane}, Max: 1, Lease: lease}
-		if taken := must(w.store.Acquire(t.Context(), next))(t).Lanes; len(taken) != 1 || taken[0].NotedCount != 2 || taken[0].CrashCount != 4 {
+		if taken := must(w.store.Acquire(t.Context(), next))(t).Lanes; len(taken) != 1 || taken[0].NotedCount != 1 || taken[0].CrashCount != 4 {
 			t.Errorf("taken: %+v", taken)
 		}
 		tenure.Token = next.Token

@@ -16,7 +16,7 @@ func mistaken(file, text string) string {
 	const free, holder, lock = "(l.lease_until IS NULL OR l.lease_until < clock_timestamp())", "ON l.lane = t.lane AND l.token = t.token", "ORDER BY l.lane FOR KEY SHARE OF l"
 	return planted.Text(file, text,
 		planted.Change{Bug: planted.AcquireHeldLanes, File: "acquire", From: free, To: "true"},
-		planted.Change{Bug: planted.NoteWithoutToken, File: "acquire", From: " AND l.noted_by IS NOT DISTINCT FROM l.token", To: ""},
+		planted.Change{Bug: planted.NoteWithoutToken, File: "acquire", From: "WHEN l.noted_by = l.token", To: "WHEN true"},
 		planted.Change{Bug: planted.ReleaseWithoutToken, File: "release", From: holder, To: "ON l.lane = t.lane"},
 		planted.Change{Bug: planted.FloorFalls, File: "renew", From: "greatest(l.floor, own.floor)", To: "own.floor"},
 		planted.Change{Bug: planted.IsCalledIgnored, File: "fence_sequence", From: "CASE WHEN is_called THEN last_value ELSE last_value - 1 END", To: "last_value"},

@@ -3,7 +3,8 @@
 -- Materialised, or the planner may run the LIMIT once for every row that it joins and take more lanes.
 -- An owner that lost the lane and is alive did not die of it. One that died soon after it had taken the lane may look alive for a
 -- moment longer than its lease, where a heartbeat that did not know of the lane yet came after the acquisition; who lives renews
--- itself every third of a lease, and so is alive for much longer. Only a crash of the owner that noted the event itself counts against it.
+-- itself every third of a lease, and so is alive for much longer. Only a crash of the owner that noted the event itself counts against it. One that
+-- had taken the mark from the event died of something else, which speaks for the event: at zero the note is free for another.
 -- SKIP LOCKED passes over a lane whose settle is running: it is taken when that has ended.
 WITH free AS MATERIALIZED (
     SELECT l.lane, l.owner IS NOT NULL AS crashed,
@@ -16,6 +17,8 @@ WITH free AS MATERIALIZED (
 UPDATE {schema}.outbox_lanes l
    SET owner = $3::uuid, token = $4::uuid, acquired_at = clock_timestamp(), lease_until = clock_timestamp() + $5::bigint * interval '1 microsecond',
        crash_count = l.crash_count + free.died::integer,
-       noted_count = l.noted_count + (free.died AND l.noted_event IS NOT NULL AND l.noted_by IS NOT DISTINCT FROM l.token)::integer
+       noted_count = CASE WHEN NOT free.died OR l.noted_event IS NULL THEN l.noted_count
+                          WHEN l.noted_by = l.token THEN l.noted_count + 1
+                          WHEN l.noted_by IS NULL THEN greatest(0, l.noted_count - 1) ELSE l.noted_count END
   FROM free WHERE l.layout = 1 AND l.lane = free.lane
 RETURNING l.lane, l.floor, free.crashed, l.crash_count, l.noted_event, l.noted_count, {incarnation}
