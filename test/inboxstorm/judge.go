@@ -207,7 +207,7 @@ func (v *tally) judgeDelivery(l line, first map[outbox.ID]time.Time) {
 		v.Skipped++
 	case consumer.Failed:
 		v.Failed++
-	case consumer.Handled, consumer.Ignored, consumer.Poisoned:
+	case consumer.Handled, consumer.Ignored, consumer.Unknown, consumer.Poisoned:
 	}
 	if l.Attempt > 1 {
 		v.Again++

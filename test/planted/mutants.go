@@ -1,5 +1,7 @@
 package planted
 
+import "slices"
+
 // mutant is a mistake as data: a text of the product, and the wrong one in its place. The product's code does not
 // know of it; see [overlay].
 type mutant struct {
@@ -14,14 +16,14 @@ type mutant struct {
 // file it lies inside one function.
 type change struct{ file, from, to string }
 
-// mutants are all of them, in the order of an event's path.
+// mutants are all of them.
 func mutants() []mutant {
+	return slices.Concat(mutantsOfReading(), mutantsOfHolding(), mutantsOfEdges())
+}
+
+// mutantsOfReading are about lanes, writers and servers: what is known of them, and what a read may begin at.
+func mutantsOfReading() []mutant {
 	return []mutant{
-		{
-			"failed-emit-forgotten", "InTx commits after an emit that failed without being refused", "A9",
-			[]change{{"outbox/emit.go", `failed(ctx, fmt.Errorf("outbox: emit: %w", err))`, `fmt.Errorf("outbox: emit: %w", err)`}},
-			test(emitTests, "TestFaultA9NeverSent", "want the error of the emit that was dropped, got <nil>"),
-		},
 		{
 			"lease-from-the-answer", "a lease is counted from the answer to its renewal, and not from before it was sent", "C6",
 			[]change{{
@@ -41,6 +43,76 @@ func mutants() []mutant {
 			test(coreTests, "TestALaneThatAReadDidNotReachGoesBack", "what the writer left was passed"),
 		},
 		{
+			"answers-of-any-server", "an answer is used whichever server it is of", "C21",
+			[]change{{coreTests + "/fence.go", "if c.fence.known && incarnation == c.fence.incarnation {", "if true {"}},
+			test(coreTests, "TestAnswersOfAnotherServerAreNotUsed", "an event of another server was sent or died"),
+		},
+		{
+			"writers-by-session", "an open writer is known by its session, which a prepared transaction leaves behind", "A15",
+			[]change{{coreTests + "/fence.go", "if w.XID != 0 {", "if false {"}},
+			test(coreTests, "TestAWriterIsKnownByItsTransaction", "the event of the open transaction is in state"),
+		},
+		{
+			"recovery-overlooked", "a server that has recovered from the death of a backend is taken for the one before", "C21",
+			[]change{{
+				storeTests + "/sql/incarnation.sql",
+				"(extract(epoch FROM pg_stat_get_bgwriter_stat_reset_time()) * 1000000)::bigint", "0",
+			}},
+			test(storeTests, "TestAnIncarnationEndsWithARecovery", "does not end with the time of the last recovery"),
+		},
+		{
+			"sequence-behind-believed", "a server that has the table and not its sequence is relayed", "R14",
+			[]change{{"relay/sequence.go", "case behind.last < behind.highest:", "case behind.last < 0:"}},
+			test(relayTests, "TestAFenceComparesTheSequenceOnANewServer", "a fence with a sequence that is behind: <nil>"),
+		},
+		{
+			"topics-met", "a topic gets its share only once this relay has met it", "L1",
+			[]change{
+				{coreTests + "/line.go", "if c.topics > 1 && rows > share", "if len(c.ordered) > 1 && rows > share"},
+				{coreTests + "/route.go", "if c.topics > 1 {", "if len(c.ordered) > 1 {"},
+			},
+			test(coreTests, "TestATopicThatWasNotMetYet", "the event of the small topic waited for"),
+		},
+		{
+			"rows-never-fewer", "after a read that failed a lane is asked for as many rows as before", "L1",
+			[]change{{coreTests + "/apart.go", "l.lane.most = max(1, l.limit/2)", "l.lane.most = max(1, l.limit)"}},
+			test(coreTests, "TestALaneOfLargeEventsBehindASlowLink", " of 80 large events are published after five minutes"),
+		},
+		{
+			"swept-row-unread", "what a sweep finds of a topic with its own reader is left to the main read, which leaves it out", "L1",
+			[]change{{coreTests + "/sweep.go", "at.from = min(at.from, from)", "_ = at"}},
+			test(coreTests, "TestASweptEventOfAPausedTopic", "the event is in state 0 a minute after its topic came back"),
+		},
+	}
+}
+
+// mutantsOfHolding are about events that wait, are parked or die.
+func mutantsOfHolding() []mutant {
+	return []mutant{
+		{
+			"old-look-ends-hold", "a look that found nothing ends a hold, though something changed since it began", "S4",
+			[]change{{coreTests + "/hold.go", "case h.stale:", "case h.stale && len(rows) > 0:"}},
+			test(coreTests, "TestALookThatIsOlderThanAChangeEndsNoHold", "out of order"),
+		},
+		{
+			"due-page-without-place", "every look for due retries begins at the first, however many are due and cannot go", "L1",
+			[]change{{coreTests + "/hold.go", "if c.held.onward {", "if false {"}},
+			test(coreTests, "TestRedriveBeforeALineThatHangs", "a minute after the redrive [0-9]+ of 200 good events are published"),
+		},
+		{
+			"parked-since-created", "a parked event is as old as the event is, however short it is parked", "V1",
+			[]change{{storeTests + "/sql/old_parked.sql", "AND e.next_attempt_at <= (", "AND e.created_at <= ("}},
+			test(storeTests, "TestOldParked", "parked for half a minute are "),
+		},
+		{
+			"death-of-any-row", "a death that is settled again does not ask what the event was when it died", "S7",
+			[]change{{
+				storeTests + "/sql/settle.sql",
+				"AND e.state = r.state AND (e.state NOT IN (1, 2) OR e.next_attempt_at = r.at)", "",
+			}},
+			test(storeTests, "TestWhatOperatorsUndidStaysUndone", "dead from [0-3], undone and settled again: state 5"),
+		},
+		{
 			"broken-type-unchecked", "once most events of a type have broken their contract, all of them are parked without a look", "V4",
 			[]change{{
 				coreTests + "/line.go", "\tdefault:\n\t\tl := c.lineOf(key)\n",
@@ -53,33 +125,16 @@ func mutants() []mutant {
 			[]change{{coreTests + "/publish.go", "c.typeOf(r.Type).record(false)", "*c.typeOf(r.Type) = typeHealth{}"}},
 			test(coreTests, "TestFewThatPassDoNotMakeABadDeployDeadlier", `the states are map\[5:[0-9]{3} `),
 		},
+	}
+}
+
+// mutantsOfEdges are about what is written, sent and consumed.
+func mutantsOfEdges() []mutant {
+	return []mutant{
 		{
-			"client-retries", "the NATS client sends a message again by itself", "P4",
-			[]change{{"broker/natsjetstream/publisher.go", "PublishMsgAsync(message, jetstream.WithRetryAttempts(0))", "PublishMsgAsync(message)"}},
-			test(natsTests, "TestNothingIsSentTwice", "the message was sent 3 times"),
-		},
-		{
-			"old-look-ends-hold", "a look that found nothing ends a hold, though something changed since it began", "S4",
-			[]change{{coreTests + "/hold.go", "case h.stale:", "case h.stale && len(rows) > 0:"}},
-			test(coreTests, "TestALookThatIsOlderThanAChangeEndsNoHold", "out of order"),
-		},
-		{
-			"due-page-without-place", "every look for due retries begins at the first, however many are due and cannot go", "L1",
-			[]change{{coreTests + "/hold.go", "if c.held.onward {", "if false {"}},
-			test(coreTests, "TestRedriveBeforeALineThatHangs", "a minute after the redrive [0-9]+ of 200 good events are published"),
-		},
-		{
-			"topics-met", "a topic gets its share only once this relay has met it", "L1",
-			[]change{
-				{coreTests + "/line.go", "if c.topics > 1 && rows > share", "if len(c.ordered) > 1 && rows > share"},
-				{coreTests + "/route.go", "if c.topics > 1 {", "if len(c.ordered) > 1 {"},
-			},
-			test(coreTests, "TestATopicThatWasNotMetYet", "the event of the small topic waited for"),
-		},
-		{
-			"swept-row-unread", "what a sweep finds of a topic with its own reader is left to the main read, which leaves it out", "L1",
-			[]change{{coreTests + "/sweep.go", "at.from = min(at.from, from)", "_ = at"}},
-			test(coreTests, "TestASweptEventOfAPausedTopic", "the event is in state 0 a minute after its topic came back"),
+			"failed-emit-forgotten", "InTx commits after an emit that failed without being refused", "A9",
+			[]change{{"outbox/emit.go", `failed(ctx, fmt.Errorf("outbox: emit: %w", err))`, `fmt.Errorf("outbox: emit: %w", err)`}},
+			test(emitTests, "TestFaultA9NeverSent", "want the error of the emit that was dropped, got <nil>"),
 		},
 		{
 			"panic-charged", "a publisher that panics is taken for one that refuses the event", "P2",
@@ -87,9 +142,9 @@ func mutants() []mutant {
 			test(relayTests, "TestAPanicIsChargedOnlyWhenOthersPass", "all panic: got {Class:"),
 		},
 		{
-			"sequence-behind-believed", "a server that has the table and not its sequence is relayed", "R14",
-			[]change{{"relay/sequence.go", "case behind.last < behind.highest:", "case behind.last < 0:"}},
-			test(relayTests, "TestAFenceComparesTheSequenceOnANewServer", "a fence with a sequence that is behind: <nil>"),
+			"client-retries", "the NATS client sends a message again by itself", "P4",
+			[]change{{"broker/natsjetstream/publisher.go", "PublishMsgAsync(message, jetstream.WithRetryAttempts(0))", "PublishMsgAsync(message)"}},
+			test(natsTests, "TestNothingIsSentTwice", "the message was sent 3 times"),
 		},
 		{
 			"key-without-namespace", "the key of an aggregate leaves its namespace out", "S5",
@@ -108,42 +163,6 @@ func mutants() []mutant {
 				"Verdict{Outcome: Unknown, After: backoff(attempt)}", "Verdict{Outcome: Ignored}",
 			}},
 			test("consumer", "TestUnknownTypesAreGivenBack", "at attempt 1: got {Outcome:ignored "),
-		},
-		{
-			"parked-since-created", "a parked event is as old as the event is, however short it is parked", "V1",
-			[]change{{storeTests + "/sql/old_parked.sql", "AND e.next_attempt_at <= (", "AND e.created_at <= ("}},
-			test(storeTests, "TestOldParked", "parked for half a minute are "),
-		},
-		{
-			"death-of-any-row", "a death that is settled again does not ask what the event was when it died", "S7",
-			[]change{{
-				storeTests + "/sql/settle.sql",
-				"AND e.state = r.state AND (e.state NOT IN (1, 2) OR e.next_attempt_at = r.at)", "",
-			}},
-			test(storeTests, "TestWhatOperatorsUndidStaysUndone", "dead from [0-3], undone and settled again: state 5"),
-		},
-		{
-			"rows-never-fewer", "after a read that failed a lane is asked for as many rows as before", "L1",
-			[]change{{coreTests + "/apart.go", "l.lane.most = max(1, l.limit/2)", "l.lane.most = max(1, l.limit)"}},
-			test(coreTests, "TestALaneOfLargeEventsBehindASlowLink", " of 80 large events are published after five minutes"),
-		},
-		{
-			"answers-of-any-server", "an answer is used whichever server it is of", "C21",
-			[]change{{coreTests + "/fence.go", "if c.fence.known && incarnation == c.fence.incarnation {", "if true {"}},
-			test(coreTests, "TestAnswersOfAnotherServerAreNotUsed", "an event of another server was sent or died"),
-		},
-		{
-			"writers-by-session", "an open writer is known by its session, which a prepared transaction leaves behind", "A15",
-			[]change{{coreTests + "/fence.go", "if w.XID != 0 {", "if false {"}},
-			test(coreTests, "TestAWriterIsKnownByItsTransaction", "the event of the open transaction is in state"),
-		},
-		{
-			"recovery-overlooked", "a server that has recovered from the death of a backend is taken for the one before", "C21",
-			[]change{{
-				storeTests + "/sql/incarnation.sql",
-				"(extract(epoch FROM pg_stat_get_bgwriter_stat_reset_time()) * 1000000)::bigint", "0",
-			}},
-			test(storeTests, "TestAnIncarnationEndsWithARecovery", "does not end with the time of the last recovery"),
 		},
 	}
 }

@@ -73,7 +73,7 @@ func readRows(rows pgx.Rows, maxBytes int) (answer core.ReadAnswer, complete boo
 		}
 		switch {
 		case raw[0] == nil:
-			if err := readSentinel(&decode, raw, &answer); err != nil {
+			if err := readSentinel(raw, &answer); err != nil {
 				return answer, false, err
 			}
 			sentinel = true
@@ -104,7 +104,7 @@ func readRows(rows pgx.Rows, maxBytes int) (answer core.ReadAnswer, complete boo
 }
 
 // readSentinel reads the row that is there when nothing else is.
-func readSentinel(decode *decoder, raw [][]byte, answer *core.ReadAnswer) (err error) {
+func readSentinel(raw [][]byte, answer *core.ReadAnswer) (err error) {
 	if answer.Gone, err = decodeXIDs(raw[eventColumns]); err != nil {
 		return err
 	}
