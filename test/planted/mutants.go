@@ -76,7 +76,7 @@ func mutantsOfReading() []mutant {
 		{
 			"rows-never-fewer", "after a read that failed a lane is asked for as many rows as before", "L1",
 			[]change{{coreTests + "/apart.go", "l.lane.most = max(1, l.limit/2)", "l.lane.most = max(1, l.limit)"}},
-			test(coreTests, "TestALaneOfLargeEventsBehindASlowLink", " of 80 large events are published after five minutes"),
+			test(coreTests, "TestALaneOfLargeEventsBehindASlowLink", " of 400 large events are published after five minutes"),
 		},
 		{
 			"swept-row-unread", "what a sweep finds of a topic with its own reader is left to the main read, which leaves it out", "L1",

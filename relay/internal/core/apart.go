@@ -28,22 +28,37 @@ func (l *lane) bounded(more, unsettled int) int {
 	}
 }
 
-// halve takes in that a read of the lane failed.
-func (l *laneRead) halve() { l.lane.most = max(1, l.limit/2) }
+// halve takes in that a read of the lane failed, and with how many rows.
+func (l *laneRead) halve() {
+	l.lane.most = max(1, l.limit/2)
+	l.lane.tooMany, l.lane.wentWell = l.limit, 0
+}
 
-// growLane takes in that a read brought all the rows that were asked for. It goes up slowly: a read that fails because it is
-// too large again takes as long as a statement may.
+// readsToTryAgain is after how many reads that went well as many rows are asked for again as were once too many. A read that
+// fails takes as long as a statement may, and makes the relay forget its fence.
+const readsToTryAgain = 100
+
+// growLane takes in that a read brought all the rows that were asked for. The next may have more, up to three quarters of
+// what was too many.
 func (c *Core) growLane(l *lane) {
 	if l.most == 0 {
 		return
 	}
-	if l.most += 1 + l.most/8; l.most >= c.config.Batch+c.config.MaxInFlight {
+	more := l.most + 1 + l.most/8
+	if l.tooMany > 0 && more > l.tooMany-l.tooMany/4 {
+		if l.wentWell++; l.wentWell < readsToTryAgain {
+			return
+		}
+		l.tooMany = 0
+	}
+	if l.most = more; l.most >= c.config.Batch+c.config.MaxInFlight {
 		l.most = 0
 	}
 }
 
-// readFailed takes in that the main read failed.
-func (c *Core) readFailed(now time.Duration, reads []laneRead) {
+// readFailed takes in that the main read failed. An answer of another server, or one that came when the fence was forgotten,
+// is no failure: it says nothing about its size.
+func (c *Core) readFailed(reads []laneRead) {
 	r := &c.reader
 	for i := range reads {
 		reads[i].halve()
@@ -60,7 +75,6 @@ func (c *Core) readFailed(now time.Duration, reads []laneRead) {
 	}
 	r.next = reads[len(reads)-1].lane.number + 1
 	r.alone, r.lanes = len(c.sorted), max(1, len(reads)/2)
-	r.at = now + c.config.MinPoll
 }
 
 // inTurn picks the lanes that the main read reads now: all of them, or as many as may be, beginning behind those that it
@@ -95,15 +109,15 @@ func (c *Core) wentWell(reads []laneRead) {
 	r.lanes = min(manyLanes, r.lanes+1+r.lanes/4)
 }
 
-// readApart reads one of the lanes that are read by themselves, in turn.
+// readApart reads one of the lanes that are read by themselves, in turn. One that fails keeps only itself back.
 func (c *Core) readApart(now time.Duration) {
 	r := &c.reader
-	if c.stopping || c.room() == 0 || c.shut(&r.apart, now) || !c.fenceServes() || len(r.running) > mostReads {
+	if c.stopping || c.room() == 0 || !c.fenceServes() || len(r.running) > mostReads {
 		return
 	}
 	var lanes []*lane
 	for _, l := range c.sorted {
-		if l.apart && l.opened && !l.draining && c.mayPublish(l, now) && l.bounded(1, l.unsettled) > 0 {
+		if l.apart && l.opened && !l.draining && c.mayPublish(l, now) && l.bounded(1, l.unsettled) > 0 && !c.shut(&l.reading, now) {
 			lanes = append(lanes, l)
 		}
 	}
@@ -124,11 +138,13 @@ func (c *Core) readApart(now time.Duration) {
 		MaxBytes: c.config.MaxBytes - c.bytes,
 	}
 	sent := sentRead{reads: []laneRead{{lane: l, generation: l.generation, limit: limit}}, safe: c.fence.safe, number: c.beginRead()}
-	begin(c, OpRead, &r.apart,
+	begin(c, OpRead, &l.reading,
 		func(ctx context.Context, store Store) (ReadAnswer, error) { return store.Read(ctx, request) },
 		func(now time.Duration, answer ReadAnswer, err error) {
 			if !c.readable(sent.number, sent.reads, answer, err) {
-				sent.reads[0].halve()
+				if err != nil {
+					sent.reads[0].halve()
+				}
 				return
 			}
 			c.tookApart(now, &sent, answer)

@@ -36,13 +36,19 @@ func (l *link) Read(ctx context.Context, read core.Read) (core.ReadAnswer, error
 
 const statementTimeout = 10 * time.Second
 
-// behind puts the link between the relay and its store.
+// behind puts the link between the relay and its store. Reads and fences take a moment, so that some are under way when
+// another read times out.
 func (r *rig) behind(l *link) {
 	r.via = l
 	r.delay = func(op core.Op) time.Duration {
-		if op == core.OpRead && l.timedOut {
+		switch {
+		case op == core.OpRead && l.timedOut:
 			l.timedOut = false
 			return statementTimeout
+		case op == core.OpRead:
+			return 20 * time.Millisecond
+		case op == core.OpFence:
+			return 10 * time.Millisecond
 		}
 		return 0
 	}
@@ -61,12 +67,14 @@ func (p *place) emitLarge(t *testing.T, lane, aggregate string, size int) outbox
 	return event.ID
 }
 
-// others emits an event into one of the lanes 1 to 7 every 100 ms, and returns the longest that one of them has waited.
+// others emits an event into each of the lanes 1 to 7 every 100 ms, and returns the longest that one of them has waited.
 func (r *rig) others(t *testing.T, d time.Duration) (longest time.Duration) {
 	t.Helper()
 	emitted := map[outbox.ID]time.Duration{}
 	for i := range int(d / (100 * time.Millisecond)) {
-		emitted[r.emit(t, fmt.Sprint(1+i%7), fmt.Sprint(i%50), "a")] = r.now
+		for lane := range 7 {
+			emitted[r.emit(t, fmt.Sprint(1+lane), fmt.Sprint(i%50), "a")] = r.now
+		}
 		r.pass(100 * time.Millisecond)
 		for id, at := range emitted {
 			longest = max(longest, r.now-at)
@@ -78,8 +86,8 @@ func (r *rig) others(t *testing.T, d time.Duration) (longest time.Duration) {
 	return longest
 }
 
-// 80 large events in one lane, behind a link that carries four of them in the time that a statement has: all are published,
-// and the other lanes go on.
+// Large events in one lane, behind a link that carries four of them in the time that a statement has: all are published, few
+// reads time out, and the other lanes go on.
 func TestALaneOfLargeEventsBehindASlowLink(t *testing.T) {
 	t.Parallel()
 	p := newPlace(8)
@@ -88,7 +96,7 @@ func TestALaneOfLargeEventsBehindASlowLink(t *testing.T) {
 	r.behind(l)
 	r.pass(time.Second)
 	var large []outbox.ID
-	for i := range 80 {
+	for i := range 400 {
 		large = append(large, p.emitLarge(t, "0", fmt.Sprint("large", i), 9000))
 	}
 	first := r.others(t, time.Minute) // in which the lane is found
@@ -122,6 +130,26 @@ func TestAnEventThatNoReadBrings(t *testing.T) {
 	}
 	if first > 4*statementTimeout || then > time.Second {
 		t.Errorf("an event of another lane waited for %s in the first minute, for %s later; %d reads timed out", first, then, l.timeouts)
+	}
+}
+
+// Reads of all lanes fail twice, beside a lane that no read brings: the other lanes are not held up by that one.
+func TestALaneThatNoReadBringsAndOtherReadsThatFail(t *testing.T) {
+	t.Parallel()
+	p := newPlace(8)
+	l := &link{Store: p.store, carries: 40_000}
+	r := p.relay(t, registry{"a": {Topic: "topic"}}, nil)
+	r.behind(l)
+	r.pass(time.Second)
+	p.emitLarge(t, "0", "large", 50_000)
+	r.others(t, time.Minute)
+	l.carries = -1
+	r.pass(statementTimeout / 2)
+	r.others(t, 2*statementTimeout)
+	l.carries = 40_000
+	r.others(t, 2*time.Minute) // in which what waited goes out
+	if then := r.others(t, 4*time.Minute); then > time.Second {
+		t.Errorf("an event of another lane waited for %s; %d reads timed out", then, l.timeouts)
 	}
 }
 

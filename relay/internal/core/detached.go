@@ -141,10 +141,12 @@ func (c *Core) readRoute(now time.Duration, r *route, room, bytes int) {
 		func(ctx context.Context, store Store) (ReadAnswer, error) { return store.Read(ctx, request) },
 		func(now time.Duration, answer ReadAnswer, err error) {
 			if !c.readable(sent.number, sent.reads, answer, err) {
-				for i := range sent.reads {
-					sent.reads[i].halve()
+				if err != nil {
+					for i := range sent.reads {
+						sent.reads[i].halve()
+					}
+					r.alone = len(r.resume)
 				}
-				r.alone = len(r.resume)
 				return
 			}
 			r.alone = max(0, r.alone-1)

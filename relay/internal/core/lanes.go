@@ -38,6 +38,9 @@ type lane struct {
 	more       int   // rows to read beyond those in memory
 	most       int   // rows to ask for at most, those in memory included, because more took too long; zero: any number
 	apart      bool  // it is read by itself
+	reading    gate  // of those reads
+	tooMany    int   // rows that were asked for when a read failed; zero: none failed of late
+	wentWell   int   // reads since then that were as large as they may be
 
 	rows      map[int64]*row // in memory, by number
 	sent      map[int64]bool // handed to the broker by this relay, and not settled

@@ -21,7 +21,6 @@ type reader struct {
 	lanes     int           // how many lanes to read at once: fewer after a read that failed, perhaps by its size
 	alone     int           // how many lanes to read one by one, to find the one that fails
 	next      int16         // the lane to begin with
-	apart     gate          // of the lanes that are read by themselves
 	apartAt   time.Duration // when to read the next of them
 	nextApart int16         // which that is
 	number    int           // counts the reads of this and all routes' readers
@@ -113,7 +112,10 @@ func (c *Core) readReady(now time.Duration) {
 		func(ctx context.Context, store Store) (ReadAnswer, error) { return store.Read(ctx, request) },
 		func(now time.Duration, answer ReadAnswer, err error) {
 			if !c.readable(sent.number, sent.reads, answer, err) {
-				c.readFailed(now, sent.reads)
+				r.at = now + c.config.MinPoll
+				if err != nil {
+					c.readFailed(sent.reads)
+				}
 				return
 			}
 			fresh := c.takeRows(sent.reads, answer, nil)
