@@ -32,10 +32,12 @@ func (e *sequenceError) Error() string {
 		e.last, e.highest, e.repair())
 }
 
-// repair is the statement that sets the sequence. What is emitted meanwhile draws numbers below the highest.
+// repair sets the sequence. Before that it takes back the floors of the lanes, which were copied as well: what was emitted
+// since has numbers below them, and would wait for a sweep.
 func (e *sequenceError) repair() string {
+	lanes := pgx.Identifier{e.schema, "outbox_lanes"}.Sanitize()
 	name := pgx.Identifier{e.schema, "outbox_events_seq_seq"}.Sanitize()
-	return fmt.Sprintf("SELECT setval('%s', %d)", strings.ReplaceAll(name, "'", "''"), e.highest)
+	return fmt.Sprintf("UPDATE %s SET floor = 0; SELECT setval('%s', %d)", lanes, strings.ReplaceAll(name, "'", "''"), e.highest)
 }
 
 func (e *sequenceError) say(ctx context.Context, logger *slog.Logger, pending []slog.Attr) {
