@@ -128,10 +128,14 @@ func (c *Core) calm(now time.Duration, l *lane) bool {
 	return true
 }
 
+// deathsForgotten is after how long deaths do not count any more, whatever is in the lane: relays that die less often than
+// that do not keep dying.
+const deathsForgotten = time.Hour
+
 // proven tells whether the lane is calm, and what killed owners before cannot be of a type that is not known here. As
 // long as it can be, their deaths go on counting: the next owner may know the type, and die of it as well.
 func (c *Core) proven(now time.Duration, l *lane) bool {
-	return c.calm(now, l) && !l.hasUnknown()
+	return c.calm(now, l) && (!l.hasUnknown() || now-l.acquiredAt >= deathsForgotten)
 }
 
 // reviewCare ends the one-at-a-time mode of lanes that are calm.

@@ -73,3 +73,18 @@ func TestAnEventThatKillsBesideOneThatWasNoted(t *testing.T) {
 		t.Errorf("the other event is in state %d", state)
 	}
 }
+
+// Relays are killed, hours apart, while an event waits that nobody knows the type of: they do not keep dying.
+func TestDeathsThatAreHoursApart(t *testing.T) {
+	t.Parallel()
+	p := newPlace(1)
+	p.emit(t, "0", "one", "nobody knows")
+	for range 3 {
+		r := p.relay(t, registry{"a": {Topic: "topic"}}, nil)
+		r.pass(90 * time.Minute)
+		p.now += 10 * time.Minute // it is killed, and the lease expires
+		if n := p.store.Lanes()[0].CrashCount; n != 0 {
+			t.Fatalf("%d deaths count after hours in which nothing happened", n)
+		}
+	}
+}
