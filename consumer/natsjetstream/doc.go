@@ -36,5 +36,6 @@
 // stood still for longer than the AckWait. That each has one effect is the inbox's to see to.
 //
 // A message in progress counts as delivered, and so does one that was given back. One that came ten times because processes
-// died under it or did not know its type, and then fails, is a dead letter at its third failure.
+// died under it or did not know its type, and then fails, is a dead letter at its third failure
+// in one process.
 package natsjetstream
