@@ -179,7 +179,7 @@ func (r *run) phase(ctx context.Context, outlets []*outlet, inputs []input) erro
 		if n := len(trials[i]); n < len(inputs) {
 			r.report.failf("%s: no good event arrives any more after %d inputs of %d", o.topic, n, len(inputs))
 		}
-		if err := r.settled(ctx, o); err != nil {
+		if err := r.settled(ctx, o, trials[i]); err != nil {
 			return err
 		}
 		if err := r.judge(ctx, o, trials[i]); err != nil {
@@ -324,19 +324,27 @@ func (o *outlet) warm(ctx context.Context) error {
 	return nil
 }
 
-// settled waits until nothing is open that is due, for as long as the plan's patience.
-func (r *run) settled(ctx context.Context, o *outlet) error {
+// settled waits until nothing is open that is due, for as long as the plan's patience. An event that panics is charged only
+// when others of its topic pass: as long as one is open, good events are sent beside it.
+func (r *run) settled(ctx context.Context, o *outlet, trials []*trial) error {
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
 	deadline := time.After(r.plan.Patience)
-	for {
-		var open int
-		err := o.pool.QueryRow(ctx, `SELECT count(*) FROM "`+o.schema+`".outbox_events WHERE state IN (0, 3) OR state = 1 AND next_attempt_at < now() + interval '1 hour'`).Scan(&open)
+	beside := slices.IndexFunc(trials, func(t *trial) bool { return t.in.panics })
+	for n := 0; ; n++ {
+		open, panicking, err := o.open(ctx, trials)
 		if err != nil {
-			return fmt.Errorf("hostile: %w", err)
+			return err
 		}
 		if open == 0 {
 			return nil
+		}
+		if panicking > 0 {
+			more, err := o.goods(ctx, r.plan.Patience, nil, fmt.Sprintf("beside-%d", n))
+			if err != nil {
+				return err
+			}
+			trials[beside].good = append(trials[beside].good, more...)
 		}
 		select {
 		case <-tick.C:
@@ -346,6 +354,24 @@ func (r *run) settled(ctx context.Context, o *outlet) error {
 			return context.Cause(ctx)
 		}
 	}
+}
+
+// open counts the events that are open and due, and those of them that panic.
+func (o *outlet) open(ctx context.Context, trials []*trial) (open, panicking int, err error) {
+	var ids []string
+	for _, t := range trials {
+		for _, e := range t.written {
+			if t.in.panics {
+				ids = append(ids, e.id.String())
+			}
+		}
+	}
+	err = o.pool.QueryRow(ctx, `SELECT count(*), count(*) FILTER (WHERE id::text = ANY($1::text[])) FROM "`+o.schema+`".outbox_events
+		WHERE state IN (0, 3) OR state = 1 AND next_attempt_at < now() + interval '1 hour'`, ids).Scan(&open, &panicking)
+	if err != nil {
+		return 0, 0, fmt.Errorf("hostile: %w", err)
+	}
+	return open, panicking, nil
 }
 
 func (r *run) sayf(format string, args ...any) {

@@ -50,6 +50,9 @@ func (b *logBook) Write(line []byte) (int, error) {
 	return b.text.Write(line)
 }
 
+// noEvent is in place of an event's id where a line is about a topic.
+const noEvent = "no event"
+
 // logged is what a log says: how often canaries, and panics by event id.
 type logged struct {
 	lines    int
@@ -92,7 +95,11 @@ func (b *logBook) read() logged {
 			}
 		}
 		if strings.Contains(fmt.Sprint(values["error"]), "panicked") {
-			found.panics[fmt.Sprint(values["event_id"])] = true
+			id, is := values["event_id"].(string)
+			if !is {
+				id = noEvent
+			}
+			found.panics[id] = true
 		}
 	}
 	if err := scanner.Err(); err != nil {
