@@ -263,7 +263,16 @@ func (w *world) anotherRelay() {
 	w.until(map[string]string{"outbox_relays": "= 1", "outbox_unheld_lanes": "= 0", "relay_lanes": "= 64"})
 }
 
-// blindSurvey locks a table for longer than a survey waits.
+// cancelledReads cancels whatever of the relay waits for a lock, until a read of it has failed.
+func (w *world) cancelledReads() {
+	for failed := 0.0; failed == 0; {
+		w.Exec(w.t, `SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE application_name = $1 AND wait_event_type = 'Lock'`, w.Schema)
+		families := w.until(map[string]string{"relay_lanes": ">= 0"})
+		failed, _ = value(families, `relay_database_errors_total{call="read"}`)
+	}
+}
+
+// blindSurvey locks a table for longer than a survey waits, and until a read of the relay has failed.
 func (w *world) blindSurvey() {
 	w.until(map[string]string{`survey_age_seconds{part="dead"}`: "< 2"})
 	tx := w.Begin(w.t)
@@ -280,6 +289,7 @@ func (w *world) blindSurvey() {
 	if _, there := value(families, "outbox_dead_events"); !there {
 		w.t.Error("what was known is not shown any more")
 	}
+	w.cancelledReads()
 	if err := tx.Rollback(w.t.Context()); err != nil {
 		w.t.Fatal(err)
 	}
