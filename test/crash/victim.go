@@ -36,7 +36,7 @@ func (t *trial) prepare(ctx context.Context) error {
 	case t.setting.careful:
 		statement = "UPDATE {schema}.outbox_lanes SET crash_count = 3"
 	case t.setting.suspect:
-		statement = `UPDATE {schema}.outbox_lanes l SET crash_count = 3, noted_count = 3, noted_event = e.id
+		statement = `UPDATE {schema}.outbox_lanes l SET crash_count = 3, noted_count = 3, noted_event = e.id, noted_by = gen_random_uuid()
 			FROM {schema}.outbox_events e WHERE e.payload_json #>> '{data,fate}' = 'poison'
 			AND l.lane = {schema}.outbox_lane(e.namespace, e.aggregate_type, e.aggregate_id)`
 	default:

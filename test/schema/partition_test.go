@@ -4,6 +4,7 @@ import (
 	_ "embed"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/posthaste-dev/posthaste/outbox"
 	"github.com/posthaste-dev/posthaste/test/pgtest"
@@ -50,13 +51,13 @@ func TestEventsCanBecomePartitioned(t *testing.T) {
 		if n := countRows(t, relay, db.SQL(relaySQL(t, "acquire")), []int16{lane}, 1, relayOne, tokenOne, 30_000_000, false); n != 1 {
 			t.Fatalf("took over %d lanes", n)
 		}
-		none := []string{}
+		none, never := []string{}, []*time.Time{}
 		for range 2 {
 			var applied bool
 			var held []int16
 			var at int64
-			err := relay.QueryRow(t.Context(), db.SQL(relaySQL(t, "settle")), []int16{lane}, []string{tokenOne}, events[1:], none, []int32{}, []int64{}, none, none, none, none,
-				events[:1], []bool{true}, []int32{1}, []string{"orders"}, []string{"rejected"}, []string{""}, []int16{}, none).Scan(&applied, &held, &at)
+			err := relay.QueryRow(t.Context(), db.SQL(relaySQL(t, "settle")), []int16{lane}, []string{tokenOne}, events[1:], none, []int32{}, []int64{}, none, none, none, none, []int16{}, never,
+				events[:1], []bool{true}, []int32{1}, []string{"orders"}, []string{"rejected"}, []string{""}, []int16{0}, []*time.Time{nil}, []int16{}, none).Scan(&applied, &held, &at)
 			if err != nil || !applied {
 				t.Errorf("the settle answered %v, %v", applied, err)
 			}

@@ -14,7 +14,7 @@ func relaySQL(t testing.TB, name string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return strings.ReplaceAll(string(text), "{types}", "true")
+	return strings.NewReplacer("{types}", "true", "{incarnation}", "'this server'").Replace(string(text))
 }
 
 // janitorSQL is a statement of retention's, from its own file.
