@@ -42,23 +42,25 @@ func (s *servers) databaseStops(kind check.FaultKind, mode cluster.Mode, every t
 	}}
 }
 
-// backendKills kills one session's process, when a prepared transaction has been open for long enough that relays know
-// it.
+// backendKills kills one session's process, when a prepared transaction has been open for long enough that relays know it:
+// it waits for one.
 func (s *servers) backendKills(every time.Duration, least int) torture.Blow {
 	strike := func(ctx context.Context, on *torture.Target) (check.Fault, error) {
+		var pid int
+		ready := func() (bool, error) {
+			err := on.World.Pool.QueryRow(ctx, `SELECT pid FROM pg_stat_activity
+				WHERE backend_type = 'client backend' AND datname = current_database() AND pid <> pg_backend_pid()
+				  AND EXISTS (SELECT FROM pg_prepared_xacts WHERE starts_with(gid, $1) AND prepared < clock_timestamp() - interval '1 s')
+				ORDER BY random() LIMIT 1`, on.World.Run).Scan(&pid)
+			return err == nil, nil // while the server is away, or nothing is prepared, it goes on waiting
+		}
+		if err := cluster.Within(ctx, time.Minute, "a prepared transaction is open", ready); err != nil {
+			return check.Fault{}, torture.ErrMissed
+		}
 		s.turn.Lock()
 		defer s.turn.Unlock()
 		ctx, cancel := restoring(ctx)
 		defer cancel()
-		var known bool
-		var pid int
-		err := on.World.Pool.QueryRow(ctx, `SELECT EXISTS (SELECT FROM pg_prepared_xacts
-				WHERE starts_with(gid, $1) AND prepared < clock_timestamp() - interval '1 s'),
-			(SELECT pid FROM pg_stat_activity WHERE application_name = $2 ORDER BY random() LIMIT 1)`,
-			on.World.Run, application).Scan(&known, &pid)
-		if err != nil || !known {
-			return check.Fault{}, torture.ErrMissed
-		}
 		switch err := s.database.KillBackend(ctx, pid); {
 		case errors.Is(err, os.ErrProcessDone):
 			return check.Fault{}, torture.ErrMissed

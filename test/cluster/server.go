@@ -113,7 +113,9 @@ func (c *Cluster) KillBackend(ctx context.Context, pid int) error {
 		return fmt.Errorf("cluster: session %d: %w", pid, os.ErrProcessDone)
 	}
 	err = c.on(ctx, func(conn *pgx.Conn) error {
-		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+		if err := syscall.Kill(pid, syscall.SIGKILL); errors.Is(err, syscall.ESRCH) { // it has ended meanwhile
+			return fmt.Errorf("cluster: session %d: %w", pid, os.ErrProcessDone)
+		} else if err != nil {
 			return err
 		}
 		// This session is ended as all are.
