@@ -276,7 +276,7 @@ func (s *sender) message(publish *core.Publish) (_ *Message, refused *core.Outco
 	delete(message.Attributes, "namespace") // headers do not stand for the row
 	delete(message.Attributes, "tenant_id")
 	delete(message.Attributes, "dedupe_key")
-	if event.Aggregate.Namespace != outbox.DefaultNamespace {
+	if namespace := event.Aggregate.Namespace; namespace != outbox.DefaultNamespace && namespace != "" { // as its key has it
 		message.Attributes["namespace"] = event.Aggregate.Namespace
 	}
 	if event.Tenant != "" {

@@ -79,7 +79,10 @@ func newEvent(id outbox.ID, namespace, kind, aggregate, key, tenant, dedupe, bod
 	}
 	// What the row says stands above what headers say.
 	maps.Copy(e.attributes, map[string]string{"event_id": id.String(), "event_type": kind, "aggregate_type": aggregate, "aggregate_id": key})
-	for name, value := range map[string]string{"tenant_id": tenant, "dedupe_key": dedupe} {
+	if namespace == outbox.DefaultNamespace {
+		namespace = "" // it does not travel
+	}
+	for name, value := range map[string]string{"namespace": namespace, "tenant_id": tenant, "dedupe_key": dedupe} {
 		if delete(e.attributes, name); value != "" {
 			e.attributes[name] = value
 		}
