@@ -100,18 +100,25 @@ func newTestHome(t *testing.T) (*home, *pgxpool.Pool, func(statement string)) {
 	return newHome(config), pool, exec
 }
 
-// TestAFenceLooksAtANewServer: behind a pooler the server changes under a connection that stays.
-func TestAFenceLooksAtANewServer(t *testing.T) {
-	t.Parallel()
+// newFencedHome is the same, with a store whose first fence has been asked for.
+func newFencedHome(t *testing.T) (h *home, below *fences, store *homely, exec func(string)) {
+	t.Helper()
 	h, pool, exec := newTestHome(t)
-	below := &fences{started: "1"}
-	store := &homely{Store: below, home: h, pool: pool, hear: func(context.Context, []core.Pause) {}}
+	below = &fences{started: "1"}
+	store = &homely{Store: below, home: h, pool: pool, hear: func(context.Context, []core.Pause) {}}
 	if err := h.check(t.Context(), pool); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := store.Fence(t.Context()); err != nil {
 		t.Fatal(err)
 	}
+	return h, below, store, exec
+}
+
+// TestAFenceLooksAtANewServer: behind a pooler the server changes under a connection that stays.
+func TestAFenceLooksAtANewServer(t *testing.T) {
+	t.Parallel()
+	h, below, store, exec := newFencedHome(t)
 	exec("UPDATE {schema}.outbox_home SET timeline = timeline + 1, seen_at = seen_at - interval '1 day'")
 	if _, err := store.Fence(t.Context()); err != nil {
 		t.Errorf("it looked without a new server: %v", err)
@@ -130,7 +137,7 @@ func TestAFenceLooksAtANewServer(t *testing.T) {
 	if _, err := store.Fence(t.Context()); err != nil {
 		t.Errorf("a fence after a failover: %v", err)
 	}
-	if err := h.check(t.Context(), pool); err != nil {
+	if err := h.check(t.Context(), store.pool); err != nil {
 		t.Errorf("it was not noted: %v", err)
 	}
 }
@@ -168,15 +175,7 @@ func TestASignOfLifeNeedsTheRightServer(t *testing.T) {
 // K7: a server that has taken over without the sequence is left as well.
 func TestAFenceComparesTheSequenceOnANewServer(t *testing.T) {
 	t.Parallel()
-	h, pool, exec := newTestHome(t)
-	below := &fences{started: "1"}
-	store := &homely{Store: below, home: h, pool: pool, hear: func(context.Context, []core.Pause) {}}
-	if err := h.check(t.Context(), pool); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := store.Fence(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	h, below, store, exec := newFencedHome(t)
 	exec("SELECT setval('{schema}.outbox_events_seq_seq', 1, false)")
 	if _, err := store.Fence(t.Context()); err != nil {
 		t.Errorf("it looked without a new server: %v", err)

@@ -277,7 +277,7 @@ func (s *sender) message(publish *core.Publish) (_ *Message, refused *core.Outco
 	delete(message.Attributes, "tenant_id")
 	delete(message.Attributes, "dedupe_key")
 	if namespace := event.Aggregate.Namespace; namespace != outbox.DefaultNamespace && namespace != "" { // as its key has it
-		message.Attributes["namespace"] = event.Aggregate.Namespace
+		message.Attributes["namespace"] = namespace
 	}
 	if event.Tenant != "" {
 		message.Attributes["tenant_id"] = event.Tenant

@@ -36,9 +36,13 @@ func (l *link) Read(ctx context.Context, read core.Read) (core.ReadAnswer, error
 
 const statementTimeout = 10 * time.Second
 
-// behind puts the link between the relay and its store. Reads and fences take a moment, so that some are under way when
-// another read times out.
-func (r *rig) behind(l *link) {
+// behindALink starts a relay with eight lanes, and the link between it and its store. Reads and fences take a moment, so
+// that some are under way when another read times out.
+func behindALink(t *testing.T, carries int) (*place, *rig, *link) {
+	t.Helper()
+	p := newPlace(8)
+	l := &link{Store: p.store, carries: carries}
+	r := p.relay(t, registry{"a": {Topic: "topic"}}, nil)
 	r.via = l
 	r.delay = func(op core.Op) time.Duration {
 		switch {
@@ -52,6 +56,8 @@ func (r *rig) behind(l *link) {
 		}
 		return 0
 	}
+	r.pass(time.Second)
+	return p, r, l
 }
 
 func (p *place) emitLarge(t *testing.T, lane, aggregate string, size int) outbox.ID {
@@ -90,11 +96,7 @@ func (r *rig) others(t *testing.T, d time.Duration) (longest time.Duration) {
 // reads time out, and the other lanes go on.
 func TestALaneOfLargeEventsBehindASlowLink(t *testing.T) {
 	t.Parallel()
-	p := newPlace(8)
-	l := &link{Store: p.store, carries: 40_000}
-	r := p.relay(t, registry{"a": {Topic: "topic"}}, nil)
-	r.behind(l)
-	r.pass(time.Second)
+	p, r, l := behindALink(t, 40_000)
 	var large []outbox.ID
 	for i := range 400 {
 		large = append(large, p.emitLarge(t, "0", fmt.Sprint("large", i), 9000))
@@ -118,11 +120,7 @@ func TestALaneOfLargeEventsBehindASlowLink(t *testing.T) {
 // An event that the link never carries in time stops its own lane only.
 func TestAnEventThatNoReadBrings(t *testing.T) {
 	t.Parallel()
-	p := newPlace(8)
-	l := &link{Store: p.store, carries: 40_000}
-	r := p.relay(t, registry{"a": {Topic: "topic"}}, nil)
-	r.behind(l)
-	r.pass(time.Second)
+	p, r, l := behindALink(t, 40_000)
 	p.emitLarge(t, "0", "large", 50_000)
 	first, then := r.others(t, time.Minute), r.others(t, 4*time.Minute)
 	if l.timeouts < 5 {
@@ -136,11 +134,7 @@ func TestAnEventThatNoReadBrings(t *testing.T) {
 // Reads of all lanes fail twice, beside a lane that no read brings: the other lanes are not held up by that one.
 func TestALaneThatNoReadBringsAndOtherReadsThatFail(t *testing.T) {
 	t.Parallel()
-	p := newPlace(8)
-	l := &link{Store: p.store, carries: 40_000}
-	r := p.relay(t, registry{"a": {Topic: "topic"}}, nil)
-	r.behind(l)
-	r.pass(time.Second)
+	p, r, l := behindALink(t, 40_000)
 	p.emitLarge(t, "0", "large", 50_000)
 	r.others(t, time.Minute)
 	l.carries = -1
@@ -156,11 +150,7 @@ func TestALaneThatNoReadBringsAndOtherReadsThatFail(t *testing.T) {
 // After the database was away, and every read failed, reads are soon as large as before.
 func TestReadsGrowAgain(t *testing.T) {
 	t.Parallel()
-	p := newPlace(8)
-	l := &link{Store: p.store, carries: 1 << 30}
-	r := p.relay(t, registry{"a": {Topic: "topic"}}, nil)
-	r.behind(l)
-	r.pass(time.Second)
+	p, r, l := behindALink(t, 1<<30)
 	p.emit(t, "0", "one", "a")
 	l.carries = -1
 	r.pass(2 * time.Minute)

@@ -353,11 +353,7 @@ func (c *Core) pausedTypes() (types []string) {
 			types = append(types, r.types...)
 		}
 	}
-	for _, pause := range c.pauses {
-		if pause.Scope == ScopeType {
-			types = append(types, pause.Name)
-		}
-	}
+	types = append(types, c.typesPausedByOperators()...)
 	slices.Sort(types)
 	return types
 }

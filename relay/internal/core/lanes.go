@@ -218,7 +218,7 @@ func (c *Core) needs(l *lane) []string {
 	var needs []string
 	for key, h := range l.holds {
 		for _, eventType := range h.types {
-			if key.topic == "" || c.members.special[eventType] {
+			if key.topic == "" || c.members.unshared[eventType] {
 				needs = append(needs, eventType)
 			}
 		}

@@ -12,19 +12,19 @@ import (
 
 // membership is what is known about the fleet.
 type membership struct {
-	gate    gate
-	beatAt  time.Duration // the next heartbeat
-	renewAt time.Duration // the next that renews the lanes as well
-	acquire gate
-	opening gate
-	release gate
-	unknown []outbox.ID // tokens of acquisitions whose answer never came
-	lost    []*lane     // given up, and perhaps still this relay's in the database
-	view    HeartbeatAnswer
-	special map[string]bool // types that this relay knows, and not all others do
-	seen    bool
-	metAt   time.Duration // when the last heartbeat that was answered was sent
-	away    time.Duration // until then, others that seem dead may only have been out of touch, as this relay was
+	gate     gate
+	beatAt   time.Duration // the next heartbeat
+	renewAt  time.Duration // the next that renews the lanes as well
+	acquire  gate
+	opening  gate
+	release  gate
+	unknown  []outbox.ID // tokens of acquisitions whose answer never came
+	lost     []*lane     // given up, and perhaps still this relay's in the database
+	view     HeartbeatAnswer
+	unshared map[string]bool // types that this relay knows, and not all others do
+	seen     bool
+	metAt    time.Duration // when the last heartbeat that was answered was sent
+	away     time.Duration // until then, others that seem dead may only have been out of touch, as this relay was
 }
 
 // keepMembership says that this relay is alive, keeps its lanes, and takes and gives lanes so that everybody
@@ -70,7 +70,7 @@ func (c *Core) keepMembership(now time.Duration) {
 				m.away = told + c.config.Lease
 			}
 			m.view, m.seen, m.metAt = answer, true, now
-			m.special = specialOf(beat.KnownTypes, answer.Relays)
+			m.unshared = unshared(beat.KnownTypes, answer.Relays)
 			for i, l := range renewed {
 				c.renewed(now, l, beat.Lanes[i], &answer)
 			}
@@ -239,9 +239,9 @@ func knows(peer *Peer, needs []string) (known int) {
 	return known
 }
 
-// specialOf lists those of the types that not every peer knows.
-func specialOf(types []string, peers []Peer) map[string]bool {
-	special := map[string]bool{}
+// unshared lists those of the types that not every peer knows.
+func unshared(types []string, peers []Peer) map[string]bool {
+	found := map[string]bool{}
 	for i := range peers {
 		known := make(map[string]bool, len(peers[i].KnownTypes))
 		for _, eventType := range peers[i].KnownTypes {
@@ -249,11 +249,11 @@ func specialOf(types []string, peers []Peer) map[string]bool {
 		}
 		for _, eventType := range types {
 			if !known[eventType] {
-				special[eventType] = true
+				found[eventType] = true
 			}
 		}
 	}
-	return special
+	return found
 }
 
 // giveBack releases lanes that are drained.

@@ -58,6 +58,16 @@ func (c *Core) pausedTopic(topic string) *Pause {
 
 func (c *Core) pausedType(eventType string) bool { return c.standing(ScopeType, eventType) != nil }
 
+// typesPausedByOperators lists the types of all such pauses.
+func (c *Core) typesPausedByOperators() (types []string) {
+	for _, pause := range c.pauses {
+		if pause.Scope == ScopeType {
+			types = append(types, pause.Name)
+		}
+	}
+	return types
+}
+
 // spared tells whether events of an unknown type must not die now: somebody has paused them.
 func (c *Core) spared(eventType string) bool {
 	return c.pausedType(eventType) || c.standing(ScopeAll, "") != nil

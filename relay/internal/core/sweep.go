@@ -82,15 +82,11 @@ func (c *Core) buryAged(now time.Duration) {
 		return
 	}
 	c.held.agedAt = now + c.jitter(c.config.SweepPeriod)
-	old := OldParked{Age: c.config.UnknownTypeMaxAge, Exclude: slices.Clone(c.config.Routes.Types()), Limit: asksOfALook}
+	old := OldParked{Age: c.config.UnknownTypeMaxAge, Limit: asksOfALook}
+	old.Exclude = slices.Concat(c.config.Routes.Types(), c.typesPausedByOperators())
 	for _, l := range c.sorted {
 		if l.opened && !l.draining {
 			old.Lanes = append(old.Lanes, l.number)
-		}
-	}
-	for _, pause := range c.pauses {
-		if pause.Scope == ScopeType {
-			old.Exclude = append(old.Exclude, pause.Name)
 		}
 	}
 	begin(c, OpOldParked, &c.held.aged,

@@ -111,18 +111,23 @@ func TestTheAgeBehindOthersThatAreParked(t *testing.T) {
 	}
 }
 
+// takeOvers counts how often relays with this setting take a lane.
+func takeOvers() (taken *int, count func(*core.Config)) {
+	taken = new(int)
+	return taken, func(c *core.Config) {
+		c.Observe = func(s core.Step) {
+			if s.Do == core.DidAcquire {
+				*taken++
+			}
+		}
+	}
+}
+
 // What is redriven in the hands of a relay that does not know its type goes to one that does, and the lane stays there.
 func TestRedrivenInAMixedFleet(t *testing.T) {
 	t.Parallel()
 	p := newPlace(2)
-	taken := 0
-	count := func(c *core.Config) {
-		c.Observe = func(s core.Step) {
-			if s.Do == core.DidAcquire {
-				taken++
-			}
-		}
-	}
+	taken, count := takeOvers()
 	old := p.relay(t, registry{"a": {Topic: "topic"}}, count)
 	event := p.emit(t, "0", "one", "b")
 	p.pass(2*time.Second, notYet, old)
@@ -140,8 +145,8 @@ func TestRedrivenInAMixedFleet(t *testing.T) {
 		t.Fatalf("a minute after a relay came that knows its type the event is in state %d", p.state(t, event))
 	}
 	p.pass(10*time.Minute, notYet, old, newer)
-	if taken > 6 {
-		t.Errorf("lanes changed hands %d times", taken)
+	if *taken > 6 {
+		t.Errorf("lanes changed hands %d times", *taken)
 	}
 }
 
@@ -173,14 +178,7 @@ func TestAnEventThatKillsBesideAnOlderRelay(t *testing.T) {
 func TestALaneStaysWhereItsTypesAreKnown(t *testing.T) {
 	t.Parallel()
 	p := newPlace(4)
-	taken := 0
-	count := func(c *core.Config) {
-		c.Observe = func(s core.Step) {
-			if s.Do == core.DidAcquire {
-				taken++
-			}
-		}
-	}
+	taken, count := takeOvers()
 	old := p.relay(t, registry{"a": {Topic: "topic"}}, count)
 	newer := p.relay(t, registry{"a": {Topic: "topic"}, "b": {Topic: "topic", Block: true}}, count)
 	newer.answer = func(publish *core.Publish) (core.Outcome, bool) {
@@ -198,10 +196,10 @@ func TestALaneStaysWhereItsTypesAreKnown(t *testing.T) {
 	if n := p.in(t, core.DeadBlocking, events); n != len(events) {
 		t.Fatalf("%d of %d events are dead", n, len(events))
 	}
-	taken = 0
+	*taken = 0
 	p.pass(20*time.Minute, notYet, old, newer)
-	if taken > 0 {
-		t.Errorf("lanes changed hands %d times in 20 minutes in which nothing happened", taken)
+	if *taken > 0 {
+		t.Errorf("lanes changed hands %d times in 20 minutes in which nothing happened", *taken)
 	}
 	newer.answer = func(*core.Publish) (core.Outcome, bool) { return core.Outcome{}, true }
 	p.operate(t, check.Redrive, events...)
