@@ -84,6 +84,7 @@ func TestTheStatementLogHasNoRingInATransaction(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, p place) {
 		const workers, each = 4, 25
+		const emitted, asked = 3 * workers * each, 5 * workers * each // of sellOnce
 		statements, pool, std := logged(t, p)
 		heard := listen(t, p)
 		var bells []*outbox.Doorbell
@@ -115,15 +116,15 @@ func TestTheStatementLogHasNoRingInATransaction(t *testing.T) {
 		if inTx > 0 {
 			t.Errorf("%d of %d rings were part of a transaction", inTx, rings)
 		}
-		if emits != 3*workers*each || rings < 2 || rings > emits {
+		if emits != emitted || rings < 2 || rings > asked { // how many rings became one is a matter of the machine
 			t.Errorf("%d emits and %d rings: the log is not of this run", emits, rings)
 		}
 		t.Logf("wakeup emits=%d rings=%d rings_in_transaction=%d", emits, rings, inTx)
 	})
 }
 
-// sellOnce emits in three transactions, and rings in each before its end as well, which is too early but
-// must do no harm.
+// sellOnce emits in three transactions and rings after each. In two it rings before their end as well, which is too
+// early but must do no harm.
 func sellOnce(ctx context.Context, p place, pool *pgxpool.Pool, std *sql.DB, bells []*outbox.Doorbell) error {
 	err := bells[0].After(outbox.InTx(ctx, pool, func(ctx context.Context, tx pgx.Tx) error {
 		_, err := outbox.Emit(ctx, outbox.InSchema(tx, p.Schema), orders(2, false)...)
