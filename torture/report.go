@@ -113,12 +113,14 @@ func (r *run) report(c *collector, v *check.Verdict) (*Report, error) {
 	return report, nil
 }
 
-// drainLimit is how long what is left may take when everything is healed: half a minute, and as long as it took to
-// produce it. Where the producers took longer than planned, half a minute is longer by as much.
+// drainLimit is how long what is left may take when everything is healed: half a minute, and as long as the relays took
+// for as much of it in the storm, or the producers if they were slower. So a machine on which relays are slow is its own
+// measure. Where the producers took longer than planned, half a minute is longer by as much.
 func (r *run) drainLimit() time.Duration {
-	rate := float64(r.plan.Events) / r.produceTime.Seconds()
+	produced := float64(r.plan.Events) / r.produceTime.Seconds()
+	handled := float64(r.producers.committed.Load()-int64(r.backlog)) / r.stormTime.Seconds()
 	slow := max(1, r.produceTime.Seconds()/r.plan.Production.Seconds())
-	return time.Duration((30*slow + float64(r.backlog)/rate) * float64(time.Second))
+	return time.Duration((30*slow + float64(r.backlog)/max(1, min(produced, handled))) * float64(time.Second))
 }
 
 // count makes the figures, in the order of the last line.

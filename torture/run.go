@@ -70,6 +70,7 @@ type run struct {
 	drained   bool
 	// produceTime is how long the producers took. The storm was the same for all, so it tells what this machine can do.
 	produceTime time.Duration
+	stormTime   time.Duration // until all was healed: with more than was planned, if too little had come of it
 	// drainTime is how long what was left took when all was healed, and backlog how much that was.
 	drainTime time.Duration
 	backlog   int
@@ -176,6 +177,7 @@ func (r *run) act(ctx context.Context) error {
 	}
 	if err == nil {
 		healed := time.Now()
+		r.stormTime = healed.Sub(r.producers.began)
 		r.drained, err = r.drain(ctx)
 		r.drainTime = time.Since(healed)
 	}

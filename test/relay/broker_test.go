@@ -144,11 +144,15 @@ func (b *broker) twice() []outbox.ID {
 	return slices.Collect(maps.Keys(acknowledged))
 }
 
-// outOfOrder lists the aggregates of which an event was acknowledged behind a later one. Events of an
-// aggregate are emitted with ascending numbers.
+// outOfOrder lists the aggregates of which an event was acknowledged for the first time behind a later one: a lane that
+// was lost has its last events sent again, in order. Events of an aggregate are emitted with ascending numbers.
 func (b *broker) outOfOrder() []string {
-	last, wrong := map[string]int{}, map[string]bool{}
+	last, wrong, before := map[string]int{}, map[string]bool{}, map[outbox.ID]bool{}
 	for _, d := range b.deliveries(func(d *delivery) bool { return !d.ended.IsZero() && d.result == nil }) {
+		if before[d.ID] {
+			continue
+		}
+		before[d.ID] = true
 		if n := d.n(); n < last[d.line()] {
 			wrong[d.line()] = true
 		} else {

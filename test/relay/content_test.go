@@ -37,7 +37,7 @@ func TestEveryAttemptSendsTheStoredBytes(t *testing.T) {
 		full := placed.New("full", note{N: 1, Text: "<&>\u2028"})
 		full.TenantID, full.DedupeKey, full.Headers = "acme", "acme/1", map[string]string{"traceparent": "00-1-2-03", "x": ""}
 		ids["full"] = p.emit(t, full)[0]
-		p.start(t, "a")
+		p.start(t, "a", with(longLease))
 		p.awaitPublished(t, len(ids))
 		for name, id := range ids {
 			var stored string

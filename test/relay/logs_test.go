@@ -39,7 +39,7 @@ func TestALineForEveryAttempt(t *testing.T) {
 			ids[p.emit(t, event)[0]] = aggregate
 		}
 		p.insert(t, "order_placed", "order", "broken", `{"version":1,"eventId":"{id}","occurredAt":"`+canary+`","data":{}}`)
-		p.start(t, "a", with(func(s *relay.Settings) { s.MaxAttempts = 2 }), func(config *relay.Config) {
+		p.start(t, "a", with(longLease), with(func(s *relay.Settings) { s.MaxAttempts = 2 }), func(config *relay.Config) {
 			config.LogPublished = true
 			config.Logger = slog.New(slog.NewJSONHandler(p.logs, &slog.HandlerOptions{Level: slog.LevelDebug}))
 		})
@@ -79,7 +79,7 @@ func TestSuccessIsLoggedOnlyWhereAsked(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, p *place) {
 		p.emit(t, placed.New("1", note{}))
-		p.start(t, "a")
+		p.start(t, "a", with(longLease))
 		p.awaitPublished(t, 1)
 		if lines := p.logs.lines(t, "msg", "event"); len(lines) > 0 {
 			t.Errorf("logged %v", lines)

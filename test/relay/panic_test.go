@@ -27,11 +27,9 @@ func TestAPublisherThatPanicsChargesNobody(t *testing.T) {
 		}
 		r := p.start(t, "a", with(func(s *relay.Settings) { s.MaxAttempts = 2 }))
 		eventually(t, "a few tries", func() bool { return p.broker.count() >= events+3 })
+		eventually(t, "a topic that is paused", func() bool { return r.PausedTopics()["orders"] != "" })
 		if died, charged := p.inState(t, deadBlocking), p.blamed(t); died+charged > 0 {
 			t.Fatalf("%d events are dead, %d were charged with an attempt", died, charged)
-		}
-		if why := r.PausedTopics()["orders"]; why == "" {
-			t.Error("the topic is not paused")
 		}
 		mended.Store(true)
 		p.awaitPublished(t, events)

@@ -166,8 +166,10 @@ func TestPreparedWritersOutliveARecovery(t *testing.T) {
 			p.awaitRenewals(t, 2) // the floors are written
 			must(t, c.Exec(t.Context(), "COMMIT PREPARED 'late'"))
 			p.awaitPublished(t, 13)
-			if n := len(p.broker.of(late.ID)); n != 1 {
-				t.Errorf("the event of the prepared transaction was sent %d times", n)
+			for i, d := range p.broker.of(late.ID) {
+				if d.Redelivered != (i > 0) { // a machine that stands still for a lease has it sent again
+					t.Errorf("the event of the prepared transaction was sent a time %d with redelivered=%t", i+1, d.Redelivered)
+				}
 			}
 			if strings.Contains(p.logs.text(), "below the lane's floor") {
 				t.Error("it was found below the floor")
@@ -213,7 +215,7 @@ func TestALaggingStandbyIsPromoted(t *testing.T) {
 				q.emit(t, placed.New("1", note{N: 2 + i}))
 			}
 			q.awaitPublished(t, 51)
-			if got := p.broker.took("1"); !slices.IsSorted(got) || got[len(got)-1] != 51 {
+			if got := p.broker.took("1"); slices.Max(got) != 51 || len(p.broker.outOfOrder()) > 0 {
 				t.Errorf("the broker took %v", got)
 			}
 			if strings.Contains(p.logs.text(), "below the lane's floor") {

@@ -84,7 +84,7 @@ func TestWithinALaneTheOldestGoFirst(t *testing.T) {
 			event := placed.New(aggregate, note{N: i})
 			want = append(want, p.emit(t, event)...)
 		}
-		p.start(t, "a", with(func(s *relay.Settings) { s.Concurrency, s.Batch = 1, 7 }))
+		p.start(t, "a", with(longLease), with(func(s *relay.Settings) { s.Concurrency, s.Batch = 1, 7 }))
 		p.awaitPublished(t, len(want))
 		var got []outbox.ID
 		for _, d := range p.broker.deliveries(func(*delivery) bool { return true }) {

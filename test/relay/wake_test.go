@@ -33,7 +33,7 @@ func awaitSleep(t testing.TB, x *proxy) {
 func (p *place) awaitListener(t testing.TB) {
 	t.Helper()
 	eventually(t, "the listener", func() bool {
-		return p.Count(t, "SELECT count(*) FROM pg_stat_activity WHERE application_name = $1 AND query LIKE 'LISTEN%'", p.Schema) == 1
+		return p.Count(t, "SELECT count(*) FROM pg_stat_activity WHERE application_name = $1 AND (query LIKE 'LISTEN%' OR query = '-- are you there')", p.Schema) == 1
 	})
 }
 

@@ -114,13 +114,16 @@ func (p planned) wrong(plan string) string {
 func TestStatementsUseTheirIndexes(t *testing.T) {
 	t.Parallel()
 	pgtest.OnEach(t, func(t *testing.T, db *pgtest.DB) {
-		db.Exec(t, "ALTER TABLE {schema}.outbox_events SET (autovacuum_enabled = false)") // no ANALYZE before its time
+		tables := []string{"events", "dedupe", "dlq", "actions", "requests"}
+		for _, table := range tables {
+			db.Exec(t, "ALTER TABLE {schema}.outbox_"+table+" SET (autovacuum_enabled = false)") // no ANALYZE before its time
+		}
 		history(t, db)
 		conn := connect(t, db.URL)
 		plans := 0
 		for _, statistics := range []string{"none", "fresh"} {
 			if statistics == "fresh" {
-				for _, table := range []string{"events", "dedupe", "dlq", "actions", "requests"} {
+				for _, table := range tables {
 					db.Exec(t, "ANALYZE {schema}.outbox_"+table)
 				}
 			}

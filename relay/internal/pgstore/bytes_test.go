@@ -1,6 +1,7 @@
 package pgstore_test
 
 import (
+	"context"
 	"io"
 	"net"
 	"net/url"
@@ -53,12 +54,21 @@ func (m *meter) accept() {
 			_ = client.Close()
 			continue
 		}
+		small(client)
+		small(server)
 		carry := func(to io.Writer, from io.Reader) {
 			_, _ = io.Copy(to, from)
 			_, _ = client.Close(), server.Close()
 		}
 		m.group.Go(func() { carry(server, client) })
 		m.group.Go(func() { carry(client, io.TeeReader(server, m)) })
+	}
+}
+
+// small keeps a socket from taking in what nobody has asked for: the kernel's own sizes go up to tens of megabytes.
+func small(conn net.Conn) {
+	if tcp, ok := conn.(*net.TCPConn); ok {
+		_, _ = tcp.SetReadBuffer(64<<10), tcp.SetWriteBuffer(64<<10)
 	}
 }
 
@@ -81,14 +91,24 @@ func TestAReadEndsAtItsBytes(t *testing.T) {
 			SELECT id::uuid, 'order_created', 'order', '1', format('{"eventId":"%s","data":"%s"}', id, $2::text)::json FROM unnest($1::text[]) id`,
 			all, strings.Repeat("x", size))
 		m := newMeter(t, w.url)
-		store := pgstore.New(w.open(t, m.url(t, w.url), func(config *pgxpool.Config) { pgstore.Configure(config, lease) }), w.schema)
+		store := pgstore.New(w.open(t, m.url(t, w.url), func(config *pgxpool.Config) {
+			pgstore.Configure(config, lease)
+			dial := config.ConnConfig.DialFunc
+			config.ConnConfig.DialFunc = func(ctx context.Context, network, address string) (net.Conn, error) {
+				conn, err := dial(ctx, network, address)
+				if err == nil {
+					small(conn)
+				}
+				return conn, err
+			}
+		}), w.schema)
 		for range 2 {
 			before := m.bytes.Load()
 			answer, err := store.Read(t.Context(), core.Read{Lanes: []core.LaneRead{{Lane: w.lane(t, "1"), Limit: events}}, MaxBytes: bound})
 			if err != nil || !answer.Stopped || len(answer.Events) == 0 || len(answer.Events) > bound/size || answer.Events[0].ID.String() != all[0] {
 				t.Fatalf("read %d events, stopped %t, %v", len(answer.Events), answer.Stopped, err)
 			}
-			// What the sockets on the way hold was sent by then: some megabytes.
+			// What the sockets on the way hold was sent by then, and on PostgreSQL's side that is some megabytes.
 			if received := m.bytes.Load() - before; received > events*size/2 {
 				t.Errorf("%d bytes were received for a bound of %d", received, bound)
 			}
