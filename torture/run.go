@@ -172,6 +172,7 @@ func (r *run) act(ctx context.Context) error {
 	r.sayf("%d events committed in %d transactions", r.producers.committed.Load(), r.producers.keys.Load())
 	heal()
 	raging.Wait()
+	r.world.forget()
 	if err == nil {
 		err = r.producers.endPrepared(ctx)
 	}
@@ -183,6 +184,7 @@ func (r *run) act(ctx context.Context) error {
 	}
 	retire()
 	others.Wait()
+	r.world.forget()
 	return errors.Join(err, context.Cause(ctx))
 }
 

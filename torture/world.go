@@ -89,6 +89,10 @@ func (w *World) pipelined() []string {
 // SQL puts the name of the world's schema into a statement. No search_path does: poolers drop it.
 func (w *World) SQL(statement string) string { return strings.ReplaceAll(statement, "{schema}", w.Run) }
 
+// forget lets go of connections on which a call was cut off at its end: where writing the call took long, pgx may keep the
+// error for the next call.
+func (w *World) forget() { w.Pool.Reset() }
+
 // Close removes the schema and the topics, also after an interrupt.
 func (w *World) Close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
