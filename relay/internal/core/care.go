@@ -21,7 +21,9 @@ const (
 )
 
 // clearNotes takes back the note of an event that was answered and is not settled, before anything else is
-// sent: only an owner that dies while the event is in flight counts.
+// sent: only an owner that dies while the event is in flight counts. One that has outlived a publish of it speaks for it,
+// as a death without it does: where a topic hangs, its first event is in flight whenever relays are killed for other
+// reasons.
 func (c *Core) clearNotes(now time.Duration) {
 	c.unnote = slices.DeleteFunc(c.unnote, func(l *lane) bool { return l.lost || l.noted == outbox.ID{} })
 	if len(c.unnote) == 0 || c.noting || c.shut(&c.note, now) {
@@ -34,7 +36,7 @@ func (c *Core) clearNotes(now time.Duration) {
 		func(_ time.Duration, _ bool, err error) {
 			c.noting = false
 			if err == nil {
-				l.noted = outbox.ID{}
+				l.outlived()
 			}
 		})
 }
@@ -96,12 +98,23 @@ func (c *Core) tooEarly(now time.Duration, l *lane) time.Duration {
 }
 
 // isNoted tells whether the database has this event noted. One that owners have died with stays there until it
-// is settled, whatever else this one notes.
+// is settled, or was outlived as often, whatever else this one notes.
 func (l *lane) isNoted(id outbox.ID) bool {
 	if l.blamed != (outbox.ID{}) {
 		return l.blamed == id
 	}
 	return l.noted == id
+}
+
+// outlived forgets the note of the event that was sent alone, as the database did.
+func (l *lane) outlived() {
+	if l.noted == l.blamed {
+		l.deaths = max(0, l.deaths-1)
+		if l.deaths == 0 {
+			l.blamed = outbox.ID{}
+		}
+	}
+	l.noted = outbox.ID{}
 }
 
 // isSuspect tells whether an event has been the noted one in so many crashes that it must be the cause.

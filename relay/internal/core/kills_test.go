@@ -74,6 +74,39 @@ func TestAnEventThatKillsBesideOneThatWasNoted(t *testing.T) {
 	}
 }
 
+// A topic hangs, so its first event is in flight nearly always, and relays are killed for other reasons. Those that had
+// outlived a publish of it speak for it.
+func TestATopicThatHangsWhileRelaysAreKilled(t *testing.T) {
+	t.Parallel()
+	p := newPlace(1)
+	event := p.emit(t, "0", "one", "a")
+	alone := 0
+	for range 20 {
+		r := p.relay(t, registry{"a": {Topic: "topic", Block: true}}, nil)
+		sent, timeouts := 0, 0
+		r.answer = func(*core.Publish) (core.Outcome, bool) {
+			if timeouts == sent {
+				return core.Outcome{}, false
+			}
+			timeouts++
+			return core.Outcome{Class: core.Unknown, Detail: "deadline exceeded"}, true
+		}
+		r.pass(5 * time.Second)
+		sent = len(r.sent)
+		r.pass(15 * time.Second)
+		if len(r.sent) > sent && len(r.alarms) > 0 { // it is sent alone, and in flight
+			alone++
+		}
+		p.now += time.Minute // it is killed with the next publish in flight, and the lease expires
+	}
+	if letters := p.store.Letters(); len(letters) > 0 || p.state(t, event) == core.DeadBlocking {
+		t.Fatalf("the event of a topic that hangs is dead: %+v", letters)
+	}
+	if alone < 10 {
+		t.Errorf("%d relays were killed with the event sent alone, want more", alone)
+	}
+}
+
 // Relays are killed, hours apart, while an event waits that nobody knows the type of: they do not keep dying.
 func TestDeathsThatAreHoursApart(t *testing.T) {
 	t.Parallel()

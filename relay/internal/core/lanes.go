@@ -23,6 +23,7 @@ type lane struct {
 	careful    bool      // relays keep dying with it: one event at a time
 	noted      outbox.ID // the event that is sent alone
 	blamed     outbox.ID // the one that owners before have died with
+	deaths     int       // so many, less those that speak for it
 	lost       bool
 	opened     bool // what is held is known: ready rows may be read
 	draining   bool // to be given back as soon as nothing is in flight
@@ -242,7 +243,7 @@ func (c *Core) acquired(sent, now time.Duration, a Acquired, token outbox.ID, se
 		c.alarm(a.Lane, "relays keep dying while they hold this lane: its events are published one at a time")
 	}
 	if a.NotedCount > 0 {
-		l.blamed = a.NotedEvent
+		l.blamed, l.deaths = a.NotedEvent, a.NotedCount
 	}
 	if a.NotedCount >= crashesToQuarantine || a.NotedCount > 0 && planted.Is(planted.QuarantinedAtOnce) {
 		l.suspect = a.NotedEvent

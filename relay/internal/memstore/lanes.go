@@ -183,9 +183,14 @@ func (s *Store) Note(_ context.Context, tenure core.Tenure, event outbox.ID) (bo
 	switch {
 	case lane.notedCount == 0:
 		lane.notedEvent, lane.notedToken = event, lane.token
+	case event == outbox.ID{} && lane.notedToken == lane.token: // this owner has outlived it
+		if lane.notedCount--; lane.notedCount == 0 {
+			lane.notedEvent = event
+		}
+		lane.notedToken = outbox.ID{}
 	case lane.notedEvent == event:
 		lane.notedToken = lane.token
-	default: // relays have died with another event: that one stays until it is settled, or others have died without it
+	default: // relays have died with another event: that one stays until it is settled, or enough has spoken for it
 		lane.notedToken = outbox.ID{}
 	}
 	s.flush()

@@ -205,6 +205,34 @@ func TestACrashCountsAgainstAnEventOnlyIfItsOwnerNotedIt(t *testing.T) {
 	}
 }
 
+// TestAnOwnerThatOutlivesTheNotedEventSpeaksForIt: once for every publish that was answered.
+func TestAnOwnerThatOutlivesTheNotedEventSpeaksForIt(t *testing.T) {
+	t.Parallel()
+	d := newDB(t)
+	event := d.id()
+	note := func(token, event outbox.ID) {
+		_, err := d.Note(t.Context(), core.Tenure{Lane: 0, Token: token}, event)
+		d.must(err)
+	}
+	token, taken := d.acquire(d.id(), 0)
+	for range 2 {
+		note(token, event)
+		d.now += lease + 1
+		token, taken = d.acquire(d.id(), 0)
+	}
+	if taken[0].NotedCount != 2 {
+		t.Fatalf("two have died with it: %+v", taken)
+	}
+	for _, want := range []int{1, 0} {
+		note(token, event)
+		note(token, outbox.ID{})
+		note(token, outbox.ID{}) // told twice, it counts once
+		if lane := d.Lanes()[0]; lane.NotedCount != want || (lane.NotedEvent == event) != (want > 0) {
+			t.Errorf("want %d deaths, the lane is %+v", want, lane)
+		}
+	}
+}
+
 // TestHeldRowsAreReadByAggregate, in order, with payloads only where they may be sent.
 func TestHeldRowsAreReadByAggregate(t *testing.T) {
 	t.Parallel()

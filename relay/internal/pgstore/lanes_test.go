@@ -211,6 +211,13 @@ func TestNote(t *testing.T) {
 		if note(tenure, event); noted() != "("+event.String()+",2)" {
 			t.Errorf("noted again: %s", noted())
 		}
+		w.exec(t, "UPDATE {schema}.outbox_lanes SET noted_count = 3 WHERE lane = $1", tenure.Lane)
+		if note(tenure, outbox.ID{}); noted() != "("+event.String()+",2)" {
+			t.Errorf("outlived once: %s", noted())
+		}
+		if note(tenure, outbox.ID{}); noted() != "("+event.String()+",2)" {
+			t.Errorf("told so twice: %s", noted())
+		}
 		other := outbox.NewID()
 		if note(tenure, other); noted() != "("+event.String()+",2)" {
 			t.Errorf("another event, while relays have died with the first: %s", noted())
