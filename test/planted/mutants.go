@@ -113,6 +113,14 @@ func mutantsOfHolding() []mutant {
 			test(storeTests, "TestWhatOperatorsUndidStaysUndone", "dead from [0-3], undone and settled again: state 5"),
 		},
 		{
+			"outlived-counts-nothing", "a relay that has outlived a publish of the noted event does not speak for it", "C17",
+			[]change{{
+				storeTests + "/sql/note.sql",
+				"noted_count - ($3::uuid IS NULL AND noted_count > 0 AND noted_by IS NOT DISTINCT FROM token)::integer", "noted_count",
+			}},
+			test(storeTests, "TestNote", "outlived once: "),
+		},
+		{
 			"broken-type-unchecked", "once most events of a type have broken their contract, all of them are parked without a look", "V4",
 			[]change{{
 				coreTests + "/line.go", "\tdefault:\n\t\tl := c.lineOf(key)\n",
