@@ -113,6 +113,14 @@ func mutantsOfHolding() []mutant {
 			test(storeTests, "TestWhatOperatorsUndidStaysUndone", "dead from [0-3], undone and settled again: state 5"),
 		},
 		{
+			"retry-of-any-row", "a charge that is settled again does not ask what the event was when it was charged", "S7",
+			[]change{{
+				storeTests + "/sql/settle.sql",
+				"AND e.state = r.state AND (e.state <> 1 OR e.next_attempt_at = r.at)\n), waiting AS (", "), waiting AS (",
+			}},
+			test(storeTests, "TestWhatOperatorsUndidStaysUndone", "redriven and settled again: 3 attempts"),
+		},
+		{
 			"outlived-counts-nothing", "a relay that has outlived a publish of the noted event does not speak for it", "C17",
 			[]change{{
 				storeTests + "/sql/note.sql",

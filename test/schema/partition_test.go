@@ -56,7 +56,7 @@ func TestEventsCanBecomePartitioned(t *testing.T) {
 			var applied bool
 			var held []int16
 			var at int64
-			err := relay.QueryRow(t.Context(), db.SQL(relaySQL(t, "settle")), []int16{lane}, []string{tokenOne}, events[1:], none, []int32{}, []int64{}, none, none, none, none, []int16{}, never,
+			err := relay.QueryRow(t.Context(), db.SQL(relaySQL(t, "settle")), []int16{lane}, []string{tokenOne}, events[1:], none, []int32{}, []int64{}, none, []int16{}, never, none, none, none, []int16{}, never,
 				events[:1], []bool{true}, []int32{1}, []string{"orders"}, []string{"rejected"}, []string{""}, []int16{0}, []*time.Time{nil}, []int16{}, none).Scan(&applied, &held, &at)
 			if err != nil || !applied {
 				t.Errorf("the settle answered %v, %v", applied, err)

@@ -184,7 +184,9 @@ func (c *Core) settleRequest(fates []fate) *Settle {
 		case Published:
 			request.Published = append(request.Published, f.row.ID)
 		case Retrying:
-			request.Retry = append(request.Retry, Retry{ID: f.row.ID, Attempts: f.attempts, Delay: f.delay, Error: f.detail})
+			request.Retry = append(request.Retry, Retry{
+				ID: f.row.ID, From: f.row.Found(), Attempts: f.attempts, Delay: f.delay, Error: f.detail,
+			})
 		case Waiting:
 			request.Wait = append(request.Wait, f.row.ID)
 		case Parked:

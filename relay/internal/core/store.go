@@ -334,7 +334,7 @@ type HeldAsk struct {
 type Settle struct {
 	Lanes     []Tenure
 	Published []outbox.ID // from ready, retrying, waiting
-	Retry     []Retry     // from ready, retrying, waiting
+	Retry     []Retry     // from ready, retrying, waiting, as it was read
 	Wait      []outbox.ID // from ready
 	Park      []Park      // from ready, retrying, waiting, as it was read
 	Dead      []Death     // from any state in which it is not published, dead or discarded, as it was read
@@ -353,6 +353,7 @@ func (s *Settle) Size() int {
 // Retry sets an event to retrying. Attempts is the new count, so that a second settle adds nothing.
 type Retry struct {
 	ID       outbox.ID
+	From     Found
 	Attempts int32
 	Delay    time.Duration
 	Error    string

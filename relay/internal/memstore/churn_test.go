@@ -42,7 +42,8 @@ func churn(ctx context.Context, seed uint64, steps int, look func(*memstore.Stor
 		case 0:
 			settle.Published = []outbox.ID{pick()}
 		case 1:
-			settle.Retry = []core.Retry{{ID: pick(), Delay: time.Duration(rng.IntN(5)) * time.Second}}
+			event, _ := store.Event(pick())
+			settle.Retry = []core.Retry{{ID: event.ID, From: event.Found(), Delay: time.Duration(rng.IntN(5)) * time.Second}}
 		case 2:
 			settle.Wait = []outbox.ID{pick()}
 		case 3:

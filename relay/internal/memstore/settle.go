@@ -48,7 +48,7 @@ func (s *Store) settleEvents(settle *core.Settle) {
 		}
 	}
 	for _, retry := range settle.Retry {
-		if r := s.find(retry.ID, core.Ready, core.Retrying, core.Waiting); r != nil {
+		if r := s.find(retry.ID, core.Ready, core.Retrying, core.Waiting); r != nil && s.found(r) == retry.From {
 			r.Attempts, r.lastError = retry.Attempts, retry.Error
 			s.retry(r, retry.Delay, by)
 		}

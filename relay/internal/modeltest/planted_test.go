@@ -352,7 +352,8 @@ var faults = map[string]func(m *model){
 			var kept core.Settle
 			for _, result := range results {
 				if verb == check.Redrive && result.Outcome == memstore.Done {
-					kept.Retry = append(kept.Retry, core.Retry{ID: result.Event, Attempts: was[result.Event]})
+					event, _ := m.mem.Event(result.Event)
+					kept.Retry = append(kept.Retry, core.Retry{ID: result.Event, From: event.Found(), Attempts: was[result.Event]})
 				}
 			}
 			if _, err := m.mem.Settle(context.Background(), &kept); err != nil {

@@ -87,7 +87,12 @@ func (st *settlement) on(ctx context.Context, side side) (_ *core.Settle, err er
 		return settle, nil
 	}
 	settle := *st.settle
-	settle.Park, settle.Dead = slices.Clone(settle.Park), slices.Clone(settle.Dead)
+	settle.Retry, settle.Park, settle.Dead = slices.Clone(settle.Retry), slices.Clone(settle.Park), slices.Clone(settle.Dead)
+	for i := range settle.Retry {
+		if settle.Retry[i].From, err = side.found(ctx, settle.Retry[i].ID); err != nil {
+			return nil, err
+		}
+	}
 	for i := range settle.Park {
 		if settle.Park[i].From, err = side.found(ctx, settle.Park[i].ID); err != nil {
 			return nil, err

@@ -57,10 +57,12 @@ func sorted(ids []outbox.ID) []pgtype.UUID {
 func retryArgs(list []core.Retry) []any {
 	list = slices.SortedFunc(slices.Values(list), func(a, b core.Retry) int { return compareIDs(a.ID, b.ID) })
 	ids, attempts, delays, problems := make([]pgtype.UUID, len(list)), make([]int32, len(list)), make([]int64, len(list)), make([]string, len(list))
+	states, times := make([]int16, len(list)), make([]pgtype.Timestamptz, len(list))
 	for i, retry := range list {
 		ids[i], attempts[i], delays[i], problems[i] = uuid(retry.ID), retry.Attempts, micros(retry.Delay), readable(retry.Error)
+		states[i], times[i] = int16(retry.From.State), timestamp(retry.From.At)
 	}
-	return []any{ids, attempts, delays, problems}
+	return []any{ids, attempts, delays, problems, states, times}
 }
 
 func parkArgs(list []core.Park) []any {

@@ -106,7 +106,7 @@ func TestSettleFromStates(t *testing.T) {
 			to     core.State
 		}{
 			"published": {func(id outbox.ID) core.Settle { return core.Settle{Published: []outbox.ID{id}} }, []core.State{0, 1, 3}, core.Published},
-			"retry":     {func(id outbox.ID) core.Settle { return core.Settle{Retry: []core.Retry{{ID: id}}} }, []core.State{0, 1, 3}, core.Retrying},
+			"retry":     {func(id outbox.ID) core.Settle { return core.Settle{Retry: []core.Retry{{ID: id, From: w.found(t, id)}}} }, []core.State{0, 1, 3}, core.Retrying},
 			"wait":      {func(id outbox.ID) core.Settle { return core.Settle{Wait: []outbox.ID{id}} }, []core.State{0}, core.Waiting},
 			"park":      {func(id outbox.ID) core.Settle { return core.Settle{Park: []core.Park{{ID: id, From: w.found(t, id)}}} }, []core.State{0, 1, 3}, core.Parked},
 			"dead": {func(id outbox.ID) core.Settle {
@@ -148,7 +148,7 @@ func (w *world) found(t testing.TB, id outbox.ID) core.Found {
 	return found
 }
 
-// TestWhatOperatorsUndidStaysUndone: a parking and a death that are settled again change nothing, once an operator has
+// TestWhatOperatorsUndidStaysUndone: a charge, a parking and a death that are settled again change nothing, once an operator has
 // released or redriven the event, also if it was retrying or parked before and is so again.
 func TestWhatOperatorsUndidStaysUndone(t *testing.T) {
 	t.Parallel()
@@ -177,6 +177,16 @@ func TestWhatOperatorsUndidStaysUndone(t *testing.T) {
 		}
 		if n := w.count(t, "SELECT count(*) FROM {schema}.outbox_dlq"); n != 2*4 {
 			t.Errorf("%d dead letters of 8 deaths", n)
+		}
+		for _, from := range []core.State{core.Ready, core.Retrying, core.Waiting} {
+			id := w.add(t, "1", from)
+			late := &core.Settle{Lanes: lanes, Retry: []core.Retry{{ID: id, From: w.found(t, id), Attempts: 3}}}
+			w.settle(t, late)
+			w.exec(t, undo, id.String())
+			w.settle(t, late)
+			if n := w.count(t, "SELECT attempt_count FROM {schema}.outbox_events WHERE id = $1", id.String()); n != 0 {
+				t.Errorf("retrying from %d, redriven and settled again: %d attempts", from, n)
+			}
 		}
 		parked := w.add(t, "1", core.Parked)
 		since := w.found(t, parked)

@@ -85,7 +85,9 @@ func (b *broker) takeAll(l *life, publishes []*core.Publish) {
 		}
 		if t := b.traits[p.Event.ID]; t != nil && t.poison && !w.healed {
 			w.count(Poison)
-			t.kills++
+			if t.kills++; l.outages[p.Topic] {
+				t.kills = 1 // nobody dies of a topic that is paused, so the deaths before were forgotten
+			}
 			l.kill()
 			return
 		}

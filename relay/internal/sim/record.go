@@ -124,7 +124,10 @@ func (r *recorder) observe(l *life, s core.Step) {
 		if row, exists := w.store.Event(s.Event); exists && s.Attempt <= int(row.Attempts) && w.store.Lanes()[s.Lane].Token == s.Token {
 			w.problemf("%s charges %s, and its attempts stay %d", l.name, short(s.Event), s.Attempt)
 		}
-	case core.DidPause, core.DidResume, core.DidFail:
+	case core.DidPause:
+		l.outages[s.Topic] = true
+		return
+	case core.DidResume, core.DidFail:
 		return
 	case core.DidAlarm:
 		r.alarms = append(r.alarms, s.Detail)
