@@ -50,7 +50,7 @@ func (p *Proof) killed(ctx context.Context) (_ *Killed, err error) {
 	if err := s.install(ctx); err != nil {
 		return nil, err
 	}
-	s.lease = 15 * time.Second // a third of it is what a call may take
+	s.lease = 15 * time.Second // a third of it is what a call may take, and how often it is renewed, which is waited for
 	r, err := s.runVia(ctx, through(pooler.Address)+"&default_query_exec_mode=exec", "off", 0)
 	if err != nil {
 		return nil, err

@@ -39,12 +39,16 @@ type small struct {
 	log  bytes.Buffer
 }
 
+// leaseOfSmall is long. Nobody waits for its end: who stops gives its lanes back. Whoever loses a lane sends again, and a
+// third of it is what a call and the count of a paused relay may take.
+const leaseOfSmall = time.Minute
+
 func newSmall(ctx context.Context, c *cluster.Cluster) (*small, error) {
 	pool, err := pgxpool.New(ctx, c.URL())
 	if err != nil {
 		return nil, fmt.Errorf("failover: %w", err)
 	}
-	return &small{pool: pool, lease: 2 * time.Second, sent: map[outbox.ID]int{}}, nil
+	return &small{pool: pool, lease: leaseOfSmall, sent: map[outbox.ID]int{}}, nil
 }
 
 func (s *small) install(ctx context.Context) error {
