@@ -95,7 +95,7 @@ func (w *World) forget() { w.Pool.Reset() }
 
 // Close removes the schema and the topics, also after an interrupt.
 func (w *World) Close() error {
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), steadyTime)
 	defer cancel()
 	defer w.Pool.Close()
 	var problems []error

@@ -9,6 +9,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/posthaste-dev/posthaste/test/pgtest"
 )
 
 // A Database is a scratch database, alone for one benchmark.
@@ -44,7 +46,7 @@ func NewDatabase(ctx context.Context, url string) (*Database, error) {
 // Close drops the database, with whoever is still connected to it.
 func (db *Database) Close() error {
 	// Not the caller's context: the database must go also when the run was interrupted.
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), pgtest.Patience) // to drop one waits for a checkpoint
 	defer cancel()
 	var problems []error
 	if db.Control != nil {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/posthaste-dev/posthaste/outbox"
 	"github.com/posthaste-dev/posthaste/relay"
+	"github.com/posthaste-dev/posthaste/test/pgtest"
 )
 
 // Broker is one of the brokers.
@@ -136,7 +137,7 @@ func (o *outlet) halt() {
 
 func (o *outlet) close() error {
 	o.halt()
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), pgtest.Patience)
 	defer cancel()
 	var problems []error
 	for _, closer := range slices.Backward(o.closers) {

@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/jackc/pgx/v5/stdlib"
@@ -22,7 +21,7 @@ import (
 )
 
 // patience is for a server that is there, on a busy machine.
-const patience = time.Minute
+const patience = pgtest.Patience
 
 // world is what all scenes share: a schema with an inbox and the table of effects, a stream of dead letters, and a Redis.
 type world struct {
@@ -85,7 +84,7 @@ func (w *world) createStream(ctx context.Context, name, subject string) error {
 }
 
 func (w *world) close() (err error) {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	w.redis.Close()
 	if w.js != nil {
@@ -159,7 +158,7 @@ func (w *world) deadLetters(ctx context.Context, subject string) (map[outbox.ID]
 		return nil, fmt.Errorf("inboxstorm: dead letters: %w", err)
 	}
 	for range info.State.Subjects[subject] {
-		message, err := reader.Next(jetstream.FetchMaxWait(time.Minute))
+		message, err := reader.Next(jetstream.FetchMaxWait(patience))
 		if err != nil {
 			return nil, fmt.Errorf("inboxstorm: dead letters: %w", err)
 		}

@@ -123,7 +123,7 @@ func Scratch(ctx context.Context, server, prefix string) (url string, drop func(
 		return "", nil, fmt.Errorf("publisher: %w", err)
 	}
 	drop = func() error {
-		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		ctx, cancel := context.WithTimeout(context.Background(), patience) // to drop one waits for a checkpoint
 		defer cancel()
 		return do(ctx, "DROP DATABASE "+name+" WITH (FORCE)")
 	}
