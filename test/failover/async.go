@@ -185,9 +185,21 @@ func (s *succession) fallBehind(ctx context.Context, on *torture.Target, heir *c
 		}
 		const movers = "SELECT count(DISTINCT owner) FROM {schema}.outbox_lanes WHERE floor > $1"
 		owners, err := number(ctx, s.primary, on.World.SQL(movers), g.from)
-		return owners >= on.Plan.Relays, err
+		if err != nil || owners < on.Plan.Relays {
+			return false, err
+		}
+		// The new primary gives out the same numbers, to others: so many here are enough there, whoever gets them.
+		below, err := number(ctx, s.primary, on.World.SQL(belowFloors), g.from)
+		return below >= 3*straddled, err
 	})
 }
+
+// belowFloors counts the aggregates, by type, with events that the standby misses and that are below their lane's floor.
+const belowFloors = `SELECT count(*) FROM (
+	SELECT FROM {schema}.outbox_events e JOIN {schema}.outbox_lanes l
+		ON l.lane = {schema}.outbox_lane(e.namespace, e.aggregate_type, e.aggregate_id)
+	WHERE e.seq > $1 AND e.seq <= l.floor AND e.aggregate_id LIKE 'thing-%'
+	GROUP BY e.aggregate_id, e.event_type) b`
 
 // lostAtLeast is how many events the standby must miss that the old primary's relays have published.
 const lostAtLeast = 20
