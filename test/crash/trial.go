@@ -21,7 +21,7 @@ const drainTime = 45 * time.Second
 // lease is short, because whoever takes over from a dead relay waits for its end, and long enough for a machine that
 // stands still for a moment. Those who are asked to stop give their lanes back, so theirs is longer: a publish that is
 // given up, after a third of it, is one that comes twice.
-const lease, leaseOfStops = 2 * time.Second, 15 * time.Second
+const lease, leaseOfStops = 2 * time.Second, time.Minute
 
 // Outcome is what a trial came to.
 type Outcome struct {
