@@ -22,7 +22,7 @@ import (
 type hook struct {
 	// trigger is what comes behind CREATE.
 	trigger string
-	// commits tells that the server goes on when the victim is dead. Else the session dies with it.
+	// commits tells that the server goes on and the victim hears nothing of it. Else the session dies with it.
 	commits bool
 }
 
@@ -68,16 +68,22 @@ func newTrap(ctx context.Context, pool *pgxpool.Pool, schema string, h hook) (*t
 	if _, err := pool.Exec(ctx, text, pgx.QueryExecModeSimpleProtocol); err != nil {
 		return nil, fmt.Errorf("crash: a hook: %w", err)
 	}
-	conn, err := pool.Acquire(ctx)
+	return t, t.close(ctx)
+}
+
+// close holds up everybody from now on. Who was let through has ended, and is forgotten.
+func (t *trap) close(ctx context.Context) error {
+	conn, err := t.pool.Acquire(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("crash: %w", err)
+		return fmt.Errorf("crash: %w", err)
 	}
-	if _, err := conn.Exec(ctx, "SELECT pg_advisory_lock($1)", t.key); err != nil {
-		conn.Release()
-		return nil, fmt.Errorf("crash: %w", err)
+	for _, statement := range []string{fmt.Sprintf("SELECT pg_advisory_lock(%d)", t.key), "DELETE FROM " + t.schema + ".crash_passed"} {
+		if _, err := conn.Exec(ctx, statement); err != nil {
+			return errors.Join(fmt.Errorf("crash: %w", err), conn.Hijack().Close(ctx)) // it may hold the lock
+		}
 	}
 	t.conn = conn
-	return t, nil
+	return nil
 }
 
 // open lets everybody through from now on.
@@ -110,42 +116,79 @@ func (t *trap) waiting(ctx context.Context) (session int, err error) {
 	return session, nil
 }
 
-// kill waits until the victim's statement stands still, kills the victim there, and lets the server end the
-// session, or go on and commit. It tells whether both came true.
+// kill waits until the victim's statement stands still, and kills the victim there: at once, and the session with it, or
+// when the server has gone on and committed. It tells whether it came so far.
 func (t *trap) kill(ctx context.Context, victim *process, limit time.Duration) (hit bool, err error) {
-	deadline := time.Now().Add(limit)
-	session := 0
-	for session == 0 {
-		if time.Now().After(deadline) || victim.ended() {
-			return false, nil
-		}
-		if err := wait.For(ctx, 3*time.Millisecond); err != nil {
+	for deadline := time.Now().Add(limit); !victim.ended() && time.Now().Before(deadline); {
+		session, err := t.catch(ctx, victim)
+		if err != nil {
 			return false, err
 		}
-		if session, err = t.catch(ctx, victim); err != nil {
+		switch {
+		case session == 0:
+			err = wait.For(ctx, 3*time.Millisecond)
+		case t.hook.commits:
+			hit, err = t.commit(ctx, session, victim)
+		default:
+			hit, err = t.cut(ctx, session, victim)
+		}
+		if err != nil {
 			return false, err
+		}
+		if hit {
+			return true, t.gone(ctx, session)
 		}
 	}
+	return false, nil
+}
+
+// cut ends the victim and its session. Nothing of the statement is left.
+func (t *trap) cut(ctx context.Context, session int, victim *process) (hit bool, err error) {
 	victim.kill()
-	if !t.hook.commits {
-		if _, err := t.pool.Exec(ctx, "SELECT pg_terminate_backend($1)", session); err != nil {
-			return false, fmt.Errorf("crash: %w", err)
-		}
-		if err := t.gone(ctx, session); err != nil {
-			return false, err
-		}
-	}
-	if err := t.open(); err != nil {
-		return false, err
+	if _, err := t.pool.Exec(ctx, "SELECT pg_terminate_backend($1)", session); err != nil {
+		return false, fmt.Errorf("crash: %w", err)
 	}
 	if err := t.gone(ctx, session); err != nil {
 		return false, err
 	}
-	var committed bool
-	if err := t.pool.QueryRow(ctx, "SELECT EXISTS (SELECT FROM "+t.schema+".crash_passed)").Scan(&committed); err != nil {
+	if err := t.open(); err != nil {
+		return false, err
+	}
+	passed, err := t.passed(ctx)
+	return !passed, err
+}
+
+// commit lets the server go on while the victim is held still, so that it hears nothing of it, and then kills the victim.
+// Where a cancel was on its way when the victim was stopped, nothing is committed: the victim goes on, and comes here again.
+func (t *trap) commit(ctx context.Context, session int, victim *process) (hit bool, err error) {
+	if err := t.open(); err != nil {
+		return false, err
+	}
+	err = cluster.Within(ctx, patience, "the statement that stood still has ended", func() (bool, error) {
+		active, err := t.is(ctx, "SELECT FROM pg_stat_activity WHERE pid = $1 AND state = 'active'", session)
+		return err != nil || !active, err
+	})
+	if err != nil {
+		return false, err
+	}
+	if hit, err = t.passed(ctx); hit || err != nil {
+		victim.kill()
+		return hit, err
+	}
+	return false, errors.Join(t.close(ctx), victim.signal(syscall.SIGCONT))
+}
+
+// passed tells whether a statement that stood still was committed.
+func (t *trap) passed(ctx context.Context) (bool, error) {
+	return t.is(ctx, "SELECT FROM "+t.schema+".crash_passed")
+}
+
+// is tells whether there is such a row.
+func (t *trap) is(ctx context.Context, query string, args ...any) (there bool, err error) {
+	if err := t.pool.QueryRow(ctx, "SELECT EXISTS ("+query+")", args...).Scan(&there); err != nil {
 		return false, fmt.Errorf("crash: %w", err)
 	}
-	return committed == t.hook.commits, nil
+	return there, nil
 }
 
 // catch holds the victim still while its statement does, and lets it go where the statement was given up just
@@ -167,10 +210,7 @@ func (t *trap) catch(ctx context.Context, victim *process) (session int, err err
 // gone waits for the end of a session: it ends when it finds that nobody hears its answer.
 func (t *trap) gone(ctx context.Context, session int) error {
 	return cluster.Within(ctx, patience, "the session of the dead process is gone", func() (bool, error) {
-		var there bool
-		if err := t.pool.QueryRow(ctx, "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE pid = $1)", session).Scan(&there); err != nil {
-			return true, fmt.Errorf("crash: %w", err)
-		}
-		return !there, nil
+		there, err := t.is(ctx, "SELECT FROM pg_stat_activity WHERE pid = $1", session)
+		return err != nil || !there, err
 	})
 }
