@@ -70,7 +70,7 @@ func TestTheProofPassesAndFails(t *testing.T) {
 			DELETE FROM public.outbox_events e WHERE published_at < now() - interval '40 days'
 			   AND NOT EXISTS (SELECT FROM public.outbox_requests r WHERE r.event_id = e.id)`},
 		"locks the table": {want: "waited for a lock of retention's", statement: `
-			DO $$ DECLARE since timestamptz; ends timestamptz := clock_timestamp() + '4 s'; BEGIN
+			DO $$ DECLARE since timestamptz; ends timestamptz := clock_timestamp() + '3 min'; BEGIN
 				LOCK TABLE public.outbox_events IN SHARE MODE;
 				WHILE clock_timestamp() < ends LOOP -- until somebody waits, and was seen
 					PERFORM pg_stat_clear_snapshot();

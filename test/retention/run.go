@@ -146,6 +146,9 @@ func (r *run) retain(ctx context.Context, pair int) error {
 	if err != nil {
 		return err
 	}
+	if err := r.look(ctx); err != nil { // a janitor that is quick is done before the first look of the watch
+		return err
+	}
 	began := time.Now()
 	watching, enough := context.WithCancel(ctx)
 	watched := make(chan error, 1)
@@ -166,19 +169,28 @@ func (r *run) retain(ctx context.Context, pair int) error {
 // watch looks again and again for somebody who waits for retention.
 func (r *run) watch(ctx context.Context) error {
 	for {
-		n, err := r.db.blockedNow(ctx)
+		err := r.look(ctx)
 		if ctx.Err() != nil {
 			return nil //nolint:nilerr // it was told to stop
 		}
 		if err != nil {
 			return err
 		}
-		r.report.Looks++
-		r.report.Blocked += n
 		if wait.For(ctx, 20*time.Millisecond) != nil {
 			return nil //nolint:nilerr // it was told to stop
 		}
 	}
+}
+
+// look counts who waits for retention at this moment.
+func (r *run) look(ctx context.Context) error {
+	n, err := r.db.blockedNow(ctx)
+	if err != nil {
+		return err
+	}
+	r.report.Looks++
+	r.report.Blocked += n
+	return nil
 }
 
 // startRelay runs a relay until stop is called.
