@@ -109,7 +109,8 @@ func (l Life) config(publisher relay.Publisher, steps *check.Writer) (relay.Conf
 			}
 		},
 		Settings: relay.Settings{
-			Lease: l.Lease, Poll: 100 * time.Millisecond, BaseDelay: 50 * time.Millisecond, MaxDelay: time.Second, Drain: 10 * time.Second,
+			Lease: l.Lease, Poll: 100 * time.Millisecond, BaseDelay: 50 * time.Millisecond, MaxDelay: time.Second,
+			Drain: max(10*time.Second, l.Lease/3), // what is in flight may take a third of the lease
 		},
 	}, nil
 }
