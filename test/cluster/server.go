@@ -118,8 +118,7 @@ func (c *Cluster) KillBackend(ctx context.Context, pid int) error {
 		} else if err != nil {
 			return err
 		}
-		// This session is ended as all are.
-		return Within(ctx, patience, "the server notices", func() (bool, error) { return conn.Ping(ctx) != nil, nil })
+		return cutOff(ctx, conn)
 	})
 	if err != nil {
 		return err
@@ -130,7 +129,18 @@ func (c *Cluster) KillBackend(ctx context.Context, pid int) error {
 	return nil
 }
 
-// recovery is how long a server may take to recover by itself.
+// cutOff returns when a session was ended, as all are when one was killed. A server that is stuck does not answer either.
+func cutOff(ctx context.Context, conn *pgx.Conn) error {
+	asking, cancel := context.WithTimeout(ctx, recovery)
+	defer cancel()
+	err := Within(asking, recovery, "the server notices", func() (bool, error) { return conn.Ping(asking) != nil, nil })
+	if asking.Err() != nil {
+		return errors.Join(ErrNotRecovered, asking.Err(), err)
+	}
+	return err
+}
+
+// recovery is how long a server may take to recover by itself, and to notice that it must.
 const recovery = time.Minute
 
 // ErrNotRecovered tells that a server did not come back after a session was killed. Whoever wants it back kills it, and
