@@ -28,7 +28,10 @@ type Report struct {
 }
 
 // Drained tells whether everything that was emitted has come through.
-func (r *Report) Drained() bool { return r.Published == r.Emitted && r.Missing == 0 && r.Differ == 0 }
+func (r *Report) Drained() bool { return r.Left() == 0 }
+
+// Left is how much has not come through.
+func (r *Report) Left() int { return r.Emitted - r.Published + r.Missing + r.Differ }
 
 // OK tells whether there is something, it has come through, and nothing is there twice or was never so.
 func (r *Report) OK() bool {

@@ -18,7 +18,7 @@ import (
 	"github.com/posthaste-dev/posthaste/examples/marketplace/settings"
 )
 
-// patience is how long events may take, also those that wait for the lease of a publisher that was killed.
+// patience is how long nothing may move, also where events wait for the lease of a publisher that was killed.
 const patience = time.Minute
 
 func main() { process.Main("report", run) }
@@ -74,14 +74,20 @@ func showNotices(ctx context.Context, worker *pgxpool.Pool) error {
 	return nil
 }
 
-// drained looks until everything came through, or patience is at an end.
+// drained looks until everything came through, or patience is at an end: a slow machine takes long, and moves.
 func drained(ctx context.Context, shop, worker *pgxpool.Pool) (found report.Report, err error) {
-	end := time.Now().Add(patience)
+	end, least := time.Now().Add(patience), -1
 	again := time.NewTicker(500 * time.Millisecond)
 	defer again.Stop()
 	for {
-		if found, err = report.Look(ctx, shop, worker); err != nil || found.Drained() || time.Now().After(end) {
+		if found, err = report.Look(ctx, shop, worker); err != nil || found.Drained() {
 			return found, err
+		}
+		if left := found.Left(); least < 0 || left < least {
+			end, least = time.Now().Add(patience), left
+		}
+		if time.Now().After(end) {
+			return found, nil
 		}
 		select {
 		case <-again.C:
