@@ -328,9 +328,6 @@ func (h *half) quiet(ctx context.Context, least uint64) (last uint64, err error)
 	return last, nil
 }
 
-// noticing is how much longer than planned an outage is when the probes do not tell of it.
-const noticing = 30 * time.Second
-
 // outage takes the broker away while events pile up.
 func (h *half) outage(ctx context.Context) error {
 	return h.strike(ctx, check.BrokerDown, func(ctx context.Context) error {
@@ -346,7 +343,7 @@ func (h *half) outage(ctx context.Context) error {
 			return err
 		}
 		// Not ready as soon as the outage was noticed, which takes longer on a busy machine: then it is longer, too.
-		err := cluster.Within(ctx, noticing, "the probes tell of the outage", func() (bool, error) {
+		err := cluster.Within(ctx, h.plan.Patience, "the probes tell of the outage", func() (bool, error) {
 			since, not := h.watch.NotReadySince(began)
 			return not && since.Sub(began) < time.Since(began)/2 || !h.program.Alive(), nil
 		})
