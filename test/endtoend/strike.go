@@ -70,7 +70,7 @@ func (r *round) strikeRelay(ctx context.Context, victim *actor) error {
 	}
 	fault := check.Fault{Kind: check.Kill, Relay: victim.life(), From: time.Now().UnixMicro(), First: before + 1}
 	if r.report.Kills[Relay]%2 == 0 {
-		if victim, err = r.killAtGate(ctx, inSettle); err != nil || victim == nil {
+		if victim, err = r.killAtGate(ctx, inSettle, nil); err != nil || victim == nil {
 			return err
 		}
 		fault.Relay = victim.life()
@@ -97,14 +97,20 @@ func (r *round) strikeRelay(ctx context.Context, victim *actor) error {
 // it may be.
 func (r *round) strikeWorker(ctx context.Context, victim *actor) (err error) {
 	where := &r.report.Anywhere
+	held := &holds{}
+	look := func(victim *actor) (err error) {
+		held, err = r.holdsOf(ctx, victim)
+		return err
+	}
 	switch r.report.Kills[Worker] % 3 {
 	case 0:
-		victim, err = r.killAtGate(ctx, atCommit)
+		victim, err = r.killAtGate(ctx, atCommit, look)
 		where = &r.report.AtCommit
 	case 1:
-		victim, err = r.killAtGate(ctx, beforeCommit)
+		victim, err = r.killAtGate(ctx, beforeCommit, look)
 		where = &r.report.BeforeCommit
 	default:
+		err = look(victim)
 		victim.program.Kill()
 	}
 	if err != nil || victim == nil {
@@ -112,7 +118,7 @@ func (r *round) strikeWorker(ctx context.Context, victim *actor) (err error) {
 	}
 	*where++
 	r.killed(victim)
-	if err := r.noteInterruptions(ctx, victim.life()); err != nil {
+	if err := r.noteInterruptions(ctx, victim.life(), held); err != nil {
 		return err
 	}
 	return victim.start(ctx)
@@ -135,9 +141,9 @@ var (
 // patience is how long a process may take to come to a gate. A dead publisher's lanes stand still for as long as its lease.
 const patience = 30 * time.Second
 
-// killAtGate closes the gate until a process stands there, and kills it. It returns nobody if nobody came: what that means is the
-// judge's to say.
-func (r *round) killAtGate(ctx context.Context, g gate) (*actor, error) {
+// killAtGate closes the gate until a process stands there, lets look see it, if there is somebody, and kills it. It returns nobody
+// if nobody came: what that means is the judge's to say.
+func (r *round) killAtGate(ctx context.Context, g gate, look func(*actor) error) (*actor, error) {
 	conn, err := r.pool.Acquire(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("endtoend: %w", err)
@@ -148,8 +154,11 @@ func (r *round) killAtGate(ctx context.Context, g gate) (*actor, error) {
 	}
 	victim, err := r.whoIsAt(ctx, g)
 	if victim != nil {
+		if look != nil {
+			err = look(victim)
+		}
 		victim.program.Kill()
-		if g.undone {
+		if g.undone && err == nil {
 			_, err = conn.Exec(ctx, "SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity WHERE datname = current_database() AND application_name = $1", victim.life())
 		}
 	}
@@ -184,29 +193,47 @@ func (r *round) whoIsAt(ctx context.Context, g gate) (*actor, error) {
 	return nil, nil //nolint:nilnil // nobody came
 }
 
-// noteInterruptions writes down which events were held in Redis when the worker died, and which of them have a notice.
-func (r *round) noteInterruptions(ctx context.Context, life string) error {
+// holds are the events that were held in Redis at a time, with their tokens.
+type holds struct {
+	tokens map[outbox.ID]string
+	at     time.Time // by the database: on a busy machine one may be handled again before its notices are counted
+}
+
+// holdsOf looks at the holds while the victim is frozen and not yet dead: whatever the proof does with a dead one takes time, in
+// which its holds end.
+func (r *round) holdsOf(ctx context.Context, victim *actor) (*holds, error) {
 	if r.inbox != Redis {
-		return nil
+		return &holds{}, nil
+	}
+	if err := victim.program.Freeze(); err != nil {
+		return nil, err
 	}
 	found, err := marks(ctx, r.redis)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	var now time.Time // on a busy machine it may be handled again before it is looked at
-	if err := r.pool.QueryRow(ctx, "SELECT clock_timestamp()").Scan(&now); err != nil {
-		return fmt.Errorf("endtoend: %w", err)
+	held := &holds{tokens: tokens(found, "held:")}
+	if err := r.pool.QueryRow(ctx, "SELECT clock_timestamp()").Scan(&held.at); err != nil {
+		return nil, fmt.Errorf("endtoend: %w", err)
+	}
+	return held, nil
+}
+
+// noteInterruptions writes down which events were held in Redis when the worker died, and which of them have a notice.
+func (r *round) noteInterruptions(ctx context.Context, life string, held *holds) error {
+	if r.inbox != Redis {
+		return nil
 	}
 	// What was on its way to the database when the worker died may still be done.
-	err = cluster.Within(ctx, startTime, "nothing of "+life+" is left in the database", func() (bool, error) {
+	err := cluster.Within(ctx, startTime, "nothing of "+life+" is left in the database", func() (bool, error) {
 		n, err := r.count(ctx, "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND application_name = $1", life)
 		return n == 0, err
 	})
 	if err != nil {
 		return err
 	}
-	for id, token := range tokens(found, "held:") {
-		notices, err := r.count(ctx, "SELECT count(*) FROM notifications WHERE event_id = $1 AND created_at <= $2", id, now)
+	for id, token := range held.tokens {
+		notices, err := r.count(ctx, "SELECT count(*) FROM notifications WHERE event_id = $1 AND created_at <= $2", id, held.at)
 		if err != nil {
 			return err
 		}

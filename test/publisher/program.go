@@ -100,6 +100,14 @@ func (p *Program) Kill() {
 	<-p.Ended
 }
 
+// Freeze holds it still, so that it can be looked at what it has left where, until it is killed.
+func (p *Program) Freeze() error {
+	if err := p.command.Process.Signal(syscall.SIGSTOP); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		return fmt.Errorf("publisher: freeze: %w", err)
+	}
+	return nil
+}
+
 // Stop asks the process to stop as `kill` does, and waits for so long at most. It returns how long the stop took; a
 // process that does not end is killed, and that is its exit code.
 func (p *Program) Stop(most time.Duration) (time.Duration, error) {
