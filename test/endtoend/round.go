@@ -134,16 +134,23 @@ func (r *round) enough(ctx context.Context) (bool, error) {
 	return types >= len(events.EventTypes) && changes >= r.report.enough(), nil
 }
 
-// watch looks how many messages wait for the consumers. When they get many, the clients wait as well.
+// watch looks how many messages wait for the consumers. When they get many, the clients wait as well. So they do when many are
+// about to come at once over Pub/Sub, where that counts: those that lie in the lanes of a dead publisher until its lease ends.
 func (r *round) watch(ctx context.Context) {
 	for wait.For(ctx, 100*time.Millisecond) == nil {
-		if n, err := r.waiting(ctx); err == nil {
-			r.report.Watched++
-			r.report.Waiting = max(r.report.Waiting, n)
-			r.load.waits.Store(n > mostWaiting/2)
+		n, err := r.waiting(ctx)
+		if err != nil {
+			continue
 		}
+		r.report.Watched++
+		r.report.Waiting = max(r.report.Waiting, n)
+		open, err := r.count(ctx, "SELECT count(*) FROM outbox_events WHERE state <> 6")
+		r.load.waits.Store(n > mostWaiting/2 || r.nats == nil && err == nil && n+open > mostAhead)
 	}
 }
+
+// mostAhead leaves room for what the clients do between two looks.
+const mostAhead = mostWaiting * 3 / 4
 
 // drain waits until everything is published and the consumers have acknowledged all of it. It does not look at what they
 // made of it: that is the judge's.
