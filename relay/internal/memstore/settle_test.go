@@ -65,10 +65,12 @@ func TestAChangeAsksForTheStateItStartsFrom(t *testing.T) {
 		from   []core.State
 	}{
 		"published": {func(e core.Event) *core.Settle { return &core.Settle{Published: []outbox.ID{e.ID}} }, core.Published, []core.State{core.Ready, core.Retrying, core.Waiting}},
-		"retry":     {func(e core.Event) *core.Settle { return &core.Settle{Retry: []core.Retry{{ID: e.ID, From: e.Found(), Attempts: 3}}} }, core.Retrying, []core.State{core.Ready, core.Retrying, core.Waiting}},
-		"wait":      {func(e core.Event) *core.Settle { return &core.Settle{Wait: []outbox.ID{e.ID}} }, core.Waiting, []core.State{core.Ready}},
-		"park":      {func(e core.Event) *core.Settle { return &core.Settle{Park: []core.Park{{ID: e.ID, From: e.Found()}}} }, core.Parked, []core.State{core.Ready, core.Retrying, core.Waiting}},
-		"dead":      {func(e core.Event) *core.Settle { return &core.Settle{Dead: []core.Death{{ID: e.ID, From: e.Found()}}} }, core.Dead, []core.State{core.Ready, core.Retrying, core.Parked, core.Waiting}},
+		"retry": {func(e core.Event) *core.Settle {
+			return &core.Settle{Retry: []core.Retry{{ID: e.ID, From: e.Found(), Attempts: 3}}}
+		}, core.Retrying, []core.State{core.Ready, core.Retrying, core.Waiting}},
+		"wait": {func(e core.Event) *core.Settle { return &core.Settle{Wait: []outbox.ID{e.ID}} }, core.Waiting, []core.State{core.Ready}},
+		"park": {func(e core.Event) *core.Settle { return &core.Settle{Park: []core.Park{{ID: e.ID, From: e.Found()}}} }, core.Parked, []core.State{core.Ready, core.Retrying, core.Waiting}},
+		"dead": {func(e core.Event) *core.Settle { return &core.Settle{Dead: []core.Death{{ID: e.ID, From: e.Found()}}} }, core.Dead, []core.State{core.Ready, core.Retrying, core.Parked, core.Waiting}},
 		"blocking": {func(e core.Event) *core.Settle {
 			return &core.Settle{Dead: []core.Death{{ID: e.ID, From: e.Found(), Blocking: true}}}
 		}, core.DeadBlocking, []core.State{core.Ready, core.Retrying, core.Parked, core.Waiting}},

@@ -106,9 +106,11 @@ func TestSettleFromStates(t *testing.T) {
 			to     core.State
 		}{
 			"published": {func(id outbox.ID) core.Settle { return core.Settle{Published: []outbox.ID{id}} }, []core.State{0, 1, 3}, core.Published},
-			"retry":     {func(id outbox.ID) core.Settle { return core.Settle{Retry: []core.Retry{{ID: id, From: w.found(t, id)}}} }, []core.State{0, 1, 3}, core.Retrying},
-			"wait":      {func(id outbox.ID) core.Settle { return core.Settle{Wait: []outbox.ID{id}} }, []core.State{0}, core.Waiting},
-			"park":      {func(id outbox.ID) core.Settle { return core.Settle{Park: []core.Park{{ID: id, From: w.found(t, id)}}} }, []core.State{0, 1, 3}, core.Parked},
+			"retry": {func(id outbox.ID) core.Settle {
+				return core.Settle{Retry: []core.Retry{{ID: id, From: w.found(t, id)}}}
+			}, []core.State{0, 1, 3}, core.Retrying},
+			"wait": {func(id outbox.ID) core.Settle { return core.Settle{Wait: []outbox.ID{id}} }, []core.State{0}, core.Waiting},
+			"park": {func(id outbox.ID) core.Settle { return core.Settle{Park: []core.Park{{ID: id, From: w.found(t, id)}}} }, []core.State{0, 1, 3}, core.Parked},
 			"dead": {func(id outbox.ID) core.Settle {
 				return core.Settle{Dead: []core.Death{{ID: id, From: w.found(t, id), Reason: "rejected"}}}
 			}, []core.State{0, 1, 2, 3}, core.Dead},
