@@ -124,7 +124,7 @@ func mutantsOfHolding() []mutant {
 			"outlived-counts-nothing", "a relay that has outlived a publish of the noted event does not speak for it", "C17",
 			[]change{{
 				storeTests + "/sql/note.sql",
-				"noted_count - ($3::uuid IS NULL AND noted_count > 0 AND noted_by IS NOT DISTINCT FROM token)::integer", "noted_count",
+				"noted_count - ($4::boolean AND noted_count > 0 AND noted_by IS NOT DISTINCT FROM token)::integer", "noted_count",
 			}},
 			test(storeTests, "TestNote", "outlived once: "),
 		},

@@ -32,11 +32,13 @@ func (c *Core) clearNotes(now time.Duration) {
 	c.noting = true
 	l := c.unnote[0]
 	begin(c, OpNote, &c.note,
-		func(ctx context.Context, store Store) (bool, error) { return store.Note(ctx, l.tenure(), outbox.ID{}) },
+		func(ctx context.Context, store Store) (bool, error) {
+			return store.Note(ctx, l.tenure(), outbox.ID{}, l.outlived)
+		},
 		func(_ time.Duration, _ bool, err error) {
 			c.noting = false
 			if err == nil {
-				l.outlived()
+				l.forgetNote()
 			}
 		})
 }
@@ -47,7 +49,7 @@ func (c *Core) noteFirst(l *line, r *row) {
 	l.queued = true
 	tenure := r.lane.tenure()
 	begin(c, OpNote, &c.note,
-		func(ctx context.Context, store Store) (bool, error) { return store.Note(ctx, tenure, r.ID) },
+		func(ctx context.Context, store Store) (bool, error) { return store.Note(ctx, tenure, r.ID, false) },
 		func(now time.Duration, held bool, err error) {
 			c.noting = false
 			l.queued = false
@@ -106,9 +108,9 @@ func (l *lane) isNoted(id outbox.ID) bool {
 	return l.noted == id
 }
 
-// outlived forgets the note of the event that was sent alone, as the database did.
-func (l *lane) outlived() {
-	if l.noted == l.blamed {
+// forgetNote forgets the note of the event that was sent alone, as the database did.
+func (l *lane) forgetNote() {
+	if l.noted == l.blamed && l.outlived {
 		l.deaths = max(0, l.deaths-1)
 		if l.deaths == 0 {
 			l.blamed = outbox.ID{}

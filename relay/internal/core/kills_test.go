@@ -49,7 +49,7 @@ func TestAnEventThatKillsBesideOneThatWasNoted(t *testing.T) {
 			t.Fatal(err)
 		}
 		if life == 0 {
-			if _, err := p.store.Note(t.Context(), core.Tenure{Lane: 0, Token: take.Token}, innocent); err != nil {
+			if _, err := p.store.Note(t.Context(), core.Tenure{Lane: 0, Token: take.Token}, innocent, false); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -104,6 +104,23 @@ func TestATopicThatHangsWhileRelaysAreKilled(t *testing.T) {
 	}
 	if alone < 10 {
 		t.Errorf("%d relays were killed with the event sent alone, want more", alone)
+	}
+}
+
+// An event that kills whoever sends it is quarantined as well if its publisher does not get to sending it at first.
+func TestAnEventThatKillsAndIsNotSentAtFirst(t *testing.T) {
+	t.Parallel()
+	p := newPlace(1)
+	event := p.emit(t, "0", "one", "a")
+	lives := 0
+	for ; lives < 20 && p.state(t, event) != core.DeadBlocking; lives++ {
+		r := p.relay(t, registry{"a": {Topic: "topic", Block: true}}, nil)
+		r.answer = func(*core.Publish) (core.Outcome, bool) { return core.Outcome{Class: core.NotSent}, len(r.sent) == 1 }
+		r.pass(20 * time.Second)
+		p.now += time.Minute // it dies of the second try, and the lease expires
+	}
+	if state := p.state(t, event); state != core.DeadBlocking || lives > 8 {
+		t.Errorf("after %d deaths the event is in state %d", lives, state)
 	}
 }
 

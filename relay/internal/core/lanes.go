@@ -22,6 +22,7 @@ type lane struct {
 	suspect    outbox.ID
 	careful    bool      // relays keep dying with it: one event at a time
 	noted      outbox.ID // the event that is sent alone
+	outlived   bool      // it was sent, and this relay lives
 	blamed     outbox.ID // the one that owners before have died with
 	deaths     int       // so many, less those that speak for it
 	lost       bool

@@ -112,6 +112,7 @@ func (c *Core) Published(now time.Duration, publish *Publish, outcome Outcome) {
 		h.tried = true
 	}
 	if r.lane.noted == r.ID && !r.decided && !r.lane.lost {
+		r.lane.outlived = outcome.Class != NotSent
 		c.unnote = append(c.unnote, r.lane)
 	}
 }

@@ -93,10 +93,10 @@ type Store interface { //nolint:interfacebloat // the whole database, and every 
 
 	// Settle writes what became of events, if the lanes are still held; else it changes nothing.
 	Settle(ctx context.Context, settle *Settle) (SettleAnswer, error)
-	// Note writes down which event of the lane is about to be sent alone; zero: the one that this owner had noted was
-	// answered. An event that owners have died with stays noted until it is settled, or until as often an owner has died
-	// without it or outlived it. False: the lane is lost.
-	Note(ctx context.Context, tenure Tenure, event outbox.ID) (bool, error)
+	// Note writes down which event of the lane is about to be sent alone; zero: the one that this owner had noted is not
+	// being sent any more, and outlived tells that it was. An event that owners have died with stays noted until it is
+	// settled, or until as often an owner has died without it or outlived it. False: the lane is lost.
+	Note(ctx context.Context, tenure Tenure, event outbox.ID, outlived bool) (bool, error)
 	// Sweep lists ready rows at or below each floor and above its Above, at most limit. There must be none.
 	Sweep(ctx context.Context, floors []Floor, limit int) (SweepAnswer, error)
 	// SaveRoutes writes down how all of this relay's routes stand.

@@ -118,8 +118,8 @@ func (f *Faulty) Settle(ctx context.Context, settle *core.Settle) (core.SettleAn
 }
 
 // Note by plan.
-func (f *Faulty) Note(ctx context.Context, tenure core.Tenure, event outbox.ID) (bool, error) {
-	return call(f, "Note", func() (bool, error) { return f.Store.Note(ctx, tenure, event) })
+func (f *Faulty) Note(ctx context.Context, tenure core.Tenure, event outbox.ID, outlived bool) (bool, error) {
+	return call(f, "Note", func() (bool, error) { return f.Store.Note(ctx, tenure, event, outlived) })
 }
 
 // Sweep by plan.

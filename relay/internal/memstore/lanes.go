@@ -172,7 +172,7 @@ func (l *lane) release() {
 }
 
 // Note writes down which event is about to be sent alone.
-func (s *Store) Note(_ context.Context, tenure core.Tenure, event outbox.ID) (bool, error) {
+func (s *Store) Note(_ context.Context, tenure core.Tenure, event outbox.ID, outlived bool) (bool, error) {
 	if err := s.write(); err != nil {
 		return false, err
 	}
@@ -183,7 +183,7 @@ func (s *Store) Note(_ context.Context, tenure core.Tenure, event outbox.ID) (bo
 	switch {
 	case lane.notedCount == 0:
 		lane.notedEvent, lane.notedToken = event, lane.token
-	case event == outbox.ID{} && lane.notedToken == lane.token: // this owner has outlived it
+	case outlived && lane.notedToken == lane.token:
 		if lane.notedCount--; lane.notedCount == 0 {
 			lane.notedEvent = event
 		}

@@ -151,7 +151,7 @@ func TestALaneThatCrashesItsOwners(t *testing.T) {
 	var token outbox.ID
 	for range 3 {
 		token, taken = d.acquire(d.id(), 0)
-		held, err := d.Note(t.Context(), core.Tenure{Lane: 0, Token: token}, event)
+		held, err := d.Note(t.Context(), core.Tenure{Lane: 0, Token: token}, event, false)
 		d.must(err)
 		if !held {
 			t.Fatal("the lane is lost")
@@ -171,7 +171,7 @@ func TestALaneThatCrashesItsOwners(t *testing.T) {
 	if lane := d.Lanes()[0]; lane.Floor != 5 || lane.CrashCount != 0 || lane.NotedCount != 2 {
 		t.Errorf("the lane is %+v", lane)
 	}
-	_, err = d.Note(t.Context(), tenure, other)
+	_, err = d.Note(t.Context(), tenure, other, false)
 	d.must(err)
 	if lane := d.Lanes()[0]; lane.NotedEvent != event || lane.NotedCount != 2 { // until it is settled
 		t.Errorf("the lane is %+v", lane)
@@ -184,7 +184,7 @@ func TestALaneThatCrashesItsOwners(t *testing.T) {
 	if _, taken := d.acquire(d.id(), 0); len(taken) != 1 || taken[0].Crashed {
 		t.Errorf("after a release: %+v", taken)
 	}
-	if held, _ := d.Note(t.Context(), tenure, event); held {
+	if held, _ := d.Note(t.Context(), tenure, event, false); held {
 		t.Error("a note with a token that was given back")
 	}
 }
@@ -196,7 +196,7 @@ func TestACrashCountsAgainstAnEventOnlyIfItsOwnerNotedIt(t *testing.T) {
 	d := newDB(t)
 	event := d.id()
 	token, _ := d.acquire(d.id(), 0)
-	_, err := d.Note(t.Context(), core.Tenure{Lane: 0, Token: token}, event)
+	_, err := d.Note(t.Context(), core.Tenure{Lane: 0, Token: token}, event, false)
 	d.must(err)
 	for want := range 3 {
 		d.now += lease + 1
@@ -212,13 +212,13 @@ func TestAnOwnerThatOutlivesTheNotedEventSpeaksForIt(t *testing.T) {
 	t.Parallel()
 	d := newDB(t)
 	event := d.id()
-	note := func(token, event outbox.ID) {
-		_, err := d.Note(t.Context(), core.Tenure{Lane: 0, Token: token}, event)
+	note := func(token, event outbox.ID, outlived bool) {
+		_, err := d.Note(t.Context(), core.Tenure{Lane: 0, Token: token}, event, outlived)
 		d.must(err)
 	}
 	token, taken := d.acquire(d.id(), 0)
 	for range 2 {
-		note(token, event)
+		note(token, event, false)
 		d.now += lease + 1
 		token, taken = d.acquire(d.id(), 0)
 	}
@@ -226,9 +226,11 @@ func TestAnOwnerThatOutlivesTheNotedEventSpeaksForIt(t *testing.T) {
 		t.Fatalf("two have died with it: %+v", taken)
 	}
 	for _, want := range []int{1, 0} {
-		note(token, event)
-		note(token, outbox.ID{})
-		note(token, outbox.ID{}) // told twice, it counts once
+		note(token, event, false)
+		note(token, outbox.ID{}, false) // it was not sent
+		note(token, event, false)
+		note(token, outbox.ID{}, true)
+		note(token, outbox.ID{}, true) // told twice, it counts once
 		if lane := d.Lanes()[0]; lane.NotedCount != want || (lane.NotedEvent == event) != (want > 0) {
 			t.Errorf("want %d deaths, the lane is %+v", want, lane)
 		}

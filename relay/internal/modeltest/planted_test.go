@@ -248,7 +248,7 @@ var faults = map[string]func(m *model){
 		p.acquire = func(ctx context.Context, a core.Acquire) (core.AcquireAnswer, error) {
 			for _, lane := range m.mem.Lanes() {
 				if lane.LeaseUntil < day && lane.NotedEvent != (outbox.ID{}) {
-					if _, err := p.Store.Note(ctx, core.Tenure{Lane: lane.Lane, Token: lane.Token}, lane.NotedEvent); err != nil {
+					if _, err := p.Store.Note(ctx, core.Tenure{Lane: lane.Lane, Token: lane.Token}, lane.NotedEvent, false); err != nil {
 						return core.AcquireAnswer{}, err
 					}
 				}

@@ -272,9 +272,12 @@ func (s *script) note() *step {
 	if !ok {
 		return nil
 	}
-	event := newID(eventID, 1+s.rng.IntN(2))
-	return asking(fmt.Sprintf("%+v %s", h.Tenure, event), func(ctx context.Context, _ side, store core.Store) ([]string, error) {
-		held, err := store.Note(ctx, h.Tenure, event)
+	event, outlived := newID(eventID, 1+s.rng.IntN(2)), false
+	if s.chance(30) { // it is not being sent any more
+		event, outlived = outbox.ID{}, s.chance(70)
+	}
+	return asking(fmt.Sprintf("%+v %s %t", h.Tenure, event, outlived), func(ctx context.Context, _ side, store core.Store) ([]string, error) {
+		held, err := store.Note(ctx, h.Tenure, event, outlived)
 		return []string{fmt.Sprint(held)}, err
 	})
 }

@@ -136,9 +136,9 @@ func (s *Store) Release(ctx context.Context, give core.Release) error {
 }
 
 // Note writes down which event of the lane is about to be sent alone. False: the lane is lost.
-func (s *Store) Note(ctx context.Context, tenure core.Tenure, event outbox.ID) (bool, error) {
+func (s *Store) Note(ctx context.Context, tenure core.Tenure, event outbox.ID, outlived bool) (bool, error) {
 	crash.Point("note.before")
-	answer, err := s.pool.Exec(ctx, s.sql.note, tenure.Lane, uuid(tenure.Token), pgtype.UUID{Bytes: event, Valid: event != outbox.ID{}})
+	answer, err := s.pool.Exec(ctx, s.sql.note, tenure.Lane, uuid(tenure.Token), pgtype.UUID{Bytes: event, Valid: event != outbox.ID{}}, outlived)
 	crash.Point("note.after")
 	return answer.RowsAffected() == 1, failed("note an event", err)
 }

@@ -199,7 +199,7 @@ func TestNote(t *testing.T) {
 		tenure, event := w.hold(t, "1"), outbox.NewID()
 		note := func(tenure core.Tenure, event outbox.ID) bool {
 			t.Helper()
-			return must(w.store.Note(t.Context(), tenure, event))(t)
+			return must(w.store.Note(t.Context(), tenure, event, event == outbox.ID{}))(t)
 		}
 		noted := func() string {
 			return w.rows(t, "SELECT noted_event, noted_count FROM {schema}.outbox_lanes WHERE lane = $1", tenure.Lane)[0]
@@ -212,6 +212,10 @@ func TestNote(t *testing.T) {
 			t.Errorf("noted again: %s", noted())
 		}
 		w.exec(t, "UPDATE {schema}.outbox_lanes SET noted_count = 3 WHERE lane = $1", tenure.Lane)
+		must(w.store.Note(t.Context(), tenure, outbox.ID{}, false))(t)
+		if note(tenure, event); noted() != "("+event.String()+",3)" {
+			t.Errorf("not sent: %s", noted())
+		}
 		if note(tenure, outbox.ID{}); noted() != "("+event.String()+",2)" {
 			t.Errorf("outlived once: %s", noted())
 		}

@@ -89,7 +89,7 @@ func everyMethod(t *testing.T, w *world) {
 	if len(answer.Events) != 8 || !slices.Equal(answer.Gone, []uint64{3}) {
 		t.Errorf("read: %d events, gone %v", len(answer.Events), answer.Gone)
 	}
-	if held, err := w.store.Note(t.Context(), tenure, settle.Published[0]); err != nil || !held {
+	if held, err := w.store.Note(t.Context(), tenure, settle.Published[0], false); err != nil || !held {
 		t.Errorf("note: %v, %v", held, err)
 	}
 	if answer := w.settle(t, settle); !answer.Applied {

@@ -1,8 +1,8 @@
--- $1 lane, $2 token, $3 event, or null: the one that this owner had noted was answered, and one death with it does not count
--- any more. An event that relays have died with stays noted until it is settled, or until as often one has died without it or
--- outlived it: another one only takes the mark from it that says that it is being sent.
+-- $1 lane, $2 token, $3 event, or null: the one that this owner had noted is not being sent any more, $4 that it was answered:
+-- then one death with it does not count any more. An event that relays have died with stays noted until it is settled, or until
+-- as often one has died without it or outlived it: another one only takes the mark from it that says that it is being sent.
 UPDATE {schema}.outbox_lanes
-   SET noted_count = noted_count - ($3::uuid IS NULL AND noted_count > 0 AND noted_by IS NOT DISTINCT FROM token)::integer,
-       noted_event = CASE WHEN noted_count > ($3::uuid IS NULL AND noted_by IS NOT DISTINCT FROM token)::integer THEN noted_event ELSE $3::uuid END,
+   SET noted_count = noted_count - ($4::boolean AND noted_count > 0 AND noted_by IS NOT DISTINCT FROM token)::integer,
+       noted_event = CASE WHEN noted_count > ($4::boolean AND noted_by IS NOT DISTINCT FROM token)::integer THEN noted_event ELSE $3::uuid END,
        noted_by = CASE WHEN noted_count = 0 OR noted_event = $3::uuid THEN $2::uuid END
  WHERE layout = 1 AND lane = $1::smallint AND token = $2::uuid
