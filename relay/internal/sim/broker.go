@@ -15,7 +15,8 @@ type trait struct {
 	broken   bool // its contract
 	hangs    bool // never an answer
 	poison   bool // the relay dies
-	kills    int  // so often it did
+	kills    int  // so often it did, since a relay last paused its topic
+	killedAt time.Duration
 }
 
 // outage is what is wrong with a topic now.
@@ -85,9 +86,10 @@ func (b *broker) takeAll(l *life, publishes []*core.Publish) {
 		}
 		if t := b.traits[p.Event.ID]; t != nil && t.poison && !w.healed {
 			w.count(Poison)
-			if t.kills++; l.outages[p.Topic] {
-				t.kills = 1 // nobody dies of a topic that is paused, so the deaths before were forgotten
+			if t.kills++; l.pausedAt[p.Topic] > t.killedAt {
+				t.kills = 1 // nobody dies of a topic that is paused, so the deaths before its pause are forgotten
 			}
+			t.killedAt = w.now
 			l.kill()
 			return
 		}

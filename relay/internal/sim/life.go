@@ -27,14 +27,14 @@ type life struct {
 	inbox    []func()
 	wake     uint64 // the number of the last wake-up that counts
 	calls    map[core.Op]int
-	pauses   []core.Pause    // that stood when its last heartbeat was answered
-	outages  map[string]bool // topics that it has paused
+	pauses   []core.Pause             // that stood when its last heartbeat was answered
+	pausedAt map[string]time.Duration // when it paused a topic last
 }
 
 // join starts a relay.
 func (w *World) join(old bool) *life {
 	w.born++
-	l := &life{world: w, name: fmt.Sprintf("relay-%d", w.born), old: old, calls: map[core.Op]int{}, outages: map[string]bool{}}
+	l := &life{world: w, name: fmt.Sprintf("relay-%d", w.born), old: old, calls: map[core.Op]int{}, pausedAt: map[string]time.Duration{}}
 	l.id[0], l.id[6], l.id[8], l.id[15] = 0xee, 0x70, 0x80, byte(w.born)
 	l.id[14] = byte(w.born >> 8)
 	config := w.plan.config

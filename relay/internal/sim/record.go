@@ -125,7 +125,7 @@ func (r *recorder) observe(l *life, s core.Step) {
 			w.problemf("%s charges %s, and its attempts stay %d", l.name, short(s.Event), s.Attempt)
 		}
 	case core.DidPause:
-		l.outages[s.Topic] = true
+		l.pausedAt[s.Topic] = w.now
 		return
 	case core.DidResume, core.DidFail:
 		return

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/posthaste-dev/posthaste/relay/internal/modeltest"
+	"github.com/posthaste-dev/posthaste/relay/internal/sim"
 )
 
 func main() {
@@ -22,7 +23,7 @@ func main() {
 	short := flag.Bool("short", false, "the form for every change")
 	url := flag.String("url", modeltest.DefaultURL(), "a PostgreSQL, as superuser")
 	flag.Parse()
-	sequences, seed := 500, uint64(time.Now().Unix()/86400)*1000 // others every day, and the same all day
+	sequences, seed := 500, sim.SeedsOf(time.Now())[0]
 	if *short {
 		sequences, seed = 60, 1
 	}

@@ -1,6 +1,6 @@
--- $1 lane, $2 token, $3 event, or null: the one that this owner had noted is not being sent any more, $4 that it was answered:
--- then one death with it does not count any more. An event that relays have died with stays noted until it is settled, or until
--- as often one has died without it or outlived it: another one only takes the mark from it that says that it is being sent.
+-- $1 lane, $2 token, $3 the event that is sent next, or null when the noted one is not being sent any more; $4 tells that a
+-- publish of it was answered, which takes one death off its count. An event that relays have died with stays noted until it is
+-- settled, or until that count is zero. Meanwhile another one only takes the mark from it that says that it is being sent.
 UPDATE {schema}.outbox_lanes
    SET noted_count = noted_count - ($4::boolean AND noted_count > 0 AND noted_by IS NOT DISTINCT FROM token)::integer,
        noted_event = CASE WHEN noted_count > ($4::boolean AND noted_by IS NOT DISTINCT FROM token)::integer THEN noted_event ELSE $3::uuid END,
