@@ -182,8 +182,24 @@ func (w *World) tidyAgain() {
 	})
 }
 
+// complete tells whether every place of the fleet has a relay that runs. One that is missing may be the only one that
+// knows a type.
+func (w *World) complete() bool {
+	running := 0
+	for _, l := range w.lives {
+		if !l.gone && !l.stopping && l.paused <= w.now {
+			running++
+		}
+	}
+	return running >= w.plan.relays
+}
+
 // atRest tells whether relays and operators have done what they can, or do not do it.
 func (w *World) atRest() bool {
+	if !w.complete() {
+		w.quietFrom = w.now
+		return false
+	}
 	still := w.now - w.quietFrom
 	if still > quiet {
 		return true
