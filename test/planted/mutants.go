@@ -129,6 +129,11 @@ func mutantsOfHolding() []mutant {
 			test(storeTests, "TestNote", "outlived once: "),
 		},
 		{
+			"blamed-in-its-turn", "a relay that takes care sends what others died with only when it is its turn", "C17",
+			[]change{{coreTests + "/line.go", "if c.careful && l.inFlight < len(l.rows)", "if false && l.inFlight < len(l.rows)"}},
+			test(coreTests, "TestATopicThatHangsInManyLanesWhileRelaysAreKilled", "events of a topic that hangs are dead"),
+		},
+		{
 			"broken-type-unchecked", "once most events of a type have broken their contract, all of them are parked without a look", "V4",
 			[]change{{
 				coreTests + "/line.go", "\tdefault:\n\t\tl := c.lineOf(key)\n",

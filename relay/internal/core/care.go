@@ -108,6 +108,9 @@ func (l *lane) isNoted(id outbox.ID) bool {
 	return l.noted == id
 }
 
+// isBlamed tells whether owners of the lane have died with this event in flight, more than have outlived it since.
+func (r *row) isBlamed() bool { return r.lane.blamed == r.ID }
+
 // forgetNote forgets the note of the event that was sent alone, as the database did.
 func (l *lane) forgetNote() {
 	if l.noted == l.blamed && l.outlived {

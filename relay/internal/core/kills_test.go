@@ -1,6 +1,8 @@
 package core_test
 
 import (
+	"math/rand/v2"
+	"strconv"
 	"testing"
 	"time"
 
@@ -104,6 +106,41 @@ func TestATopicThatHangsWhileRelaysAreKilled(t *testing.T) {
 	}
 	if alone < 10 {
 		t.Errorf("%d relays were killed with the event sent alone, want more", alone)
+	}
+}
+
+// The same where a relay has more lanes than it gets to in a life. It begins with the events that others have died with, so
+// that it outlives them: else the same one would be in flight at each death.
+func TestATopicThatHangsInManyLanesWhileRelaysAreKilled(t *testing.T) {
+	t.Parallel()
+	for world := range 4 {
+		p := newPlace(4)
+		for lane := range 4 {
+			p.emit(t, strconv.Itoa(lane), "one", "a")
+		}
+		random := rand.New(rand.NewPCG(uint64(world), 0))
+		alone := 0
+		for range 40 {
+			r := p.relay(t, registry{"a": {Topic: "topic", Block: true}}, func(c *core.Config) { c.Deadline = 10 * time.Second })
+			began := map[*core.Publish]time.Duration{}
+			r.answer = func(publish *core.Publish) (core.Outcome, bool) {
+				if _, known := began[publish]; !known {
+					began[publish] = p.now
+				}
+				return core.Outcome{Class: core.Unknown, Detail: "deadline exceeded"}, p.now-began[publish] >= 10*time.Second
+			}
+			p.pass(15*time.Second+time.Duration(random.Int64N(int64(30*time.Second))), notYet, r)
+			if len(r.alarms) > 0 && len(r.flying) == 1 {
+				alone++
+			}
+			p.now += time.Minute // it is killed, and the lease expires
+		}
+		if letters := p.store.Letters(); len(letters) > 0 {
+			t.Errorf("world %d: events of a topic that hangs are dead: %+v", world, letters)
+		}
+		if alone < 10 {
+			t.Errorf("world %d: %d relays were killed with an event sent alone, want more", world, alone)
+		}
 	}
 }
 

@@ -154,8 +154,18 @@ func (c *Core) run(l *line) bool {
 		return false
 	}
 	l.queued = true
-	c.runnable.push(l)
+	c.ready(l)
 	return true
+}
+
+// ready puts a line into the queue. An event that relays have died with goes before all others: either this one dies of
+// it as well, or it outlives it and speaks for it.
+func (c *Core) ready(l *line) {
+	if c.careful && l.inFlight < len(l.rows) && l.rows[l.inFlight].isBlamed() {
+		c.runnable.pushFront(l)
+		return
+	}
+	c.runnable.push(l)
 }
 
 // dropQueued takes the rows that are not in flight out of a line.

@@ -9,7 +9,7 @@ import (
 // publishNext starts publishes, aggregate by aggregate in turn, as many as may be in flight.
 func (c *Core) publishNext(now time.Duration) {
 	for c.delayed.next() <= now {
-		c.runnable.push(c.delayed.pop())
+		c.ready(c.delayed.pop())
 	}
 	c.wakeAt(c.delayed.next())
 	for _, r := range c.ordered {
