@@ -129,9 +129,14 @@ func mutantsOfHolding() []mutant {
 			test(storeTests, "TestNote", "outlived once: "),
 		},
 		{
-			"blamed-in-its-turn", "a relay that takes care sends what others died with only when it is its turn", "C17",
-			[]change{{coreTests + "/line.go", "if c.careful && l.inFlight < len(l.rows)", "if false && l.inFlight < len(l.rows)"}},
-			test(coreTests, "TestATopicThatHangsInManyLanesWhileRelaysAreKilled", "events of a topic that hangs are dead"),
+			"blamed-in-its-turn", "a relay that takes care does not begin with what others died with", "C17",
+			[]change{{coreTests + "/care.go", "!l.faced && held < 2*c.config.HeldPeriod", "false"}},
+			test(coreTests, "TestATopicThatHangsWithSomethingHeldWhileRelaysAreKilled", "events of a topic that hangs are dead"),
+		},
+		{
+			"sent-beside-a-suspect", "a relay sends other events while a suspect waits for the time at which it may be declared dead", "C17",
+			[]change{{coreTests + "/care.go", "return held < 2*(c.config.Deadline+c.config.HeldPeriod)", "return false"}},
+			test(coreTests, "TestSeveralEventsThatKill", "killer [0-9] is in state [0-2]"),
 		},
 		{
 			"broken-type-unchecked", "once most events of a type have broken their contract, all of them are parked without a look", "V4",

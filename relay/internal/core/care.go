@@ -39,6 +39,7 @@ func (c *Core) clearNotes(now time.Duration) {
 			c.noting = false
 			if err == nil {
 				l.forgetNote()
+				c.endCare()
 			}
 		})
 }
@@ -63,8 +64,7 @@ func (c *Core) noteFirst(l *line, r *row) {
 				c.run(l)
 			default:
 				r.lane.noted = r.ID
-				l.queued = true
-				c.runnable.pushFront(l) // it is the only one that is noted
+				c.run(l)
 			}
 		})
 }
@@ -75,19 +75,29 @@ func (c *Core) noteStands() bool {
 	return slices.ContainsFunc(c.sorted, func(l *lane) bool { return l.noted != outbox.ID{} && c.soonWritten(l) > 0 })
 }
 
-// suspected ends an event that was the one in flight whenever a relay died.
+// suspected ends an event that was the one in flight whenever a relay died, unless it is too early for that.
 func (c *Core) suspected(now time.Duration, l *line, r *row) bool {
-	if !r.lane.isSuspect(r.ID) {
+	if !r.lane.isSuspect(r.ID) || c.tooEarly(now, r.lane) > 0 {
 		return false
-	}
-	if wait := c.tooEarly(now, r.lane); wait > 0 {
-		c.retry(now, l, r, r.Attempts, wait)
-		return true
 	}
 	r.lane.suspect, r.lane.noted = outbox.ID{}, r.ID // whoever redrives it wants it tried again
 	c.alarm(r.Lane, "event "+r.ID.String()+" is quarantined: relays died whenever it was published alone")
 	c.die(l.key, r, r.Attempts, reasonCrashSuspect, "relays died whenever this event was published alone")
 	return true
+}
+
+// awaitEnd keeps a suspect at the head of its line until it may be ended. Written down as a retry, it would be no suspect
+// any more if this relay died meanwhile.
+func (c *Core) awaitEnd(now time.Duration, l *line, r *row) {
+	switch wait := c.tooEarly(now, r.lane); {
+	case wait > 0:
+		l.queued = true
+		c.delayed.push(now+wait, l)
+	case l.inFlight == 0: // else it is looked at when what is in flight is answered
+		l.rows, r.line = l.rows[1:], nil
+		c.suspected(now, l, r)
+		c.retire(l)
+	}
 }
 
 // tooEarly is how long a new owner waits before it declares anything dead: the owner before it may have an
@@ -108,8 +118,36 @@ func (l *lane) isNoted(id outbox.ID) bool {
 	return l.noted == id
 }
 
-// isBlamed tells whether owners of the lane have died with this event in flight, more than have outlived it since.
+// isBlamed tells whether owners of the lane have died with this event in flight, and too few have spoken for it since.
 func (r *row) isBlamed() bool { return r.lane.blamed == r.ID }
+
+// notedFirst brings forward what is noted: should this relay die, it is what the next owner will blame.
+func (c *Core) notedFirst() {
+	c.runnable.bringForward(func(l *line) bool { r := l.next(); return r != nil && r.lane.noted == r.ID })
+}
+
+// comesLater tells whether something goes before this event that is perhaps not read yet. What owners have died with is
+// sent first: either this relay dies of it as well, or it outlives it and speaks for it. In the usual order, whichever event
+// a topic that hangs has in flight when relays are killed would be there at every death, and never outlived. While there is
+// a suspect, nothing is sent until it is dead: a death with another event would speak for it.
+func (c *Core) comesLater(now time.Duration, r *row) bool {
+	return r.lane.noted != r.ID && slices.ContainsFunc(c.sorted, func(l *lane) bool {
+		return c.awaits(now, l) && (l.suspect != outbox.ID{} || !r.isBlamed())
+	})
+}
+
+// awaits tells whether a lane has a suspect that is not dead yet, or an event that owners have died with and that was not sent
+// yet. Either may have been settled by somebody else, so it has an end.
+func (c *Core) awaits(now time.Duration, l *lane) bool {
+	switch held := now - l.acquiredAt; {
+	case l.draining:
+		return false
+	case l.suspect != outbox.ID{}:
+		return held < 2*(c.config.Deadline+c.config.HeldPeriod)
+	default:
+		return l.blamed != outbox.ID{} && !l.faced && held < 2*c.config.HeldPeriod
+	}
+}
 
 // forgetNote forgets the note of the event that was sent alone, as the database did.
 func (l *lane) forgetNote() {
@@ -158,9 +196,16 @@ func (c *Core) proven(now time.Duration, l *lane) bool {
 
 // reviewCare ends the one-at-a-time mode of lanes that are calm.
 func (c *Core) reviewCare(now time.Duration) {
-	c.careful = false
 	for _, l := range c.sorted {
-		l.careful = l.careful && !c.calm(now, l)
-		c.careful = c.careful || l.careful
+		l.careful = l.careful && (c.awaits(now, l) || !c.calm(now, l))
 	}
+	c.endCare()
+}
+
+// endCare ends the one-at-a-time mode when no lane needs it, and no noted event is in flight or about to be settled: whoever
+// died of another one beside it would blame the noted one.
+func (c *Core) endCare() {
+	c.careful = c.careful && slices.ContainsFunc(c.sorted, func(l *lane) bool {
+		return l.careful || l.noted != outbox.ID{} && (l.inFlight > 0 || c.soonWritten(l) > 0)
+	})
 }

@@ -2,6 +2,7 @@ package core_test
 
 import (
 	"math/rand/v2"
+	"slices"
 	"strconv"
 	"testing"
 	"time"
@@ -109,6 +110,19 @@ func TestATopicThatHangsWhileRelaysAreKilled(t *testing.T) {
 	}
 }
 
+// hang has publishes end without an answer, when their deadline of ten seconds is over.
+func (r *rig) hang() {
+	began := map[*core.Publish]time.Duration{}
+	r.answer = func(publish *core.Publish) (core.Outcome, bool) {
+		if _, known := began[publish]; !known {
+			began[publish] = r.now
+		}
+		return core.Outcome{Class: core.Unknown, Detail: "deadline exceeded"}, r.now-began[publish] >= 10*time.Second
+	}
+}
+
+func slow(c *core.Config) { c.Deadline = 10 * time.Second }
+
 // The same where a relay has more lanes than it gets to in a life. It begins with the events that others have died with, so
 // that it outlives them: else the same one would be in flight at each death.
 func TestATopicThatHangsInManyLanesWhileRelaysAreKilled(t *testing.T) {
@@ -121,14 +135,8 @@ func TestATopicThatHangsInManyLanesWhileRelaysAreKilled(t *testing.T) {
 		random := rand.New(rand.NewPCG(uint64(world), 0))
 		alone := 0
 		for range 40 {
-			r := p.relay(t, registry{"a": {Topic: "topic", Block: true}}, func(c *core.Config) { c.Deadline = 10 * time.Second })
-			began := map[*core.Publish]time.Duration{}
-			r.answer = func(publish *core.Publish) (core.Outcome, bool) {
-				if _, known := began[publish]; !known {
-					began[publish] = p.now
-				}
-				return core.Outcome{Class: core.Unknown, Detail: "deadline exceeded"}, p.now-began[publish] >= 10*time.Second
-			}
+			r := p.relay(t, registry{"a": {Topic: "topic", Block: true}}, slow)
+			r.hang()
 			p.pass(15*time.Second+time.Duration(random.Int64N(int64(30*time.Second))), notYet, r)
 			if len(r.alarms) > 0 && len(r.flying) == 1 {
 				alone++
@@ -141,6 +149,150 @@ func TestATopicThatHangsInManyLanesWhileRelaysAreKilled(t *testing.T) {
 		if alone < 10 {
 			t.Errorf("world %d: %d relays were killed with an event sent alone, want more", world, alone)
 		}
+	}
+}
+
+// The same where the event that others have died with is held, and another one is ready, or the other way round: one of the
+// two is read first, and is not sent first.
+func TestATopicThatHangsWithSomethingHeldWhileRelaysAreKilled(t *testing.T) {
+	t.Parallel()
+	p := newPlace(1)
+	p.emit(t, "0", "held", "a")
+	routes := registry{"a": {Topic: "topic", Block: true}}
+	first := p.relay(t, routes, slow)
+	first.answer = func(*core.Publish) (core.Outcome, bool) { return core.Outcome{Class: core.Rejected}, true }
+	first.pass(500 * time.Millisecond)
+	first.core.Stop(p.now)
+	first.pass(2 * time.Second)
+	p.emit(t, "0", "ready", "a")
+	alone := 0
+	for range 20 {
+		r := p.relay(t, routes, slow)
+		r.hang()
+		p.pass(16*time.Second, notYet, r)
+		if len(r.alarms) > 0 && len(r.flying) == 1 {
+			alone++
+		}
+		p.now += time.Minute // it is killed, and the lease expires
+	}
+	if letters := p.store.Letters(); len(letters) > 0 {
+		t.Errorf("events of a topic that hangs are dead: %+v", letters)
+	}
+	if alone < 10 {
+		t.Errorf("%d relays were killed with an event sent alone, want more", alone)
+	}
+}
+
+// Several events that kill, in one lane and in several. The deaths by one of them must not speak for another that is found
+// already and waits for the time at which it may be declared dead.
+func TestSeveralEventsThatKill(t *testing.T) {
+	t.Parallel()
+	for _, lanes := range []string{"00", "01", "0123", "0011"} {
+		p := newPlace(4)
+		var killers []outbox.ID
+		for i := range lanes {
+			killers = append(killers, p.emit(t, lanes[i:i+1], strconv.Itoa(i), "a"))
+		}
+		innocent := p.emit(t, "0", "innocent", "a")
+		lives := 0
+		for dead := false; !dead && lives < 60; lives++ {
+			r := p.relay(t, registry{"a": {Topic: "topic", Block: true}}, slow)
+			killed := false
+			r.answer = func(publish *core.Publish) (core.Outcome, bool) {
+				killed = killed || slices.Contains(killers, publish.Event.ID)
+				return core.Outcome{}, !killed
+			}
+			dead = !p.pass(2*time.Minute, func() bool { return killed }, r)
+			p.now += time.Minute // it dies, and the lease expires
+		}
+		for i, killer := range killers {
+			if state := p.state(t, killer); state != core.DeadBlocking {
+				t.Errorf("lanes %s: after %d deaths killer %d is in state %d", lanes, lives, i, state)
+			}
+		}
+		if state := p.state(t, innocent); state != core.Published {
+			t.Errorf("lanes %s: the other event is in state %d", lanes, state)
+		}
+		if most := 3 + 4*len(killers) + 2; lives > most {
+			t.Errorf("lanes %s: %d relays died, want at most %d", lanes, lives, most)
+		}
+	}
+}
+
+// An event is noted, and before it is sent one that others have died with is read in another lane. The noted one is sent:
+// a death would count against it.
+func TestWhatIsNotedIsSent(t *testing.T) {
+	t.Parallel()
+	p := newPlace(2)
+	routes := registry{"a": {Topic: "topic", Block: true}}
+	blamed := p.emit(t, "0", "blamed", "a")
+	first := p.relay(t, routes, nil)
+	first.answer = func(*core.Publish) (core.Outcome, bool) { return core.Outcome{Class: core.Rejected}, true }
+	first.pass(500 * time.Millisecond)
+	first.core.Stop(p.now)
+	first.pass(2 * time.Second)
+	noted := p.emit(t, "1", "noted", "a")
+	for life := range 3 {
+		take := core.Acquire{Relay: outbox.NewID(), Token: outbox.NewID(), Lanes: []int16{0, 1}, Max: 2, Lease: 15 * time.Second}
+		if _, err := p.store.Acquire(t.Context(), take); err != nil {
+			t.Fatal(err)
+		}
+		if life == 0 {
+			if _, err := p.store.Note(t.Context(), core.Tenure{Lane: 0, Token: take.Token}, blamed, false); err != nil {
+				t.Fatal(err)
+			}
+		}
+		p.now += time.Minute // it dies, and the lease expires
+	}
+	r := p.relay(t, routes, nil)
+	r.answer = func(*core.Publish) (core.Outcome, bool) { return core.Outcome{}, false }
+	r.keep[core.OpHeldRows], r.keep[core.OpNote] = true, true
+	if !p.pass(time.Minute, func() bool { return r.calls[core.OpHeldRows] > 0 && r.calls[core.OpNote] > 0 }, r) {
+		t.Fatalf("the calls are %v: this test does not test", r.calls)
+	}
+	held, note := r.kept[0], r.kept[len(r.kept)-1]
+	r.kept, r.keep = nil, map[core.Op]bool{}
+	note(p.now)
+	held(p.now)
+	r.settle()
+	if len(r.sent) != 1 || r.sent[0] != noted {
+		t.Errorf("%v is noted, and sent are %v", noted, r.sent)
+	}
+}
+
+// Care ends when a lane was held for long, and not while the noted event is in flight: what is sent beside it may kill, and the
+// noted one would be blamed.
+func TestCareLastsUntilTheNotedEventIsAnswered(t *testing.T) {
+	t.Parallel()
+	p := newPlace(1)
+	for range 3 {
+		take := core.Acquire{Relay: outbox.NewID(), Token: outbox.NewID(), Lanes: []int16{0}, Max: 1, Lease: 15 * time.Second}
+		if _, err := p.store.Acquire(t.Context(), take); err != nil {
+			t.Fatal(err)
+		}
+		p.now += time.Minute // it dies, and the lease expires
+	}
+	for i := range 20 {
+		p.emit(t, "0", strconv.Itoa(i), "a")
+	}
+	r := p.relay(t, registry{"a": {Topic: "topic"}}, slow)
+	began := map[*core.Publish]time.Duration{}
+	r.answer = func(publish *core.Publish) (core.Outcome, bool) {
+		if _, known := began[publish]; !known {
+			began[publish] = p.now
+		}
+		return core.Outcome{}, p.now-began[publish] >= 9*time.Second
+	}
+	most := 0
+	beside := func() bool {
+		most = max(most, len(r.flying))
+		return len(r.flying) > 1 && p.store.Lanes()[0].NotedEvent != outbox.ID{}
+	}
+	if p.pass(2*time.Minute, beside, r) {
+		t.Errorf("%d events are in flight, and %v is noted", len(r.flying), p.store.Lanes()[0].NotedEvent)
+	}
+	if most < 2 {
+		t.Error("care has no end: this test does not test")
 	}
 }
 

@@ -25,6 +25,7 @@ type lane struct {
 	outlived   bool      // it was sent, and this relay lives
 	blamed     outbox.ID // the one that owners before have died with
 	deaths     int       // so many, less those that speak for it
+	faced      bool      // this relay has sent that one
 	lost       bool
 	opened     bool // what is held is known: ready rows may be read
 	draining   bool // to be given back as soon as nothing is in flight

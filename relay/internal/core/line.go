@@ -154,18 +154,16 @@ func (c *Core) run(l *line) bool {
 		return false
 	}
 	l.queued = true
-	c.ready(l)
+	c.runnable.push(l)
 	return true
 }
 
-// ready puts a line into the queue. An event that relays have died with goes before all others: either this one dies of
-// it as well, or it outlives it and speaks for it.
-func (c *Core) ready(l *line) {
-	if c.careful && l.inFlight < len(l.rows) && l.rows[l.inFlight].isBlamed() {
-		c.runnable.pushFront(l)
-		return
+// next is the first row of a line that is not in flight; nil: all are.
+func (l *line) next() *row {
+	if l.inFlight == len(l.rows) {
+		return nil
 	}
-	c.runnable.push(l)
+	return l.rows[l.inFlight]
 }
 
 // dropQueued takes the rows that are not in flight out of a line.

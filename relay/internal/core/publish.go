@@ -9,7 +9,7 @@ import (
 // publishNext starts publishes, aggregate by aggregate in turn, as many as may be in flight.
 func (c *Core) publishNext(now time.Duration) {
 	for c.delayed.next() <= now {
-		c.ready(c.delayed.pop())
+		c.runnable.push(c.delayed.pop())
 	}
 	c.wakeAt(c.delayed.next())
 	for _, r := range c.ordered {
@@ -18,6 +18,9 @@ func (c *Core) publishNext(now time.Duration) {
 		}
 	}
 	for c.runnable.len() > 0 && c.publishing < c.limit() {
+		if c.careful {
+			c.notedFirst()
+		}
 		l := c.runnable.pop()
 		l.queued = false
 		if l.inFlight < min(len(l.rows), c.config.Depth) && !l.failed {
@@ -46,6 +49,8 @@ func (c *Core) tryPublish(now time.Duration, l *line) {
 	case now < l.notBefore:
 		l.queued = true
 		c.delayed.push(l.notBefore, l)
+	case r.lane.isSuspect(r.ID):
+		c.awaitEnd(now, l, r)
 	case l.route.probing && l.route.tried[r.ID] && !r.deferred:
 		r.deferred, l.queued = true, true
 		c.delayed.push(now+firstPause, l)
@@ -55,6 +60,9 @@ func (c *Core) tryPublish(now time.Duration, l *line) {
 	case l.route.inFlight >= c.slots(now, l.route):
 		l.queued = true
 		l.route.waiting.push(l)
+	case c.careful && c.comesLater(now, r):
+		l.queued = true
+		c.delayed.push(now+firstPause, l)
 	case c.careful && r.lane.noted != r.ID && (c.soonWritten(r.lane) > 0 || c.noteStands()): // the settle clears the note, so it comes first
 		l.queued = true
 		c.delayed.push(now+c.config.MinPoll, l)
@@ -71,6 +79,7 @@ func (c *Core) startPublish(now time.Duration, l *line, r *row) {
 		redelivered = false
 	}
 	r.lane.sent[r.Seq], r.startedAt = true, now
+	r.lane.faced = r.lane.faced || r.isBlamed()
 	l.inFlight++
 	if l.route.inFlight == 0 {
 		l.route.answeredAt = now

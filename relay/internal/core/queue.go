@@ -1,5 +1,7 @@
 package core
 
+import "slices"
+
 // queue is first in, first out.
 type queue[T any] struct {
 	items []T
@@ -25,13 +27,12 @@ func (q *queue[T]) pop() T {
 	return item
 }
 
-// pushFront puts an item before all others.
-func (q *queue[T]) pushFront(item T) {
-	if q.head == 0 {
-		var none T
-		q.items = append([]T{none}, q.items...)
-		q.head = 1
+// bringForward puts the first item for which this holds before all others.
+func (q *queue[T]) bringForward(holds func(T) bool) {
+	items := q.items[q.head:]
+	if at := slices.IndexFunc(items, holds); at > 0 {
+		item := items[at]
+		copy(items[1:], items[:at])
+		items[0] = item
 	}
-	q.head--
-	q.items[q.head] = item
 }

@@ -19,8 +19,12 @@ func TestAQueueIsASlice(t *testing.T) {
 				q.push(step)
 				want = append(want, step)
 			case what < 5:
-				q.pushFront(step)
-				want = slices.Insert(want, 0, step)
+				third := func(n int) bool { return n%3 == 0 }
+				q.bringForward(third)
+				if at := slices.IndexFunc(want, third); at >= 0 {
+					first := want[at]
+					want = slices.Insert(slices.Delete(want, at, at+1), 0, first)
+				}
 			case len(want) > 0:
 				if got := q.pop(); got != want[0] {
 					t.Fatalf("seed %d, step %d: popped %d, want %d", seed, step, got, want[0])

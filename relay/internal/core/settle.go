@@ -210,6 +210,7 @@ func (c *Core) settled(now time.Duration, f *fate) {
 	delete(r.lane.sent, r.Seq)
 	if r.lane.noted == r.ID {
 		r.lane.noted = outbox.ID{}
+		c.endCare()
 	}
 	if r.lane.blamed == r.ID && !f.untried {
 		r.lane.blamed = outbox.ID{}

@@ -166,6 +166,9 @@ func (w *World) drain() {
 		checked = w.now
 		return w.writing == 0 && w.atRest()
 	})
+	if !w.complete() {
+		w.problemf("a place of the fleet stayed empty while the others had %v to finish", longest)
+	}
 	w.logf("drained, %d open", w.store.Open())
 }
 

@@ -16,9 +16,10 @@ func FailedOnce() []uint64 {
 		438, 514, 11386850, // reads of a topic's own reader, which found nothing, let the main read grow until it timed out
 		5003, 5047, 5074, 5106, 5119, // failover, floor_in_gap, prepared_kept: what was known of one server was used on the next
 		5120, 242, // backend_killed: what a recovery took back was published, because the barrier took the server for the same one
-		251,  // relay_killed, over_deadline: the event of a topic that hangs was taken for what killed the relays
-		4859, // a retry that was given up charged an event anew, after a redrive
-		676,  // too much in all lanes: fewer rows were asked of one after the other, with a longer pause each time
+		251,       // relay_killed, over_deadline: the event of a topic that hangs was taken for what killed the relays
+		4859,      // a retry that was given up charged an event anew, after a redrive
+		454, 4766, // poison: care ended while the noted event was in flight, and it was blamed for what another one did
+		676, // too much in all lanes: fewer rows were asked of one after the other, with a longer pause each time
 	}
 }
 
