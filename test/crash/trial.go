@@ -20,8 +20,9 @@ const drainTime = 45 * time.Second
 
 // lease is short, because whoever takes over from a dead relay waits for its end, and long enough for a machine that
 // stands still for a moment. Those who are asked to stop give their lanes back, so theirs is longer: a publish that is
-// given up, after a third of it, is one that comes twice.
-const lease, leaseOfStops = 2 * time.Second, time.Minute
+// given up, after a third of it, is one that comes twice. A relay that has held a lane for two leases takes no more care: one
+// that must come to the third event that it notes has the time for it.
+const lease, leaseOfCare, leaseOfStops = 2 * time.Second, 10 * time.Second, time.Minute
 
 // Outcome is what a trial came to.
 type Outcome struct {
@@ -175,8 +176,11 @@ func (t *trial) start(l life, point string) (*process, error) {
 	}
 	l.Name = string(l.Role) + "-" + strconv.Itoa(len(t.lives)+1)
 	l.Database, l.Broker, l.Folder, l.Lease = t.plan.Postgres, t.plan.Broker, t.folder, lease
-	if t.name == Stops {
+	switch {
+	case t.name == Stops:
 		l.Lease = leaseOfStops
+	case t.setting.careful:
+		l.Lease = leaseOfCare
 	}
 	p, err := start(t.plan.Executable, l, point, t.hitFile(), t.plan.Environment)
 	if err != nil {

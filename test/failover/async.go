@@ -168,7 +168,7 @@ func (s *succession) fallBehind(ctx context.Context, on *torture.Target, heir *c
 		return g, err
 	}
 	err := cluster.Within(ctx, patience, "the standby has applied what it received", func() (bool, error) {
-		done, err := heir.Text(ctx, "SELECT pg_last_wal_replay_lsn() >= pg_last_wal_receive_lsn()")
+		done, err := heir.Text(ctx, applied)
 		return done == "true", err
 	})
 	if err != nil {
@@ -193,6 +193,11 @@ func (s *succession) fallBehind(ctx context.Context, on *torture.Target, heir *c
 		return below >= 3*straddled, err
 	})
 }
+
+// applied tells whether a standby that receives nothing has applied all that it can. The last record that it received may
+// be there in part only.
+const applied = `SELECT pg_last_wal_replay_lsn() >= pg_last_wal_receive_lsn() OR EXISTS (
+	SELECT FROM pg_stat_activity WHERE backend_type = 'startup' AND wait_event = 'RecoveryRetrieveRetryInterval')`
 
 // belowFloors counts the aggregates, by type, with events that the standby misses and that are below their lane's floor.
 const belowFloors = `SELECT count(*) FROM (
