@@ -20,8 +20,8 @@ const drainTime = 45 * time.Second
 
 // lease is short, because whoever takes over from a dead relay waits for its end, and long enough for a machine that
 // stands still for a moment. Those who are asked to stop give their lanes back, so theirs is longer: a publish that is
-// given up, after a third of it, is one that comes twice. A relay that has held a lane for two leases takes no more care: one
-// that must come to the third event that it notes has the time for it.
+// given up, after a third of it, is one that comes twice. A relay takes no more care once it has
+// held a lane for two leases, so where it must note three events first, they last longer.
 const lease, leaseOfCare, leaseOfStops = 2 * time.Second, 10 * time.Second, time.Minute
 
 // Outcome is what a trial came to.

@@ -139,6 +139,16 @@ func mutantsOfHolding() []mutant {
 			test(coreTests, "TestSeveralEventsThatKill", "killer [0-9] is in state [0-2]"),
 		},
 		{
+			"noted-overtaken", "another event is sent between a note and the event that it names", "C17",
+			[]change{{coreTests + "/publish.go", "\t\t\tc.notedFirst()\n", ""}},
+			test(coreTests, "TestWhatIsNotedIsSent", "noted are .*, and sent are"),
+		},
+		{
+			"care-ends-beside-a-note", "care ends while the noted event is in flight", "C17",
+			[]change{{coreTests + "/care.go", "return l.careful || l.noted != outbox.ID{} && (l.inFlight > 0 || c.soonWritten(l) > 0)", "return l.careful"}},
+			test(coreTests, "TestCareLastsUntilTheNotedEventIsAnswered", "events are in flight, and .* is noted"),
+		},
+		{
 			"broken-type-unchecked", "once most events of a type have broken their contract, all of them are parked without a look", "V4",
 			[]change{{
 				coreTests + "/line.go", "\tdefault:\n\t\tl := c.lineOf(key)\n",

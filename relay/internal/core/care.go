@@ -136,8 +136,8 @@ func (c *Core) comesLater(now time.Duration, r *row) bool {
 	})
 }
 
-// awaits tells whether a lane has a suspect that is not dead yet, or an event that owners have died with and that was not sent
-// yet. Either may have been settled by somebody else, so it has an end.
+// awaits tells whether a lane has a suspect that is not dead yet, or an event that owners have died with and that was not
+// sent yet. Somebody else may have settled that event, so the wait has an end.
 func (c *Core) awaits(now time.Duration, l *lane) bool {
 	switch held := now - l.acquiredAt; {
 	case l.draining:

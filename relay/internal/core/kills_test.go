@@ -38,6 +38,21 @@ func TestAnEventThatKills(t *testing.T) {
 	}
 }
 
+// die has a relay take lanes, note an event of the first of them, if there is one, and die. Its lease expires.
+func (p *place) die(t *testing.T, noted outbox.ID, lanes ...int16) {
+	t.Helper()
+	take := core.Acquire{Relay: outbox.NewID(), Token: outbox.NewID(), Lanes: lanes, Max: len(lanes), Lease: 15 * time.Second}
+	if _, err := p.store.Acquire(t.Context(), take); err != nil {
+		t.Fatal(err)
+	}
+	if noted != (outbox.ID{}) {
+		if _, err := p.store.Note(t.Context(), core.Tenure{Lane: lanes[0], Token: take.Token}, noted, false); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p.now += time.Minute
+}
+
 // An owner has died with one event noted, and another one kills whoever sends it, before the first is reached. Each such
 // death speaks for the first event, so that the note is free for the one that kills.
 func TestAnEventThatKillsBesideOneThatWasNoted(t *testing.T) {
@@ -46,18 +61,9 @@ func TestAnEventThatKillsBesideOneThatWasNoted(t *testing.T) {
 	routes := registry{"a": {Topic: "topic", Block: true}}
 	killer := p.emit(t, "0", "one", "a")
 	innocent := p.emit(t, "0", "two", "a")
-	for life := range 3 {
-		take := core.Acquire{Relay: outbox.NewID(), Token: outbox.NewID(), Lanes: []int16{0}, Max: 1, Lease: 15 * time.Second}
-		if _, err := p.store.Acquire(t.Context(), take); err != nil {
-			t.Fatal(err)
-		}
-		if life == 0 {
-			if _, err := p.store.Note(t.Context(), core.Tenure{Lane: 0, Token: take.Token}, innocent, false); err != nil {
-				t.Fatal(err)
-			}
-		}
-		p.now += time.Minute // it dies, and the lease expires
-	}
+	p.die(t, innocent, 0)
+	p.die(t, outbox.ID{}, 0)
+	p.die(t, outbox.ID{}, 0)
 	lives := 0
 	for ; lives < 20 && p.state(t, killer) == core.Ready; lives++ {
 		r := p.relay(t, routes, nil)
@@ -110,18 +116,26 @@ func TestATopicThatHangsWhileRelaysAreKilled(t *testing.T) {
 	}
 }
 
-// hang has publishes end without an answer, when their deadline of ten seconds is over.
-func (r *rig) hang() {
+// answerAfter has every publish end so, that long after it began.
+func (r *rig) answerAfter(delay time.Duration, outcome core.Outcome) {
 	began := map[*core.Publish]time.Duration{}
 	r.answer = func(publish *core.Publish) (core.Outcome, bool) {
 		if _, known := began[publish]; !known {
 			began[publish] = r.now
 		}
-		return core.Outcome{Class: core.Unknown, Detail: "deadline exceeded"}, r.now-began[publish] >= 10*time.Second
+		return outcome, r.now-began[publish] >= delay
 	}
 }
 
-func slow(c *core.Config) { c.Deadline = 10 * time.Second }
+// deadline is that of the relays of a topic that hangs.
+const deadline = 10 * time.Second
+
+func slow(c *core.Config) { c.Deadline = deadline }
+
+// hang has publishes end without an answer, when their deadline is over.
+func (r *rig) hang() {
+	r.answerAfter(deadline, core.Outcome{Class: core.Unknown, Detail: "deadline exceeded"})
+}
 
 // The same where a relay has more lanes than it gets to in a life. It begins with the events that others have died with, so
 // that it outlives them: else the same one would be in flight at each death.
@@ -219,44 +233,28 @@ func TestSeveralEventsThatKill(t *testing.T) {
 	}
 }
 
-// An event is noted, and before it is sent one that others have died with is read in another lane. The noted one is sent:
-// a death would count against it.
+// Nothing goes between a note and the event that it names: a death would count against that one.
 func TestWhatIsNotedIsSent(t *testing.T) {
 	t.Parallel()
 	p := newPlace(2)
-	routes := registry{"a": {Topic: "topic", Block: true}}
-	blamed := p.emit(t, "0", "blamed", "a")
-	first := p.relay(t, routes, nil)
-	first.answer = func(*core.Publish) (core.Outcome, bool) { return core.Outcome{Class: core.Rejected}, true }
-	first.pass(500 * time.Millisecond)
-	first.core.Stop(p.now)
-	first.pass(2 * time.Second)
-	noted := p.emit(t, "1", "noted", "a")
-	for life := range 3 {
-		take := core.Acquire{Relay: outbox.NewID(), Token: outbox.NewID(), Lanes: []int16{0, 1}, Max: 2, Lease: 15 * time.Second}
-		if _, err := p.store.Acquire(t.Context(), take); err != nil {
-			t.Fatal(err)
-		}
-		if life == 0 {
-			if _, err := p.store.Note(t.Context(), core.Tenure{Lane: 0, Token: take.Token}, blamed, false); err != nil {
-				t.Fatal(err)
-			}
-		}
-		p.now += time.Minute // it dies, and the lease expires
+	for range 3 {
+		p.die(t, outbox.ID{}, 0, 1)
 	}
-	r := p.relay(t, routes, nil)
+	p.emit(t, "0", "one", "a")
+	p.emit(t, "1", "two", "a")
+	r := p.relay(t, registry{"a": {Topic: "topic"}}, nil)
 	r.answer = func(*core.Publish) (core.Outcome, bool) { return core.Outcome{}, false }
-	r.keep[core.OpHeldRows], r.keep[core.OpNote] = true, true
-	if !p.pass(time.Minute, func() bool { return r.calls[core.OpHeldRows] > 0 && r.calls[core.OpNote] > 0 }, r) {
-		t.Fatalf("the calls are %v: this test does not test", r.calls)
+	if !p.pass(time.Minute, func() bool { return len(r.sent) > 0 }, r) {
+		t.Fatal("nothing is sent: this test does not test")
 	}
-	held, note := r.kept[0], r.kept[len(r.kept)-1]
-	r.kept, r.keep = nil, map[core.Op]bool{}
-	note(p.now)
-	held(p.now)
-	r.settle()
-	if len(r.sent) != 1 || r.sent[0] != noted {
-		t.Errorf("%v is noted, and sent are %v", noted, r.sent)
+	var noted []outbox.ID
+	for _, lane := range p.store.Lanes() {
+		if lane.NotedEvent != (outbox.ID{}) {
+			noted = append(noted, lane.NotedEvent)
+		}
+	}
+	if !slices.Equal(noted, r.sent) {
+		t.Errorf("noted are %v, and sent are %v", noted, r.sent)
 	}
 }
 
@@ -266,23 +264,13 @@ func TestCareLastsUntilTheNotedEventIsAnswered(t *testing.T) {
 	t.Parallel()
 	p := newPlace(1)
 	for range 3 {
-		take := core.Acquire{Relay: outbox.NewID(), Token: outbox.NewID(), Lanes: []int16{0}, Max: 1, Lease: 15 * time.Second}
-		if _, err := p.store.Acquire(t.Context(), take); err != nil {
-			t.Fatal(err)
-		}
-		p.now += time.Minute // it dies, and the lease expires
+		p.die(t, outbox.ID{}, 0)
 	}
 	for i := range 20 {
 		p.emit(t, "0", strconv.Itoa(i), "a")
 	}
 	r := p.relay(t, registry{"a": {Topic: "topic"}}, slow)
-	began := map[*core.Publish]time.Duration{}
-	r.answer = func(publish *core.Publish) (core.Outcome, bool) {
-		if _, known := began[publish]; !known {
-			began[publish] = p.now
-		}
-		return core.Outcome{}, p.now-began[publish] >= 9*time.Second
-	}
+	r.answerAfter(deadline-time.Second, core.Outcome{})
 	most := 0
 	beside := func() bool {
 		most = max(most, len(r.flying))
