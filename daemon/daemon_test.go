@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"reflect"
 	"regexp"
 	"strings"
 	"sync"
@@ -185,10 +186,20 @@ func TestDefaultsAreTheRelays(t *testing.T) {
 	if got := relaySettings(found.values); got != want {
 		t.Errorf("got %+v", got)
 	}
-	if got := retentionConfig(found.values); got != (relay.RetentionConfig{
+	if got := retentionConfig(found.values); !reflect.DeepEqual(got, relay.RetentionConfig{
 		Schema: "public", Published: 720 * time.Hour, Dead: 2160 * time.Hour, Dedupe: 720 * time.Hour, Every: time.Hour, Batch: 1000,
 	}) {
 		t.Errorf("got %+v", got)
+	}
+	for flag, on := range map[string]bool{"--retention-every=1h": true, "--retention-every=0s": false} {
+		found, err := inProcess(t, nil).load([]string{flag}, []string{nowhere})
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := &publisher{loaded: found}
+		if err := p.prepareRetention(); err != nil || (p.retention != nil) != on {
+			t.Errorf("%s: retention is on %t, %v", flag, p.retention != nil, err)
+		}
 	}
 	found, err = inProcess(t, nil).load([]string{"--retention-dead=0s", "--retention-confirmed=2026-01-31T00:00:00Z"}, []string{nowhere})
 	if err != nil {

@@ -75,6 +75,11 @@ func (p *publisher) open(ctx context.Context) (err error) {
 	if p.program.Metrics != nil {
 		p.program.Metrics.Watch(p.relay)
 	}
+	return p.prepareRetention()
+}
+
+// prepareRetention leaves it out where somebody else shall do it, for instance `outboxctl prune`.
+func (p *publisher) prepareRetention() (err error) {
 	if retentionEvery.Get(p.values) > 0 {
 		settings := retentionConfig(p.values)
 		settings.Logger = p.logger

@@ -31,8 +31,8 @@ type RetentionConfig struct {
 	// Defaults to 2160 h.
 	Dead time.Duration
 	// Dedupe is how long a dedupe key is kept, from the beginning of the transaction that brought it: it must be
-	// longer than any producer tries again. The key of an event that is not settled is kept however old it is.
-	// Defaults to 720 h.
+	// longer than any producer tries again. A key is never deleted before its event: a Published that is longer, or
+	// for ever, is so for the keys as well. Defaults to 720 h.
 	Dedupe time.Duration
 	// Every is how long Run waits between two runs. Defaults to an hour.
 	Every time.Duration
@@ -48,6 +48,8 @@ type RetentionConfig struct {
 	// Confirmed is that person's word: up to this time everything may go that is old enough, however much it is.
 	// It can stay where it is, since it is soon overtaken. Defaults to nothing.
 	Confirmed time.Time
+	// Progress hears after every statement that deleted what the run has come to so far. Defaults to nobody.
+	Progress func(RetentionResult)
 	// Logger takes what was deleted and what was refused. Defaults to slog.Default().
 	Logger *slog.Logger
 }
@@ -97,6 +99,8 @@ type retentionKind struct {
 	batches []retentionBatch
 	// due is the file that counts what would go; empty: nothing does.
 	due string
+	// followsEvents: a row goes only when its event has gone.
+	followsEvents bool
 }
 
 type retentionBatch struct {
@@ -118,7 +122,7 @@ func NewRetention(db RetentionDB, config RetentionConfig) (*Retention, error) {
 		{name: "dead", window: config.Dead, batches: []retentionBatch{
 			{"dead", func(r *RetentionResult) *int64 { return &r.Dead }},
 		}},
-		{name: "dedupe", window: config.Dedupe, due: "due_dedupe", batches: []retentionBatch{
+		{name: "dedupe", window: config.Dedupe, due: "due_dedupe", followsEvents: true, batches: []retentionBatch{
 			{"dedupe", func(r *RetentionResult) *int64 { return &r.Dedupe }},
 		}},
 	}}, nil

@@ -13,6 +13,21 @@ type retentionMemory struct {
 	now    time.Time
 	cutOff *time.Time
 	ranAt  *time.Time
+	events *time.Time // the cut-off of events, whatever the kind; nil: none was ever deleted
+}
+
+// reach is up to when rows of the kind can go, given its cut-off. The key of an event goes after the event, and an
+// event is never older when it is published than when it was created: so keys that came after the events' own cut-off
+// have theirs still. To look at each of them would take hours where events are kept for years.
+func (k retentionKind) reach(cutOff time.Time, events *time.Time) time.Time {
+	switch {
+	case !k.followsEvents || events != nil && events.After(cutOff):
+		return cutOff
+	case events == nil:
+		return time.Unix(0, 0)
+	default:
+		return *events
+	}
 }
 
 // implausible says why the cut-off cannot be right, or "". Steps of a few runs are left alone; a longer one must not
@@ -40,7 +55,7 @@ func (r *retentionRun) implausible(ctx context.Context, last retentionMemory, cu
 	if r.kind.due == "" {
 		return "", nil
 	}
-	due, staying, err := r.due(ctx, cutOff)
+	due, staying, err := r.due(ctx, r.kind.reach(cutOff, last.events))
 	if err != nil {
 		return "", err
 	}
@@ -57,11 +72,13 @@ func (r *retentionRun) ask(cutOff time.Time, reason string) string {
 
 func stamp(at time.Time) string { return at.UTC().Format(time.RFC3339) }
 
+// byIndex: an index has all that is counted; the table, which may be a thousand times as large, is not read through.
+const byIndex = "SET LOCAL enable_seqscan = off"
+
 // due counts what would go, and of the others as many.
 func (r *retentionRun) due(ctx context.Context, cutOff time.Time) (due, staying int64, err error) {
 	err = r.inTx(ctx, dueTimeout, func(tx pgx.Tx) error {
-		// The index has all that is counted; the table, which may be a thousand times as large, is not read through.
-		if _, err := tx.Exec(ctx, "SET LOCAL enable_seqscan = off"); err != nil {
+		if _, err := tx.Exec(ctx, byIndex); err != nil {
 			return err //nolint:wrapcheck // said below
 		}
 		return tx.QueryRow(ctx, r.statement(r.kind.due), cutOff, fewRows).Scan(&due, &staying)

@@ -33,6 +33,11 @@ func (r *retentionRun) do(ctx context.Context) error {
 		r.result.Busy = append(r.result.Busy, r.kind.name)
 		return nil
 	}
+	return withGrant(err)
+}
+
+// withGrant says what a role needs that may not do this.
+func withGrant(err error) error {
 	if refused(err) {
 		return fmt.Errorf("%w; run `outboxctl grant janitor <role>`", err)
 	}
@@ -56,7 +61,7 @@ func (r *retentionRun) work(ctx context.Context, last retentionMemory) error {
 		return err
 	}
 	for _, batch := range r.kind.batches {
-		if err := r.empty(ctx, batch, cutOff); err != nil {
+		if err := r.empty(ctx, batch, r.kind.reach(cutOff, last.events)); err != nil {
 			return err
 		}
 	}
@@ -67,7 +72,7 @@ func (r *retentionRun) work(ctx context.Context, last retentionMemory) error {
 func (r *retentionRun) begin(ctx context.Context) (last retentionMemory, err error) {
 	err = r.inTx(ctx, retentionTimeout, func(tx pgx.Tx) error {
 		row := tx.QueryRow(ctx, r.statement("begin"), r.kind.name, r.worker, workFor.Milliseconds())
-		return row.Scan(&last.now, &last.cutOff, &last.ranAt)
+		return row.Scan(&last.now, &last.cutOff, &last.ranAt, &last.events)
 	})
 	// No row, or the row is locked: another run has it.
 	if errors.Is(err, pgx.ErrNoRows) || sqlState(err) == lockNotAvailable {
@@ -127,6 +132,9 @@ func (r *retentionRun) empty(ctx context.Context, batch retentionBatch, cutOff t
 			*batch.count(r.result) += gone
 			r.result.Batches++
 			r.result.Slowest = max(r.result.Slowest, took)
+			if r.config.Progress != nil {
+				r.config.Progress(*r.result)
+			}
 		}
 		if err == nil && seen < int64(size) {
 			return nil

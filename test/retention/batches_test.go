@@ -1,6 +1,7 @@
 package retention_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -25,8 +26,14 @@ func TestBatchesAreSmall(t *testing.T) {
 	onEach(t, func(t *testing.T, s *shelf) {
 		s.events(t, 950, 31*day)
 		s.noteStatements(t)
-		result := s.once(t, hundreds)
+		var heard []int64
+		result := s.once(t, hundreds, func(c *relay.RetentionConfig) {
+			c.Progress = func(r relay.RetentionResult) { heard = append(heard, r.Published) }
+		})
 		s.wantWent(t, result, "published=950 discarded=0 dead=0 dedupe=0")
+		if fmt.Sprint(heard) != "[100 200 300 400 500 600 700 800 900 950]" {
+			t.Errorf("it told %v", heard)
+		}
 		if n := s.Count(t, "SELECT max(rows) FROM {schema}.statements"); n > 100 {
 			t.Errorf("a statement deleted %d rows", n)
 		}
@@ -67,7 +74,8 @@ func TestALockedRowIsNotWaitedForLong(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, s *shelf) {
 		id := s.event(t, published, 31*day)
-		s.key(t, "k", id, 31*day)
+		s.key(t, "of the locked one", id, 31*day)
+		s.key(t, "of one that is gone", s.text(t, "SELECT {schema}.outbox_uuid7()::text"), 31*day)
 		operator := s.hold(t, "SELECT FROM {schema}.outbox_events WHERE id = $1::text::uuid FOR NO KEY UPDATE", id)
 		result, err := s.retention(t).Once(t.Context())
 		if err == nil || !strings.Contains(err.Error(), "retention of published: delete: ") || !strings.Contains(err.Error(), "55P03") {
@@ -77,7 +85,7 @@ func TestALockedRowIsNotWaitedForLong(t *testing.T) {
 		if err := operator.Rollback(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		s.wantWent(t, s.once(t), "published=1 discarded=0 dead=0 dedupe=0")
+		s.wantWent(t, s.once(t), "published=1 discarded=0 dead=0 dedupe=1")
 	})
 }
 
@@ -112,6 +120,9 @@ func TestWithoutGrantsItSaysWhatToDo(t *testing.T) {
 		s.Exec(t, "SELECT {schema}.outbox_grant('relay', $1)", role)
 		s.janitor = asRole(t, s.DB, role)
 		if _, err := s.retention(t).Once(t.Context()); err == nil || !strings.Contains(err.Error(), "outboxctl grant janitor") {
+			t.Errorf("the error is %v", err)
+		}
+		if _, err := s.retention(t).Due(t.Context()); err == nil || !strings.Contains(err.Error(), "outboxctl grant janitor") {
 			t.Errorf("the error is %v", err)
 		}
 	})

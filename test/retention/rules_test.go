@@ -90,7 +90,7 @@ func TestDeadLettersGoLongAfterTheyWereResolved(t *testing.T) {
 	})
 }
 
-// TestADedupeKeyHoldsUntilItsHorizon: as long as the window says, and as long as its event is not settled.
+// TestADedupeKeyHoldsUntilItsHorizon: as long as the window says, and as long as its event is there, settled or not.
 func TestADedupeKeyHoldsUntilItsHorizon(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, s *shelf) {
@@ -98,28 +98,34 @@ func TestADedupeKeyHoldsUntilItsHorizon(t *testing.T) {
 		for state := ready; state <= discarded; state++ {
 			s.key(t, fmt.Sprint("young ", state), s.event(t, state, day), 29*day)
 			s.key(t, fmt.Sprint("old ", state), s.event(t, state, day), 31*day)
-			stays++
-			if state != published && state != discarded {
-				stays++
-			}
+			stays += 2
 		}
-		s.key(t, "of an event that is gone", s.text(t, "SELECT {schema}.outbox_uuid7()::text"), 31*day)
+		gone := s.text(t, "SELECT {schema}.outbox_uuid7()::text")
+		s.key(t, "young, of an event that is gone", gone, 29*day)
+		stays++
+		s.key(t, "of an event that is gone", gone, 31*day)
+		s.key(t, "of one that goes now", s.event(t, published, 31*day), 31*day)
 		emit := func() string {
 			return s.text(t, "SELECT e.id::text FROM {schema}.outbox_emit('order_created', 'order', '1', '{}', dedupe_key => 'k') e")
 		}
 		first := emit()
 		s.Exec(t, "UPDATE {schema}.outbox_events SET state = 6, published_at = now() WHERE state = 0 AND dedupe_key = 'k'")
-		s.wantWent(t, s.once(t), "published=0 discarded=0 dead=0 dedupe=3")
+		s.wantWent(t, s.once(t), "published=1 discarded=0 dead=0 dedupe=2")
 		if n := s.Count(t, "SELECT count(*) FROM {schema}.outbox_dedupe WHERE dedupe_key <> 'k'"); n != stays {
 			t.Errorf("%d keys are left, want %d", n, stays)
 		}
 		if again := emit(); again != first {
 			t.Errorf("within the horizon the key made another event: %s and %s", first, again)
 		}
-		// Past it, a key is as good as new.
+		// Past it, the key holds while its event is there, and then it is as good as new.
 		s.Exec(t, "ALTER TABLE {schema}.outbox_dedupe DISABLE TRIGGER outbox_dedupe_append_only")
 		s.Exec(t, "UPDATE {schema}.outbox_dedupe SET created_at = now() - interval '31 days' WHERE dedupe_key = 'k'")
-		s.wantWent(t, s.once(t), "published=0 discarded=0 dead=0 dedupe=1")
+		s.wantWent(t, s.once(t), "published=0 discarded=0 dead=0 dedupe=0")
+		if again := emit(); again != first {
+			t.Errorf("while its event was there the key made another one: %s and %s", first, again)
+		}
+		s.Exec(t, "UPDATE {schema}.outbox_events SET published_at = now() - interval '31 days' WHERE dedupe_key = 'k'")
+		s.wantWent(t, s.once(t), "published=1 discarded=0 dead=0 dedupe=1")
 		if again := emit(); again == first {
 			t.Error("past the horizon the key still stands for the first event")
 		}
@@ -135,11 +141,11 @@ func TestAKeyThatAProducerHoldsIsPassedBy(t *testing.T) {
 		for _, key := range []string{"a", "b", "c"} {
 			s.Exec(t, emit, key)
 		}
-		s.Exec(t, "UPDATE {schema}.outbox_events SET state = 6, published_at = now()")
+		s.Exec(t, "UPDATE {schema}.outbox_events SET state = 6, published_at = now() - interval '31 days'")
 		s.Exec(t, "ALTER TABLE {schema}.outbox_dedupe DISABLE TRIGGER outbox_dedupe_append_only")
 		s.Exec(t, "UPDATE {schema}.outbox_dedupe SET created_at = now() - interval '31 days'")
 		producer := s.hold(t, emit, "b")
-		s.wantWent(t, s.once(t), "published=0 discarded=0 dead=0 dedupe=2")
+		s.wantWent(t, s.once(t), "published=3 discarded=0 dead=0 dedupe=2")
 		if _, err := producer.Exec(t.Context(), s.SQL(emit), "c"); err != nil {
 			t.Errorf("the producer: %v", err)
 		}
@@ -147,6 +153,83 @@ func TestAKeyThatAProducerHoldsIsPassedBy(t *testing.T) {
 			t.Errorf("the producer: %v", err)
 		}
 		s.wantWent(t, s.once(t), "published=0 discarded=0 dead=0 dedupe=1")
+	})
+}
+
+// TestNoKeyIsLookedAtBeforeItsEventCanBeGone: where events are kept longer than keys, or for ever, or nobody may
+// delete them, a run does not walk over all the keys that have to stay.
+func TestNoKeyIsLookedAtBeforeItsEventCanBeGone(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, s *shelf) {
+		const keys = 250
+		s.Exec(t, `INSERT INTO {schema}.outbox_dedupe (event_id, created_at, namespace, event_type, tenant_id, dedupe_key, content_hash)
+			SELECT {schema}.outbox_uuid7(), now() - interval '50 days', 'default', 'order_created', '', n::text, '' FROM generate_series(1, $1) n`, keys)
+		// Their events are gone, so that every key which is looked at goes.
+		for _, c := range []struct {
+			name      string
+			published time.Duration
+			gone      int
+		}{
+			{"events for ever, and none was ever deleted", -1, 0},
+			{"events for a year", 365 * day, 0},
+			{"events for 49 days", 49 * day, keys},
+		} {
+			s.Exec(t, "UPDATE {schema}.outbox_retention SET cut_off = NULL, ran_at = NULL")
+			got := s.once(t, hundreds, func(r *relay.RetentionConfig) { r.Published = c.published })
+			if want := fmt.Sprintf("published=0 discarded=0 dead=0 dedupe=%d", c.gone); went(got) != want {
+				t.Errorf("%s: %s\nwant %s", c.name, went(got), want)
+			}
+		}
+	})
+}
+
+// TestDueIsWhatARunDeletes, kind by kind; it changes nothing, and says what would be refused.
+func TestDueIsWhatARunDeletes(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, s *shelf) {
+		for state := ready; state <= discarded; state++ {
+			s.event(t, state, 29*day)
+			s.key(t, fmt.Sprint("old ", state), s.event(t, state, 31*day), 31*day)
+		}
+		regretted := s.event(t, discarded, 90*day)
+		s.act(t, "discard", regretted, "", 29*day)
+		s.request(t, s.event(t, discarded, 31*day), "")
+		some := s.event(t, published, 0)
+		for range 2 {
+			s.act(t, "redrive", some, s.letter(t, 200*day), 91*day)
+		}
+		s.letter(t, 200*day)
+		s.act(t, "discard", some, s.letter(t, 200*day), 89*day)
+		s.request(t, some, s.letter(t, 200*day))
+		due := func() string {
+			all, err := s.retention(t).Due(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			text := ""
+			for _, kind := range all {
+				text += fmt.Sprintf(" %s=%d", kind.Kind, kind.Rows)
+				if kind.Refusal != "" {
+					text += " refused=" + kind.Kind
+				}
+			}
+			return text[1:]
+		}
+		// Six of the keys are of events that stay: only a run looks for them.
+		if got := due(); got != "published=1 discarded=1 dead=2 dedupe=8" {
+			t.Errorf("due: %s", got)
+		}
+		if n := s.Count(t, "SELECT count(*) FROM {schema}.outbox_retention WHERE cut_off IS NOT NULL OR ran_at IS NOT NULL OR worker IS NOT NULL"); n != 0 {
+			t.Errorf("%d kinds were changed", n)
+		}
+		s.wantWent(t, s.once(t), "published=1 discarded=1 dead=2 dedupe=2")
+		if got := due(); got != "published=0 discarded=0 dead=0 dedupe=6" {
+			t.Errorf("due after a run: %s", got)
+		}
+		s.Exec(t, "UPDATE {schema}.outbox_retention SET cut_off = cut_off - interval '1 year' WHERE kind = 'published'")
+		if got := due(); got != "published=0 refused=published discarded=0 refused=discarded dead=0 dedupe=0" {
+			t.Errorf("due after a year: %s", got)
+		}
 	})
 }
 

@@ -39,6 +39,7 @@ const day = 24 * time.Hour
 // A shelf is an outbox with old things in it, and a role that may do what retention needs and no more.
 type shelf struct {
 	*pgtest.DB
+	role    string
 	janitor *pgxpool.Pool
 	logs    *logs
 }
@@ -48,7 +49,7 @@ func onEach(t *testing.T, test func(t *testing.T, s *shelf)) {
 	pgtest.OnEach(t, func(t *testing.T, db *pgtest.DB) {
 		role := newRole(t, db)
 		db.Exec(t, "SELECT {schema}.outbox_grant('janitor', $1)", role)
-		test(t, &shelf{DB: db, janitor: asRole(t, db, role), logs: &logs{}})
+		test(t, &shelf{DB: db, role: role, janitor: asRole(t, db, role), logs: &logs{}})
 	})
 }
 
@@ -69,12 +70,17 @@ func newRole(t testing.TB, db *pgtest.DB) string {
 
 func asRole(t testing.TB, db *pgtest.DB, role string) *pgxpool.Pool {
 	t.Helper()
+	return db.Open(t, urlOf(t, db, role), "search_path", "")
+}
+
+func urlOf(t testing.TB, db *pgtest.DB, role string) string {
+	t.Helper()
 	address, err := url.Parse(db.URL)
 	if err != nil {
 		t.Fatal(err)
 	}
 	address.User = url.User(role)
-	return db.Open(t, address.String(), "search_path", "")
+	return address.String()
 }
 
 // retention is one as the janitor, without pauses.

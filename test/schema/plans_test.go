@@ -48,6 +48,7 @@ type planned struct {
 func statements(t testing.TB) []planned {
 	t.Helper()
 	const batch, old = "bigint, timestamptz, integer", "1, now() - interval '41 days', 500"
+	const cutOff = "now() - interval '41 days'"
 	return []planned{
 		{"open requests", requestsSQL, "smallint", "3", "outbox_requests_open", `lane = `, false},
 		{"retention", janitorSQL(t, "published"), batch, old, "outbox_events_published_at", `published_at >= .*published_at < `, false},
@@ -57,7 +58,9 @@ func statements(t testing.TB) []planned {
 		{"retention of dead letters", janitorSQL(t, "dead"), batch, old, "outbox_dlq_pkey", `id >= `, false},
 		{"retention of dead letters, whether resolved", janitorSQL(t, "dead"), batch, old, "outbox_actions_dlq_id", `dlq_id = `, false},
 		{"retention of keys", janitorSQL(t, "dedupe"), batch, old, "outbox_dedupe_created_at", `created_at >= .*created_at < `, false},
-		{"retention of keys, whether settled", janitorSQL(t, "dedupe"), batch, old, "outbox_events_pkey", `id = `, false},
+		{"count of discarded events", janitorSQL(t, "count_discarded"), "timestamptz", cutOff, "outbox_events_dead", `state = 7`, false},
+		{"count of dead letters", janitorSQL(t, "count_dead"), "timestamptz", cutOff, "outbox_actions_dlq_id", `dlq_id = `, false},
+		{"retention of keys, whether the event is there", janitorSQL(t, "dedupe"), batch, old, "outbox_events_pkey", `id = `, false},
 		{"look-up by published_at", "SELECT id FROM {schema}.outbox_events WHERE published_at BETWEEN $1 AND $1 + interval '1 hour'", "timestamptz", "now() - interval '5 days'", "outbox_events_published_at", `published_at >= .*published_at <= `, false},
 		{"look-up by event_type", "SELECT id FROM {schema}.outbox_events WHERE event_type = $1 ORDER BY seq DESC LIMIT 50", "text", "'type_7'", "outbox_events_event_type", `event_type = `, false},
 		{"look-up by aggregate", "SELECT id FROM {schema}.outbox_events WHERE aggregate_type = $1 AND aggregate_id = $2", "text, text", "'kind_7', '77'", "outbox_events_aggregate", `aggregate_type = .*aggregate_id = `, true},
