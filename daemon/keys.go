@@ -78,12 +78,12 @@ var (
 		Doc:     "How long the fleet may have been away when a new primary still counts as a failover and not as a restored backup. Negative: never paused.",
 	})
 
-	retentionEvery     = config.Duration("retention.every", config.Spec[time.Duration]{Default: time.Hour, Doc: "How often old rows are deleted. `0s`: never, by this program."})
+	retentionEvery     = config.Duration("retention.every", config.Spec[time.Duration]{Default: time.Hour, Doc: "How often old rows are deleted. `0s`: never, by this program; then run `outboxctl prune`, at least daily."})
 	retentionPublished = config.Duration("retention.published", config.Spec[time.Duration]{
 		Default: 720 * time.Hour, Doc: "How long an event is kept after it was published or discarded. `0s`: for ever, as for the next two.",
 	})
 	retentionDead      = config.Duration("retention.dead", config.Spec[time.Duration]{Default: 2160 * time.Hour, Doc: "How long a dead letter is kept after it was resolved."})
-	retentionDedupe    = config.Duration("retention.dedupe", config.Spec[time.Duration]{Default: 720 * time.Hour, Doc: "How long a dedupe key is kept."})
+	retentionDedupe    = config.Duration("retention.dedupe", config.Spec[time.Duration]{Default: 720 * time.Hour, Doc: "How long a dedupe key is kept, and never less than its event."})
 	retentionBatch     = config.Integer("retention.batch", config.Spec[int]{Default: 1000, Doc: "The most rows of one statement."})
 	retentionConfirmed = config.Text("retention.confirmed", config.Spec[string]{
 		Check: checkTime, Example: "2026-01-31T00:00:00Z",

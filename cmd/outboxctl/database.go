@@ -2,9 +2,12 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"database/sql"
+	"fmt"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/jackc/pgx/v5/stdlib"
 )
 
@@ -15,6 +18,29 @@ func (c *rootCommand) open() (*sql.DB, error) {
 		return nil, err
 	}
 	return stdlib.OpenDB(*config), nil
+}
+
+// pool connects as well, for work that is stopped in the middle: a statement that is cut off takes its connection
+// along, and what has to be written at the end needs another.
+func (c *rootCommand) pool(ctx context.Context) (*pgxpool.Pool, error) {
+	connection, err := c.config()
+	if err != nil {
+		return nil, err
+	}
+	config, err := pgxpool.ParseConfig("")
+	if err != nil {
+		return nil, fmt.Errorf("connect: %w", err)
+	}
+	config.ConnConfig, config.MaxConns = connection, 1
+	pool, err := pgxpool.NewWithConfig(ctx, config)
+	if err != nil {
+		return nil, fmt.Errorf("connect: %w", err)
+	}
+	if err := pool.Ping(ctx); err != nil {
+		pool.Close()
+		return nil, fmt.Errorf("connect: %w", err)
+	}
+	return pool, nil
 }
 
 // config is how that database is reached.

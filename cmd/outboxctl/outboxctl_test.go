@@ -22,7 +22,7 @@ func call(t *testing.T, environment map[string]string, args ...string) (code int
 // TestHelpIsGolden: help is read by people and by scripts, so a change of it is a decision.
 func TestHelpIsGolden(t *testing.T) {
 	t.Parallel()
-	for _, command := range []string{"", "migrate", "migrate up", "migrate down", "migrate status", "migrate sql", "grant", "redrive", "skip", "discard", "release", "pause", "resume", "pauses"} {
+	for _, command := range []string{"", "migrate", "migrate up", "migrate down", "migrate status", "migrate sql", "grant", "redrive", "skip", "discard", "release", "pause", "resume", "pauses", "prune"} {
 		name := filepath.Join("testdata", strings.ReplaceAll(strings.TrimSpace("help "+command), " ", "_")+".txt")
 		code, got, stderr := call(t, nil, append(strings.Fields(command), "--help")...)
 		if code != exitDone || stderr != "" {
@@ -51,7 +51,7 @@ func TestHelpIsGolden(t *testing.T) {
 // TestHelpHasExamples for every command that does something.
 func TestHelpHasExamples(t *testing.T) {
 	t.Parallel()
-	for _, command := range []string{"migrate up", "migrate down", "migrate status", "migrate sql", "grant", "redrive", "skip", "discard", "release", "pause", "resume", "pauses"} {
+	for _, command := range []string{"migrate up", "migrate down", "migrate status", "migrate sql", "grant", "redrive", "skip", "discard", "release", "pause", "resume", "pauses", "prune"} {
 		if _, help, _ := call(t, nil, append(strings.Fields(command), "--help")...); !strings.Contains(help, "Examples:\n  outboxctl "+command) {
 			t.Errorf("%s has no example", command)
 		}
@@ -98,6 +98,13 @@ func TestWrongUseExitsWith2(t *testing.T) {
 		"resume --type":                 "flag needs an argument",
 		"resume --restored --actor ada": "no database is given",
 		"pauses":                        "no database is given",
+		"prune":                         "no database is given",
+		"prune orders":                  `unknown command "orders"`,
+		"prune --published 1s":          "Published: 1s, must be at least 1 min",
+		"prune --published -1h":         "--published -1h0m0s is less than nothing",
+		"prune --every 0s":              "--every and --batch must not be 0",
+		"prune --batch 5001":            "Batch: 5001, must be between 100 and 5000",
+		"prune --confirmed yesterday":   `--confirmed "yesterday" is no time like 2026-01-31T00:00:00Z`,
 		"redrive 7":                     `"7" is no id of an event`,
 		"skip 01997c1e-8f2a-7c3d-9b1e-2f3a4b5c6d7e":                                   "--actor and --reason are missing",
 		"skip 01997c1e-8f2a-7c3d-9b1e-2f3a4b5c6d7e --actor ada":                       "--actor and --reason are missing",
@@ -130,7 +137,7 @@ func TestPasswordsAreNotPrinted(t *testing.T) {
 		secret,
 	} {
 		for _, environment := range []map[string]string{{"DATABASE_URL": address}, {"POSTHASTE_DATABASE_URL": address, "DATABASE_URL": secret}} {
-			for _, line := range []string{"migrate up", "migrate down --target 1", "migrate status", "grant relay app", "pauses", "pause --all --reason x --actor ada"} {
+			for _, line := range []string{"migrate up", "migrate down --target 1", "migrate status", "grant relay app", "pauses", "pause --all --reason x --actor ada", "prune", "prune --dry-run"} {
 				code, stdout, stderr := call(t, environment, strings.Fields(line)...)
 				if code == exitDone || strings.Contains(stdout+stderr, secret) {
 					t.Errorf("%s with %s: exit code %d\n%s%s", line, address, code, stdout, stderr)

@@ -53,7 +53,7 @@ func (c *rootCommand) command() *cobra.Command {
 		Use:   "outboxctl",
 		Short: "Install and look after a transactional outbox in PostgreSQL",
 		Long: `outboxctl installs and migrates the tables of an outbox, grants its parts their rights, decides about events
-that are dead or parked, and has the relays pause and resume.
+that are dead or parked, has the relays pause and resume, and deletes what is finished and old.
 
 The database is --database-url, or POSTHASTE_DATABASE_URL, or DATABASE_URL: a postgres:// URL or a list
 like "host=... dbname=...". Prefer the environment: other users of the machine can read command lines.
@@ -69,7 +69,7 @@ Exit codes: 0 done, 1 failed, 2 not understood.`,
 	cmd.CompletionOptions.HiddenDefaultCmd = true
 	cmd.AddCommand(newMigrate(c), (&grantCommand{root: c}).command())
 	cmd.AddCommand(operateCommands(c)...)
-	cmd.AddCommand(newPause(c), newResume(c), newPauses(c))
+	cmd.AddCommand(newPause(c), newResume(c), newPauses(c), (&pruneCommand{root: c}).command())
 	return cmd
 }
 

@@ -1,4 +1,4 @@
-// Package figures makes the last line that proofs and benchmarks print: a name, and name=value pairs that a
+// Package figures makes the last line that proofs, benchmarks and `outboxctl prune` print: a name, and name=value pairs that a
 // shell can take apart.
 package figures
 
