@@ -70,6 +70,29 @@ func ExampleOperator_Redrive() {
 	}
 }
 
+// What died of one cause since yesterday and nobody has decided about, page by page.
+func ExampleOperator_DeadLetters() {
+	ctx := context.Background()
+	pool, err := pgxpool.New(ctx, os.Getenv("DATABASE_URL"))
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer pool.Close()
+	operator := relay.NewOperator(pool, "public")
+	filter := relay.DeadLetterFilter{Topic: "orders", Reason: "max_attempts", Since: time.Now().Add(-24 * time.Hour), Unresolved: true}
+	for more := true; more; {
+		page, err := operator.DeadLetters(ctx, filter)
+		if err != nil {
+			log.Print(err)
+			return
+		}
+		for _, letter := range page.Letters {
+			fmt.Println(letter.FailedAt, letter.Event, letter.Type, letter.AggregateID, letter.Detail)
+		}
+		filter.After, more = page.Next, page.Next != ""
+	}
+}
+
 // Whatever is wrong is said at once.
 func ExampleNew_problems() {
 	_, err := relay.New(relay.Config{Settings: relay.Settings{Poll: 20 * time.Second, Deadline: time.Minute}})

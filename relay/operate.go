@@ -41,6 +41,8 @@ type Operator struct {
 	pause     string
 	resume    string
 	pauses    string
+	// A page of dead letters is found by one statement and read by another.
+	letters, lettersRead string
 }
 
 // OperatorDB is a *pgxpool.Pool or *pgx.Conn.
@@ -62,6 +64,7 @@ func NewOperator(db OperatorDB, schema string) *Operator {
 		pause:     "SELECT " + quoted + ".outbox_pause($1::text, $2::text, $3::text, $4::text, $5::text::uuid)",
 		resume:    "SELECT " + quoted + ".outbox_resume($1::text, $2::text, $3::text, $4::text, $5::text::uuid)",
 		pauses:    "SELECT scope, name, actor, reason, since FROM " + quoted + ".outbox_pauses ORDER BY since, scope, name",
+		letters:   strings.ReplaceAll(lettersSQL, "{schema}", quoted), lettersRead: strings.ReplaceAll(lettersReadSQL, "{schema}", quoted),
 	}
 }
 

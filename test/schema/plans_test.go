@@ -49,6 +49,8 @@ func statements(t testing.TB) []planned {
 	t.Helper()
 	const batch, old = "bigint, timestamptz, integer", "1, now() - interval '41 days', 500"
 	const cutOff = "now() - interval '41 days'"
+	const letters = "text[], timestamptz, bigint, timestamptz, text, text, text, text, text, text, text, boolean, integer, integer"
+	const newest = ", now(), 0, 'epoch', '', '', '', '', '', '', '', true, 10000, 100"
 	return []planned{
 		{"open requests", requestsSQL, "smallint", "3", "outbox_requests_open", `lane = `, false},
 		{"retention", janitorSQL(t, "published"), batch, old, "outbox_events_published_at", `published_at >= .*published_at < `, false},
@@ -61,6 +63,10 @@ func statements(t testing.TB) []planned {
 		{"count of discarded events", janitorSQL(t, "count_discarded"), "timestamptz", cutOff, "outbox_events_dead", `state = 7`, false},
 		{"count of dead letters", janitorSQL(t, "count_dead"), "timestamptz", cutOff, "outbox_actions_dlq_id", `dlq_id = `, false},
 		{"retention of keys, whether the event is there", janitorSQL(t, "dedupe"), batch, old, "outbox_events_pkey", `id = `, false},
+		{"page of dead letters", operatorSQL(t, "letters"), letters, "NULL" + newest, "outbox_dlq_failed_at", `ROW.*failed_at >= `, true},
+		{"page of dead letters of events", operatorSQL(t, "letters"), letters, "ARRAY['" + relayOne + "']" + newest, "outbox_dlq_event_id", `event_id = `, true},
+		{"dead letters, whether resolved", operatorSQL(t, "letters"), letters, "NULL" + newest, "outbox_actions_dlq_id", `dlq_id = `, true},
+		{"dead letters by number", operatorSQL(t, "letters_read"), "bigint[]", "ARRAY[7, 8]", "outbox_dlq_pkey", `id = ANY`, true},
 		{"look-up by published_at", "SELECT id FROM {schema}.outbox_events WHERE published_at BETWEEN $1 AND $1 + interval '1 hour'", "timestamptz", "now() - interval '5 days'", "outbox_events_published_at", `published_at >= .*published_at <= `, false},
 		{"look-up by event_type", "SELECT id FROM {schema}.outbox_events WHERE event_type = $1 ORDER BY seq DESC LIMIT 50", "text", "'type_7'", "outbox_events_event_type", `event_type = `, false},
 		{"look-up by aggregate", "SELECT id FROM {schema}.outbox_events WHERE aggregate_type = $1 AND aggregate_id = $2", "text, text", "'kind_7', '77'", "outbox_events_aggregate", `aggregate_type = .*aggregate_id = `, true},

@@ -20,11 +20,17 @@ func relaySQL(t testing.TB, name string) string {
 // janitorSQL is a statement of retention's, from its own file.
 func janitorSQL(t testing.TB, name string) string {
 	t.Helper()
-	text, err := os.ReadFile("../../relay/sql/retention_" + name + ".sql")
+	return operatorSQL(t, "retention_"+name)
+}
+
+// operatorSQL is a statement for operators, from its own file.
+func operatorSQL(t testing.TB, name string) string {
+	t.Helper()
+	text, err := os.ReadFile("../../relay/sql/" + name + ".sql")
 	if err != nil {
 		t.Fatal(err)
 	}
-	return string(text)
+	return strings.ReplaceAll(string(text), "{content}", "NULL, NULL, NULL")
 }
 
 // A statement of a part that comes later: here it shows that the tables and indexes carry it.
