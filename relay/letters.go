@@ -5,7 +5,6 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 	"time"
@@ -173,7 +172,7 @@ func (o *Operator) readLetters(ctx context.Context, tx pgx.Tx, payloads bool, fo
 	}, func() (err error) {
 		letter := d
 		if letter.Event, err = outbox.ParseID(event); err != nil {
-			return err //nolint:wrapcheck // DeadLetters says what it was
+			return err
 		}
 		if resolvedAt != nil {
 			letter.ResolvedAt = *resolvedAt
@@ -196,6 +195,11 @@ func (o *Operator) readLetters(ctx context.Context, tx pgx.Tx, payloads bool, fo
 // check lists everything that is wrong with the filter.
 func (f DeadLetterFilter) check() error {
 	var problems []error
+	refuse := func(bad bool, format string, args ...any) {
+		if bad {
+			problems = append(problems, fmt.Errorf(format, args...))
+		}
+	}
 	for _, text := range []struct{ field, value string }{
 		{"Topic", f.Topic},
 		{"Type", f.Type},
@@ -204,28 +208,16 @@ func (f DeadLetterFilter) check() error {
 		{"AggregateID", f.AggregateID},
 		{"Tenant", f.Tenant},
 	} {
-		if utf8.RuneCountInString(text.value) > longestName {
-			problems = append(problems, fmt.Errorf("%s has more than %d characters", text.field, longestName))
-		}
-		if !utf8.ValidString(text.value) || strings.ContainsFunc(text.value, unicode.IsControl) {
-			problems = append(problems, fmt.Errorf("%s holds a control character or is not UTF-8", text.field))
-		}
+		refuse(utf8.RuneCountInString(text.value) > longestName, "%s has more than %d characters", text.field, longestName)
+		refuse(!utf8.ValidString(text.value) || strings.ContainsFunc(text.value, unicode.IsControl),
+			"%s holds a control character or is not UTF-8", text.field)
 	}
-	if f.Reason != "" && !slices.Contains(reasons, f.Reason) {
-		problems = append(problems, fmt.Errorf("Reason: %.80q is none: use %s", f.Reason, strings.Join(reasons, ", ")))
-	}
-	if most := f.most(); f.Limit < 0 || f.Limit > most {
-		problems = append(problems, fmt.Errorf("Limit: %d, must be between 1 and %d", f.Limit, most))
-	}
-	if len(f.Events) > MaxActionEvents {
-		problems = append(problems, fmt.Errorf("Events: %d, the most is %d", len(f.Events), MaxActionEvents))
-	}
-	if !f.Since.IsZero() && !f.Before.IsZero() && !f.Since.Before(f.Before) {
-		problems = append(problems, errors.New("Since is not before Before: no dead letter can be asked for"))
-	}
-	if _, err := f.begin(); err != nil {
-		problems = append(problems, err)
-	}
+	refuse(f.Reason != "" && !slices.Contains(reasons, f.Reason), "Reason: %.80q is none: use %s", f.Reason, strings.Join(reasons, ", "))
+	refuse(f.Limit < 0 || f.Limit > f.most(), "Limit: %d, must be between 1 and %d", f.Limit, f.most())
+	refuse(len(f.Events) > MaxActionEvents, "Events: %d, the most is %d", len(f.Events), MaxActionEvents)
+	refuse(!f.Since.IsZero() && !f.Before.IsZero() && !f.Since.Before(f.Before), "Since is not before Before: no dead letter can be asked for")
+	_, known := f.begin()
+	refuse(!known, "After: %.80q is no Next of a page", f.After)
 	return errors.Join(problems...)
 }
 
@@ -267,22 +259,22 @@ type letterPlace struct {
 
 func (p letterPlace) String() string { return fmt.Sprintf("%d.%d", p.at.UnixMicro(), p.id) }
 
-// begin is where the page begins: at Before, or where the page before it ended.
-func (f DeadLetterFilter) begin() (letterPlace, error) {
-	place := letterPlace{time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC), 0}
+// begin is where the page begins: at Before, or where the page before it ended. It tells whether After is a place.
+func (f DeadLetterFilter) begin() (place letterPlace, known bool) {
+	place = letterPlace{time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC), 0}
 	if !f.Before.IsZero() {
 		place.at = f.Before
 	}
 	if f.After == "" {
-		return place, nil
+		return place, true
 	}
 	var micros, id int64
-	if n, err := fmt.Sscanf(f.After, "%d.%d", &micros, &id); n != 2 || err != nil || micros < 0 || micros > math.MaxInt64/4 ||
-		id < 1 || (letterPlace{time.UnixMicro(micros), id}).String() != f.After {
-		return place, fmt.Errorf("After: %.80q is no Next of a page", f.After)
+	if _, err := fmt.Sscanf(f.After, "%d.%d", &micros, &id); err != nil || micros < 0 || id < 1 {
+		return place, false
 	}
-	if after := (letterPlace{time.UnixMicro(micros), id}); after.at.Before(place.at) {
-		place = after
+	after := letterPlace{time.UnixMicro(micros), id}
+	if after.String() != f.After || !after.at.Before(place.at) {
+		return place, false
 	}
-	return place, nil
+	return after, true
 }

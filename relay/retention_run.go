@@ -129,12 +129,7 @@ func (r *retentionRun) empty(ctx context.Context, batch retentionBatch, cutOff t
 			return err
 		}
 		if gone > 0 {
-			*batch.count(r.result) += gone
-			r.result.Batches++
-			r.result.Slowest = max(r.result.Slowest, took)
-			if r.config.Progress != nil {
-				r.config.Progress(*r.result)
-			}
+			r.note(batch, gone, took)
 		}
 		if err == nil && seen < int64(size) {
 			return nil
@@ -154,6 +149,16 @@ func (r *retentionRun) empty(ctx context.Context, batch retentionBatch, cutOff t
 		if (gone > 0 || err != nil) && !r.rest(ctx, max(r.config.Pause, took)) {
 			return ctx.Err()
 		}
+	}
+}
+
+// note counts what a batch deleted, and tells whoever wants to know.
+func (r *retentionRun) note(batch retentionBatch, gone int64, took time.Duration) {
+	*batch.count(r.result) += gone
+	r.result.Batches++
+	r.result.Slowest = max(r.result.Slowest, took)
+	if r.config.Progress != nil {
+		r.config.Progress(*r.result)
 	}
 }
 
