@@ -116,7 +116,7 @@ func mutantsOfHolding() []mutant {
 			"retry-of-any-row", "a charge that is settled again does not ask what the event was when it was charged", "S7",
 			[]change{{
 				storeTests + "/sql/settle.sql",
-				"AND e.state = r.state AND (e.state <> 1 OR e.next_attempt_at = r.at)\n), waiting AS (", "), waiting AS (",
+				"AND e.state = r.state AND (e.state <> 1 OR e.next_attempt_at = r.at)\n    RETURNING e.id\n), waiting AS (", "    RETURNING e.id\n), waiting AS (",
 			}},
 			test(storeTests, "TestWhatOperatorsUndidStaysUndone", "redriven and settled again: 3 attempts"),
 		},
@@ -147,6 +147,16 @@ func mutantsOfHolding() []mutant {
 			"care-ends-beside-a-note", "care ends while the noted event is in flight", "C17",
 			[]change{{coreTests + "/care.go", "return l.careful || l.noted != outbox.ID{} && (l.inFlight > 0 || c.soonWritten(l) > 0)", "return l.careful"}},
 			test(coreTests, "TestCareLastsUntilTheNotedEventIsAnswered", "events are in flight, and .* is noted"),
+		},
+		{
+			"too-late-taken-for-applied", "a settle that came too late for its row counts as applied", "S7",
+			[]change{{coreTests + "/settle.go", "sent[i].unchanged = !sent[i].unsure && slices.Contains(ids, sent[i].row.ID)", "sent[i].unchanged = false && len(ids) > 0"}},
+			test(coreTests, "TestASettleThatComesTooLateIsNotTakenForApplied", `told map\[applied:1\]`),
+		},
+		{
+			"too-late-untold", "the database does not say for which rows a settle came too late", "S7",
+			[]change{{storeTests + "/settle.go", "if answer.Applied {\n\t\tfor", "if !answer.Applied {\n\t\tfor"}},
+			test(storeTests, "TestWhatOperatorsUndidStaysUndone", "settled again: \\[\\] of"),
 		},
 		{
 			"broken-type-unchecked", "once most events of a type have broken their contract, all of them are parked without a look", "V4",
