@@ -217,7 +217,7 @@ func (c *Core) settleRequest(fates []fate) *Settle {
 }
 
 // settled forgets an event whose fate is written down, or that is not any more what it was when that was decided: then its
-// line is looked at again at once. While a read runs that began before, the row is remembered: that read may still show
+// line is looked at again. While a read runs that began before, the row is remembered: that read may still show
 // it as ready.
 func (c *Core) settled(now time.Duration, f *fate) {
 	r := f.row
@@ -247,7 +247,10 @@ func (c *Core) settled(now time.Duration, f *fate) {
 	c.count(f)
 	if h := f.hold; h != nil && h.lane.holds[h.key] == h {
 		h.changes--
-		if f.state == Published || f.unchanged {
+		switch {
+		case f.unchanged: // not at once: whatever keeps the row as it is, it may do so again
+			h.due = now + c.config.HeldPeriod
+		case f.state == Published:
 			h.due = min(h.due, now)
 		}
 		c.reschedule(now, h)
