@@ -40,8 +40,8 @@ type servers struct {
 	// fail ends the half when a server ended that none of the blows has ended.
 	fail context.CancelCauseFunc
 	say  io.Writer
-	// poolerCrashes is how often the pooler ended by itself.
-	poolerCrashes atomic.Int64
+	// How often they ended by themselves.
+	poolerCrashes, brokerCrashes atomic.Int64
 }
 
 // mostPoolerCrashes is how often the pooler may end by itself in a half. It has assertions that a storm can break. One that
@@ -60,10 +60,11 @@ func (s *servers) poolerCrashed(how error) (again bool) {
 	return true
 }
 
-// brokerCrashed ends the half: what it had promised may be gone, and no fault explains it.
+// brokerCrashed ends the half: what the broker had promised may be gone, and no fault explains it. It is started again once,
+// because whoever takes the run's topics away would wait for it for minutes.
 func (s *servers) brokerCrashed(how error) (again bool) {
 	s.databaseCrashed(how)
-	return false
+	return s.brokerCrashes.Add(1) == 1
 }
 
 func (s *servers) databaseCrashed(how error) {
