@@ -57,9 +57,9 @@ func (c *Cluster) Start(ctx context.Context) error {
 	c.server = s
 	go func() {
 		defer close(s.exited)
-		how := command.Wait()
+		_ = command.Wait() // its state tells
 		if !s.asked.Load() && c.config.Crashed != nil {
-			c.config.Crashed(fmt.Errorf("cluster: PostgreSQL ended by itself (%v); the end of its log:\n%s", how, c.Log()))
+			c.config.Crashed(fmt.Errorf("cluster: PostgreSQL ended by itself (%s); the end of its log:\n%s", command.ProcessState, c.Log()))
 		}
 	}()
 	return Within(ctx, patience, "the server answers", func() (bool, error) {

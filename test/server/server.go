@@ -41,7 +41,6 @@ type Server struct {
 type process struct {
 	command *exec.Cmd
 	ended   chan struct{}
-	how     error // once it has ended
 }
 
 // patience is for a server that starts or ends on a busy machine.
@@ -73,7 +72,7 @@ func (s *Server) start(ctx context.Context) error {
 	p := &process{command: command, ended: make(chan struct{})}
 	go func() {
 		defer close(p.ended)
-		p.how = command.Wait()
+		_ = command.Wait() // its state tells
 	}()
 	if err := s.answers(ctx, p); err != nil {
 		_ = command.Process.Kill() // it may have ended
@@ -127,9 +126,9 @@ func (s *Server) noticed() (again bool) {
 	default:
 		return false
 	}
-	how := s.runs.how
+	how := s.runs.command.ProcessState
 	s.runs = nil
-	return s.Crashed != nil && s.Crashed(fmt.Errorf("server: %s ended by itself (%v); the end of its log:\n%s", s.Name, how, lastWords(s.Log)))
+	return s.Crashed != nil && s.Crashed(fmt.Errorf("server: %s ended by itself (%s); the end of its log:\n%s", s.Name, how, lastWords(s.Log)))
 }
 
 // End ends the server by a signal and returns when it is gone. It stays so until Start.
