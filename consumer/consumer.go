@@ -92,7 +92,9 @@ func (c *Consumer) Name() string { return c.config.Name }
 func (c *Consumer) Types() []string { return slices.Sorted(maps.Keys(c.routes)) }
 
 // Takes tells whether an event type has a handler or is ignored: what is neither is given back.
-func (c *Consumer) Takes(eventType string) bool { return c.routes[eventType] != nil || c.ignored[eventType] }
+func (c *Consumer) Takes(eventType string) bool {
+	return c.routes[eventType] != nil || c.ignored[eventType]
+}
 
 // MaxAttempts is how often a message is delivered before it goes to the dead letters.
 func (c *Consumer) MaxAttempts() int { return c.config.MaxAttempts }
