@@ -69,6 +69,7 @@ func ExampleGuard_Do() {
 // marks it afterwards.
 func ExampleGuard_CheckAndMarkProcessed() {
 	var guard *redisinbox.Guard // from redisinbox.New
+	var logger *slog.Logger
 	var sendMail func(context.Context) error
 
 	receive := func(ctx context.Context, message message) {
@@ -88,7 +89,7 @@ func ExampleGuard_CheckAndMarkProcessed() {
 		}
 		// The context may be what failed, and the mark must go all the same.
 		if err := guard.Delete(context.WithoutCancel(ctx), "mailer", message.EventID()); err != nil {
-			slog.ErrorContext(ctx, "a failed event is marked as handled: delete its key",
+			logger.ErrorContext(ctx, "a failed event is marked as handled: delete its key",
 				"event_id", message.EventID(), "error", err)
 		}
 		message.RedeliverAfter(10 * time.Second)
