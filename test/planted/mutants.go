@@ -210,5 +210,23 @@ func mutantsOfEdges() []mutant {
 			}},
 			test("consumer", "TestUnknownTypesAreGivenBack", "at attempt 1: got {Outcome:ignored "),
 		},
+		{
+			"handlers-outage-charged", "events pay for an outage of the handlers in the relay's process", "P8",
+			[]change{{
+				"consumer/consumer.go",
+				"case errors.Is(ctx.Err(), context.Canceled), c.stall.failed(event.ID):",
+				"case errors.Is(ctx.Err(), context.Canceled), false:",
+			}},
+			test("consumer", "TestTryTellsAnOutageFromABadEvent", "the third: got {Outcome:failed "),
+		},
+		{
+			"no-handler-published", "an event without a handler in the relay's process counts as published", "V1",
+			[]change{{
+				"relay/handlers.go",
+				"case consumer.Handled, consumer.Duplicate, consumer.Ignored:",
+				"case consumer.Handled, consumer.Duplicate, consumer.Ignored, consumer.Unknown:",
+			}, {"relay/handlers.go", "case consumer.Delayed, consumer.Unknown:", "case consumer.Delayed:"}},
+			test(relayTests, "TestAnEventWithoutAHandlerWaits", "got {Class:"),
+		},
 	}
 }
