@@ -91,6 +91,11 @@ func (c *Consumer) Name() string { return c.config.Name }
 // Types are the event types that have a handler, sorted.
 func (c *Consumer) Types() []string { return slices.Sorted(maps.Keys(c.routes)) }
 
+// Takes tells whether an event type has a handler or is ignored: what is neither is given back.
+func (c *Consumer) Takes(eventType string) bool {
+	return c.routes[eventType] != nil || c.ignored[eventType]
+}
+
 // MaxAttempts is how often a message is delivered before it goes to the dead letters.
 func (c *Consumer) MaxAttempts() int { return c.config.MaxAttempts }
 
@@ -104,17 +109,9 @@ func (c *Consumer) Logger() *slog.Logger { return c.config.Logger }
 // minutes while every event fails. When ctx ends, that has an end: the verdict is [Delayed], and the message is to be
 // delivered again, to whoever is next. A handler that runs has its whole deadline all the same.
 func (c *Consumer) Process(ctx context.Context, attributes map[string]string, body []byte, attempt int) Verdict {
-	event, err := Read(attributes, body)
-	event.Attempt = attempt
-	if err != nil {
-		return c.tell(ctx, event, Verdict{Outcome: Poisoned}, 1, 0, err)
-	}
-	if c.ignored[event.Type] {
-		return c.tell(ctx, event, Verdict{Outcome: Ignored}, 1, 0, nil)
-	}
-	handler := c.routes[event.Type]
+	event, handler, verdict := c.receive(ctx, attributes, body, attempt)
 	if handler == nil {
-		return c.tell(ctx, event, Verdict{Outcome: Unknown, After: backoff(attempt)}, c.unknown.met(event.Type), 0, errUnknown)
+		return verdict
 	}
 	for try := 1; ; try++ {
 		began := time.Now()
@@ -126,23 +123,60 @@ func (c *Consumer) Process(ctx context.Context, attributes map[string]string, bo
 	}
 }
 
+// Try runs the handler of one event once and says what came of it, for a caller that keeps the events itself, waits
+// and counts: relay.Handlers is one. It differs from [Consumer.Process] in that it never waits, that the handler's
+// context ends with ctx too, and that no event is given up for having failed often: Config.MaxAttempts is not looked at.
+//
+// [Failed] is then the event's own failure, and [Delayed] nobody's: the handler said so, every event fails, or the caller
+// has given up.
+func (c *Consumer) Try(ctx context.Context, attributes map[string]string, body []byte, attempt int) Verdict {
+	event, handler, verdict := c.receive(ctx, attributes, body, attempt)
+	if handler == nil {
+		return verdict
+	}
+	began := time.Now()
+	err := c.handle(ctx, handler, event)
+	return c.tell(ctx, event, c.judgeOnce(ctx, event, err), 1, time.Since(began), err)
+}
+
+// receive reads a message and finds the handler of its type. Without one it says what is to become of the message.
+func (c *Consumer) receive(
+	ctx context.Context, attributes map[string]string, body []byte, attempt int,
+) (event *Event, handler Handler, verdict Verdict) {
+	event, err := Read(attributes, body)
+	event.Attempt = attempt
+	if err != nil {
+		return event, nil, c.tell(ctx, event, Verdict{Outcome: Poisoned}, 1, 0, err)
+	}
+	if c.ignored[event.Type] {
+		return event, nil, c.tell(ctx, event, Verdict{Outcome: Ignored}, 1, 0, nil)
+	}
+	if handler = c.routes[event.Type]; handler == nil {
+		verdict = Verdict{Outcome: Unknown, After: backoff(attempt)}
+		return event, nil, c.tell(ctx, event, verdict, c.unknown.met(event.Type), 0, errUnknown)
+	}
+	return event, handler, Verdict{}
+}
+
+// judgeOnce is judge for a caller that counts by itself.
+func (c *Consumer) judgeOnce(ctx context.Context, event *Event, err error) Verdict {
+	verdict, decided := c.judgeAnswer(event, err)
+	switch {
+	case decided:
+		return verdict
+	case errors.Is(ctx.Err(), context.Canceled), c.stall.failed(event.ID):
+		return Verdict{Outcome: Delayed, After: backoff(event.Attempt)}
+	default:
+		return Verdict{Outcome: Failed, After: backoff(event.Attempt)}
+	}
+}
+
 // judge says what follows from a handler's answer.
 func (c *Consumer) judge(event *Event, err error, try int) Verdict {
-	var delay *DelayError
-	var poison *PoisonError
-	switch {
-	case err == nil:
-		c.stall.handled()
-		c.failures.forget(event.ID)
-		return Verdict{Outcome: Handled}
-	case errors.Is(err, ErrDuplicate):
-		c.failures.forget(event.ID)
-		return Verdict{Outcome: Duplicate}
-	case errors.As(err, &delay):
-		return Verdict{Outcome: Delayed, After: max(delay.After, 100*time.Millisecond)}
-	case errors.As(err, &poison):
-		return Verdict{Outcome: Poisoned}
-	case c.stall.failed(event.ID):
+	if verdict, decided := c.judgeAnswer(event, err); decided {
+		return verdict
+	}
+	if c.stall.failed(event.ID) {
 		if try < stalledTries {
 			return Verdict{Outcome: Delayed, After: backoff(try)}
 		}
@@ -153,6 +187,27 @@ func (c *Consumer) judge(event *Event, err error, try int) Verdict {
 		return Verdict{Outcome: Poisoned}
 	}
 	return Verdict{Outcome: Failed, After: backoff(event.Attempt)}
+}
+
+// judgeAnswer decides where the answer alone says it. Any other error may be the event's own fault or an outage.
+func (c *Consumer) judgeAnswer(event *Event, err error) (verdict Verdict, decided bool) {
+	var delay *DelayError
+	var poison *PoisonError
+	switch {
+	case err == nil:
+		c.stall.handled()
+		c.failures.forget(event.ID)
+		return Verdict{Outcome: Handled}, true
+	case errors.Is(err, ErrDuplicate):
+		c.failures.forget(event.ID)
+		return Verdict{Outcome: Duplicate}, true
+	case errors.As(err, &delay):
+		return Verdict{Outcome: Delayed, After: max(delay.After, 100*time.Millisecond)}, true
+	case errors.As(err, &poison):
+		return Verdict{Outcome: Poisoned}, true
+	default:
+		return Verdict{}, false
+	}
 }
 
 // handle runs a handler within its deadline. What panics has failed.

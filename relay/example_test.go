@@ -9,8 +9,11 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/posthaste-dev/posthaste/consumer"
+	"github.com/posthaste-dev/posthaste/inbox"
 	"github.com/posthaste-dev/posthaste/outbox"
 	"github.com/posthaste-dev/posthaste/relay"
 )
@@ -20,6 +23,8 @@ type OrderCreatedV1 struct {
 }
 
 var OrderCreated = outbox.Define[OrderCreatedV1](outbox.Contract{Type: "order_created", Aggregate: "order", Topic: "orders"})
+
+var OrderViewed = outbox.Define[OrderCreatedV1](outbox.Contract{Type: "order_viewed", Aggregate: "order", Topic: "orders"})
 
 // A whole relay. A broker's publisher takes the place of the function.
 func Example() {
@@ -41,6 +46,58 @@ func Example() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	if err := r.Run(ctx); err != nil { // returns when ctx ends and what was in flight is settled
+		log.Print(err)
+	}
+}
+
+// Events are handled in the relay's own process, each by the handler of its type, and no broker is needed. The inbox is
+// in the database of the effect, so that an event which comes twice has one effect.
+func ExampleHandlers() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	pool, err := pgxpool.New(ctx, os.Getenv("DATABASE_URL"))
+	if err != nil {
+		log.Print(err)
+		return
+	}
+	defer pool.Close()
+
+	mailer, err := consumer.New(consumer.Config{Name: "mailer"},
+		consumer.On(OrderCreated, func(ctx context.Context, event *consumer.Event, order OrderCreatedV1) error {
+			return outbox.InTx(ctx, pool, func(ctx context.Context, tx pgx.Tx) error {
+				first, err := inbox.First(ctx, tx, "mailer", event.ID)
+				if err != nil {
+					return err // tried again later
+				}
+				if !first {
+					return consumer.ErrDuplicate
+				}
+				_, err = tx.Exec(ctx, "INSERT INTO mails (order_id) VALUES ($1)", order.OrderID)
+				return err
+			})
+		}),
+		consumer.Ignore("order_viewed")) // nothing is to be done for it
+	if err != nil {
+		log.Print(err)
+		return
+	}
+
+	registry, err := outbox.NewRegistry(OrderCreated, OrderViewed)
+	if err != nil {
+		log.Print(err)
+		return
+	}
+	r, err := relay.New(relay.Config{
+		Database:  os.Getenv("DATABASE_URL"),
+		Registry:  registry,
+		Publisher: relay.Handlers(mailer),
+		Settings:  relay.Settings{Concurrency: 16}, // no more handlers at a time than the pool has connections
+	})
+	if err != nil {
+		log.Print(err) // also when a type of the registry has no handler
+		return
+	}
+	if err := r.Run(ctx); err != nil {
 		log.Print(err)
 	}
 }

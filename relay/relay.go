@@ -100,6 +100,11 @@ func New(config Config) (*Relay, error) {
 		problems = append(problems,
 			fmt.Errorf("the Publisher is a nil %T: give it what it shall publish with", config.Publisher))
 	}
+	if handlers, are := config.Publisher.(*handlers); are && handlers != nil {
+		if err := handlers.problem(config.Registry); err != nil {
+			problems = append(problems, err)
+		}
+	}
 	if config.Format == "" {
 		config.Format = Envelope
 	}

@@ -139,7 +139,7 @@ type try struct {
 // correct gives every applied settle the time at which the database did it: the first such change after the
 // publish that it settles. What a relay that stood still learns late was done before.
 func (c *collector) correct() {
-	published := map[try]int64{}
+	published, unsure := map[try]int64{}, map[try]bool{}
 	for _, r := range c.steps {
 		if r.Step == nil {
 			continue
@@ -147,12 +147,22 @@ func (c *collector) correct() {
 		of := try{r.Step.Relay, r.Step.Token, r.Step.ID}
 		switch {
 		case r.Step.Do == check.Publish, r.Step.Do == check.Ack, r.Step.Do == check.Refuse:
-			published[of] = r.Step.At
+			published[of], unsure[of] = r.Step.At, false
+		case r.Step.Do == check.Settle && r.Step.Result == check.Uncertain:
+			unsure[of] = true
 		case r.Step.Do == check.Settle && r.Step.Result == check.Applied:
+			meanwhile := func(change change) bool {
+				return change.at+c.clock.wrong >= published[of] && change.at-c.clock.wrong <= r.Step.At
+			}
 			at := slices.IndexFunc(c.changes[r.Step.ID], func(change change) bool {
 				// One that waits already may be told to wait again, which changes nothing.
-				return change.after == r.Step.To && (change.at+c.clock.wrong >= published[of] || r.Step.To == check.Waiting) && change.at-c.clock.wrong <= r.Step.At
+				return change.after == r.Step.To && (meanwhile(change) || r.Step.To == check.Waiting && change.at-c.clock.wrong <= r.Step.At)
 			})
+			if at < 0 && unsure[of] && slices.ContainsFunc(c.changes[r.Step.ID], meanwhile) {
+				// Sent again, when somebody else had changed the row: the relay cannot know that the first time did nothing either.
+				r.Step.Result = check.Uncertain
+				continue
+			}
 			if at < 0 {
 				c.unwitnessed++
 				if c.forgetful { // the relay was told so, and the database has lost it

@@ -166,7 +166,7 @@ func (r *run) act(ctx context.Context) error {
 	var raging sync.WaitGroup
 	raging.Go(func() { fail(cancel, weather.run(calm)) })
 	raging.Go(func() { r.progress(calm, weather) })
-	r.producers.more = func() bool { return r.tooLittle(weather) }
+	r.producers.more = func() bool { return r.tooLittle(weather) != "" }
 	err := r.producers.run(ctx)
 	r.produceTime = time.Duration(r.producers.reached.Load())
 	r.sayf("%d events committed in %d transactions", r.producers.committed.Load(), r.producers.keys.Load())
@@ -191,12 +191,18 @@ func (r *run) act(ctx context.Context) error {
 // longestStorm is how much longer than planned a storm goes on at most, because too little has come of it yet.
 const longestStorm = 5 * time.Minute
 
-// tooLittle tells whether more must happen than has, as the plan has it. With a planted bug it does not matter.
-func (r *run) tooLittle(weather *storm) bool {
-	if r.plan.Plant != "" || time.Since(r.producers.began) > r.plan.Production+longestStorm {
-		return false
+// tooLittle tells what must happen and has not, as the plan has it; nothing if all has. With a planted bug it does not matter.
+func (r *run) tooLittle(weather *storm) string {
+	switch {
+	case r.plan.Plant != "" || time.Since(r.producers.began) > r.plan.Production+longestStorm:
+	case weather.wanting.Load() > 0:
+		return fmt.Sprintf("more of %d kinds of faults", weather.wanting.Load())
+	case r.plan.Thorough && r.operators.idle():
+		return "more for operators to do"
+	case r.plan.Thorough && r.producers.tame():
+		return "more transactions that are held or rolled back"
 	}
-	return weather.wanting.Load() > 0 || r.plan.Thorough && (r.operators.idle() || r.producers.tame())
+	return ""
 }
 
 // progressEvery is how often is said how far the run has come.
@@ -207,8 +213,11 @@ func (r *run) progress(ctx context.Context, weather *storm) {
 	for wait.For(ctx, progressEvery) == nil {
 		done, passed := r.producers.committed.Load(), time.Since(r.began)
 		left := r.plan.Production * time.Duration(max(0, int64(r.plan.Events)-done)) / time.Duration(r.plan.Events)
-		r.sayf("%d of %d events, %.0f a second, %d faults; about %s left", done, r.plan.Events, float64(done)/passed.Seconds(),
-			weather.fallen.Load(), left.Round(time.Second))
+		rest := fmt.Sprintf("about %s left", left.Round(time.Second))
+		if more := r.tooLittle(weather); left == 0 && more != "" {
+			rest = "it goes on for " + more
+		}
+		r.sayf("%d of %d events, %.0f a second, %d faults; %s", done, r.plan.Events, float64(done)/passed.Seconds(), weather.fallen.Load(), rest)
 	}
 }
 

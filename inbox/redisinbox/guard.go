@@ -18,7 +18,7 @@ import (
 
 // Config says where and for how long marks are kept. Its zero value is the production default.
 type Config struct {
-	// Prefix begins every key. 1 to 64 of letters, digits, '.', '_' and '-'. Defaults to "pf".
+	// Prefix begins every key. 1 to 64 of letters, digits, '.', '_' and '-'. Defaults to "outbox".
 	Prefix string
 	// Hold is how long an event stays held when nothing more is heard of its handler. It is extended at every third
 	// of it while the handler runs, so it is no limit for handlers; it is how long an event waits after a crash, and
@@ -53,7 +53,7 @@ var (
 
 func (c Config) withDefaults() Config {
 	if c.Prefix == "" {
-		c.Prefix = "pf"
+		c.Prefix = "outbox"
 	}
 	if c.Hold == 0 {
 		c.Hold = 30 * time.Second

@@ -32,7 +32,7 @@ func newGuard(t *testing.T, config Config) *Guard {
 func TestDefaults(t *testing.T) {
 	t.Parallel()
 	config := newGuard(t, Config{}).config
-	if config.Prefix != "pf" || config.Hold != 30*time.Second || config.Keep != 720*time.Hour || config.FailOpen || config.Logger == nil {
+	if config.Prefix != "outbox" || config.Hold != 30*time.Second || config.Keep != 720*time.Hour || config.FailOpen || config.Logger == nil {
 		t.Errorf("got %+v", config)
 	}
 }

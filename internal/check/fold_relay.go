@@ -157,6 +157,10 @@ func (c *Checker) landed(what publish, e *entry, at *progress) {
 // settled folds what became of writing it down.
 func (c *Checker) settled(e *entry, what publish, s *Step) {
 	at := c.publishing.open[what]
+	if s.Result == Unchanged { // the relay has forgotten the event, and reads it anew
+		delete(c.publishing.open, what)
+		return
+	}
 	if s.Result != Applied {
 		if at != nil {
 			at.unsure = true

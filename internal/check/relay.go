@@ -41,6 +41,7 @@ type Result string
 const (
 	Applied   Result = "applied"
 	Stale     Result = "stale"     // the token no longer holds the lane; nothing changed
+	Unchanged Result = "unchanged" // the row was no longer as it had been read, and is as it was
 	NotDone   Result = "failed"    // the statement failed; nothing changed
 	Uncertain Result = "uncertain" // the answer never came
 )
@@ -81,7 +82,7 @@ func (s *Step) valid() bool {
 		}
 	case Settle:
 		switch s.Result {
-		case Applied, Stale, NotDone, Uncertain:
+		case Applied, Stale, Unchanged, NotDone, Uncertain:
 			return true
 		}
 	}

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"time"
 
@@ -49,19 +48,30 @@ var clocks = map[string]time.Duration{NATS: time.Hour, PubSub: -time.Hour}
 
 // Half plays the half of a broker and judges it.
 func Half(ctx context.Context, plan Plan, broker string, say io.Writer) (_ *torture.Report, err error) {
-	folder := filepath.Join(plan.Folder, broker)
-	if err := os.MkdirAll(folder, 0o700); err != nil {
-		return nil, fmt.Errorf("chaos: %w", err)
-	}
-	s, err := newServers(ctx, folder, broker, plan.Executable, clocks[broker])
+	ctx, fail := context.WithCancelCause(ctx)
+	defer fail(nil)
+	s, err := newServers(ctx, plan, broker, fail, say)
 	if err != nil {
-		return nil, err
+		return nil, errors.Join(err, context.Cause(ctx))
 	}
 	defer func() { err = errors.Join(err, s.close()) }()
-	report, err := torture.Run(ctx, s.plan(plan, broker), say)
+	report, err := s.play(ctx, s.plan(plan, broker))
 	if err != nil {
 		return nil, fmt.Errorf("the half of %s: %w", broker, err)
 	}
+	return report, nil
+}
+
+// play plays a half on these servers. An error says first which of them ended by itself, if one did.
+func (s *servers) play(ctx context.Context, half torture.Plan) (*torture.Report, error) {
+	report, err := torture.Run(ctx, half, s.say)
+	if cause := context.Cause(ctx); cause != nil && !errors.Is(err, cause) {
+		err = errors.Join(cause, err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	report.Figures = append(report.Figures, torture.Figure{Name: "pooler_crashes", Value: int(s.poolerCrashes.Load())})
 	return report, nil
 }
 

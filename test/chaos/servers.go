@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
-	"time"
+	"sync/atomic"
 
 	"github.com/posthaste-dev/posthaste/test/cluster"
 	"github.com/posthaste-dev/posthaste/test/server"
@@ -34,6 +36,39 @@ type servers struct {
 
 	// turn is for who stops the database: one at a time.
 	turn sync.Mutex
+
+	// fail ends the half when a server ended that none of the blows has ended.
+	fail context.CancelCauseFunc
+	say  io.Writer
+	// How often they ended by themselves.
+	poolerCrashes, brokerCrashes atomic.Int64
+}
+
+// mostPoolerCrashes is how often the pooler may end by itself in a half. It has assertions that a storm can break. One that
+// ends more often has settings that are wrong.
+const mostPoolerCrashes = 5
+
+// poolerCrashed lets the pooler be started again at once. The blow that restarts it waits for the producers, who wait for
+// the relays, who wait for the pooler.
+func (s *servers) poolerCrashed(how error) (again bool) {
+	crashes := s.poolerCrashes.Add(1)
+	_, _ = fmt.Fprintf(s.say, "crash %d of the pooler: %v\n", crashes, how) // the last line tells
+	if crashes > mostPoolerCrashes {
+		s.fail(fmt.Errorf("chaos: the pooler ended by itself more than %d times: look at its settings: %w", mostPoolerCrashes, how))
+		return false
+	}
+	return true
+}
+
+// brokerCrashed ends the half: what the broker had promised may be gone, and no fault explains it. It is started again once,
+// because whoever takes the run's topics away would wait for it for minutes.
+func (s *servers) brokerCrashed(how error) (again bool) {
+	s.databaseCrashed(how)
+	return s.brokerCrashes.Add(1) == 1
+}
+
+func (s *servers) databaseCrashed(how error) {
+	s.fail(fmt.Errorf("chaos: no blow has ended this server: %w", how))
 }
 
 // faketime finds the library that sets a process's clock off.
@@ -45,20 +80,23 @@ func faketime() (string, error) {
 	return found[0], nil
 }
 
-// newServers starts a house whose database's clock is off by this much.
-func newServers(ctx context.Context, folder, brokerKind, executable string, clockOff time.Duration) (_ *servers, err error) {
-	s := &servers{folder: folder}
+// newServers starts a house for the half of a broker. Fail ends the context of the half.
+func newServers(ctx context.Context, plan Plan, broker string, fail context.CancelCauseFunc, say io.Writer) (_ *servers, err error) {
+	s := &servers{folder: filepath.Join(plan.Folder, broker), fail: fail, say: say}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, s.close())
 		}
 	}()
+	if err := os.MkdirAll(s.folder, 0o700); err != nil {
+		return nil, fmt.Errorf("chaos: %w", err)
+	}
 	library, err := faketime()
 	if err != nil {
 		return nil, err
 	}
-	s.database, err = cluster.New(ctx, cluster.Config{Major: 18, Environment: []string{
-		"LD_PRELOAD=" + library, fmt.Sprintf("FAKETIME=%+ds", int(clockOff.Seconds())), "FAKETIME_DONT_FAKE_MONOTONIC=1", "FAKETIME_DONT_RESET=1",
+	s.database, err = cluster.New(ctx, cluster.Config{Major: 18, Crashed: s.databaseCrashed, Environment: []string{
+		"LD_PRELOAD=" + library, fmt.Sprintf("FAKETIME=%+ds", int(clocks[broker].Seconds())), "FAKETIME_DONT_FAKE_MONOTONIC=1", "FAKETIME_DONT_RESET=1",
 	}})
 	if err != nil {
 		return nil, err
@@ -66,16 +104,17 @@ func newServers(ctx context.Context, folder, brokerKind, executable string, cloc
 	if s.pooler, err = server.NewPooler(s.folder, "127.0.0.1:"+strconv.Itoa(s.database.Port())); err != nil {
 		return nil, err
 	}
+	s.pooler.Crashed = s.poolerCrashed
 	if err := s.pooler.Start(ctx); err != nil {
 		return nil, err
 	}
-	switch brokerKind {
+	switch broker {
 	case NATS:
 		err = s.startNATS(ctx)
 	case PubSub:
-		err = s.startEmulator(ctx, executable)
+		err = s.startEmulator(ctx, plan.Executable)
 	default:
-		err = fmt.Errorf("chaos: there is no broker called %q", brokerKind)
+		err = fmt.Errorf("chaos: there is no broker called %q", broker)
 	}
 	if err != nil {
 		return nil, err
@@ -115,7 +154,7 @@ func (s *servers) startNATS(ctx context.Context) (err error) {
 	if s.broker, err = server.NewNATS(s.folder); err != nil {
 		return err
 	}
-	s.brokerURL = "nats://" + s.broker.Address
+	s.brokerURL, s.broker.Crashed = "nats://"+s.broker.Address, s.brokerCrashed
 	return s.broker.Start(ctx)
 }
 
@@ -124,7 +163,7 @@ func (s *servers) startEmulator(ctx context.Context, executable string) (err err
 	if s.broker, s.faultPort, err = server.NewEmulator(s.folder, executable); err != nil {
 		return err
 	}
-	s.brokerURL = "pubsub://chaos?emulator=" + s.broker.Address
+	s.brokerURL, s.broker.Crashed = "pubsub://chaos?emulator="+s.broker.Address, s.brokerCrashed
 	return s.broker.Start(ctx)
 }
 

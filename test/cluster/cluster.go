@@ -33,6 +33,9 @@ type Config struct {
 	Environment []string
 	// Archive keeps the whole log, for [Cluster.Backup] and [Backup.Restore].
 	Archive bool
+	// Crashed is told when the server has ended and nobody stopped or killed it: how, and the end of its log. It must not
+	// call the cluster's methods. Nil: nobody looks.
+	Crashed func(how error)
 }
 
 // A Cluster is a PostgreSQL with its data. It may be used by one goroutine at a time; [Cluster.URL] and

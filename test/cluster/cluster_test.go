@@ -261,3 +261,26 @@ func TestUntil(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+// TestACrashIsTold: an end that nobody asked for is told, and one that somebody did is not.
+func TestACrashIsTold(t *testing.T) {
+	t.Parallel()
+	crashes := make(chan error, 10)
+	c := start(t, Config{Crashed: func(how error) { crashes <- how }})
+	must(t, c.Restart(t.Context(), Fast))
+	must(t, c.Restart(t.Context(), Immediate))
+	must(t, c.Kill(t.Context()))
+	must(t, c.Start(t.Context()))
+	if len(crashes) > 0 {
+		t.Fatalf("it was stopped, and that counts as a crash: %v", <-crashes)
+	}
+	must(t, c.server.process.Kill())
+	select {
+	case how := <-crashes:
+		if !strings.Contains(how.Error(), "PostgreSQL ended by itself (signal: killed)") || !strings.Contains(how.Error(), "ready to accept connections") {
+			t.Errorf("it is told as %q", how)
+		}
+	case <-time.After(patience):
+		t.Error("nobody was told")
+	}
+}

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -31,6 +32,8 @@ const (
 type server struct {
 	process *os.Process
 	exited  chan struct{}
+	// asked tells that its end is wanted.
+	asked atomic.Bool
 }
 
 // Start starts the server and returns when it answers.
@@ -54,7 +57,10 @@ func (c *Cluster) Start(ctx context.Context) error {
 	c.server = s
 	go func() {
 		defer close(s.exited)
-		_ = command.Wait() // how it ended is in its log
+		_ = command.Wait() // its state tells
+		if !s.asked.Load() && c.config.Crashed != nil {
+			c.config.Crashed(fmt.Errorf("cluster: PostgreSQL ended by itself (%s); the end of its log:\n%s", command.ProcessState, c.Log()))
+		}
 	}()
 	return Within(ctx, patience, "the server answers", func() (bool, error) {
 		select {
@@ -79,6 +85,7 @@ func (c *Cluster) Stop(ctx context.Context, mode Mode) error {
 	if c.server == nil {
 		return errors.New("cluster: it does not run")
 	}
+	c.server.asked.Store(true)
 	if err := c.server.process.Signal(syscall.Signal(mode)); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return fmt.Errorf("cluster: %w", err)
 	}
@@ -91,6 +98,7 @@ func (c *Cluster) Kill(ctx context.Context) error {
 	if c.server == nil {
 		return errors.New("cluster: it does not run")
 	}
+	c.server.asked.Store(true)
 	err := Within(ctx, patience, "the server's processes are gone", func() (bool, error) {
 		pids, err := c.processes()
 		for _, pid := range pids {

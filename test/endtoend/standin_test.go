@@ -97,7 +97,7 @@ func mistaken(plant string, values *config.Values, pool *pgxpool.Pool, logger *s
 		if err != nil {
 			return nil, fmt.Errorf("redis: %w", err)
 		}
-		guard, err := redisinbox.New(redis.NewClient(options), redisinbox.Config{})
+		guard, err := redisinbox.New(redis.NewClient(options), redisinbox.Config{Prefix: settings.RedisPrefix.Get(values)})
 		if err != nil {
 			return nil, err
 		}

@@ -116,7 +116,7 @@ func mutantsOfHolding() []mutant {
 			"retry-of-any-row", "a charge that is settled again does not ask what the event was when it was charged", "S7",
 			[]change{{
 				storeTests + "/sql/settle.sql",
-				"AND e.state = r.state AND (e.state <> 1 OR e.next_attempt_at = r.at)\n), waiting AS (", "), waiting AS (",
+				"AND e.state = r.state AND (e.state <> 1 OR e.next_attempt_at = r.at)\n    RETURNING e.id\n), waiting AS (", "    RETURNING e.id\n), waiting AS (",
 			}},
 			test(storeTests, "TestWhatOperatorsUndidStaysUndone", "redriven and settled again: 3 attempts"),
 		},
@@ -147,6 +147,16 @@ func mutantsOfHolding() []mutant {
 			"care-ends-beside-a-note", "care ends while the noted event is in flight", "C17",
 			[]change{{coreTests + "/care.go", "return l.careful || l.noted != outbox.ID{} && (l.inFlight > 0 || c.soonWritten(l) > 0)", "return l.careful"}},
 			test(coreTests, "TestCareLastsUntilTheNotedEventIsAnswered", "events are in flight, and .* is noted"),
+		},
+		{
+			"too-late-taken-for-applied", "a settle that came too late for its row counts as applied", "S7",
+			[]change{{coreTests + "/settle.go", "sent[i].unchanged = !sent[i].unsure && slices.Contains(ids, sent[i].row.ID)", "sent[i].unchanged = false && len(ids) > 0"}},
+			test(coreTests, "TestASettleThatComesTooLateIsNotTakenForApplied", `told map\[applied:1\]`),
+		},
+		{
+			"too-late-untold", "the database does not say for which rows a settle came too late", "S7",
+			[]change{{storeTests + "/settle.go", "if answer.Applied {\n\t\tfor", "if !answer.Applied {\n\t\tfor"}},
+			test(storeTests, "TestWhatOperatorsUndidStaysUndone", "settled again: \\[\\] of"),
 		},
 		{
 			"broken-type-unchecked", "once most events of a type have broken their contract, all of them are parked without a look", "V4",
@@ -199,6 +209,24 @@ func mutantsOfEdges() []mutant {
 				"Verdict{Outcome: Unknown, After: backoff(attempt)}", "Verdict{Outcome: Ignored}",
 			}},
 			test("consumer", "TestUnknownTypesAreGivenBack", "at attempt 1: got {Outcome:ignored "),
+		},
+		{
+			"handlers-outage-charged", "events pay for an outage of the handlers in the relay's process", "P8",
+			[]change{{
+				"consumer/consumer.go",
+				"case errors.Is(ctx.Err(), context.Canceled), c.stall.failed(event.ID):",
+				"case errors.Is(ctx.Err(), context.Canceled), false:",
+			}},
+			test("consumer", "TestTryTellsAnOutageFromABadEvent", "the third: got {Outcome:failed "),
+		},
+		{
+			"no-handler-published", "an event without a handler in the relay's process counts as published", "V1",
+			[]change{{
+				"relay/handlers.go",
+				"case consumer.Handled, consumer.Duplicate, consumer.Ignored:",
+				"case consumer.Handled, consumer.Duplicate, consumer.Ignored, consumer.Unknown:",
+			}, {"relay/handlers.go", "case consumer.Delayed, consumer.Unknown:", "case consumer.Delayed:"}},
+			test(relayTests, "TestAnEventWithoutAHandlerWaits", "got {Class:"),
 		},
 	}
 }

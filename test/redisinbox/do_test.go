@@ -64,10 +64,10 @@ func TestWhatAMarkTakes(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, long)
 	client := connect(t, address())
-	guard := newGuard(t, client, redisinbox.Config{Prefix: "pf", Keep: 10 * time.Minute})
+	guard := newGuard(t, client, redisinbox.Config{Prefix: "outbox", Keep: 10 * time.Minute})
 	already, err := guard.Do(t.Context(), "order-mailer", s.id, succeed)
 	wantHandled(t, already, err)
-	taken, err := client.MemoryUsage(t.Context(), "pf:evt:processed:order-mailer:"+s.id.String()).Result()
+	taken, err := client.MemoryUsage(t.Context(), "outbox:evt:processed:order-mailer:"+s.id.String()).Result()
 	if err != nil || taken > 250 {
 		t.Errorf("a mark takes %d bytes, and should take 250 or less: %v", taken, err)
 	}

@@ -298,13 +298,13 @@ func figure(t *testing.T, client *redis.Client, about, section, name string) int
 // The rights that docs/redis-inbox.md asks for are enough, and nothing in it needs another key.
 func TestAUserWithFewRights(t *testing.T) {
 	t.Parallel()
-	server := startServer(t, "--user", "guard", "on", "nopass", "~pf:evt:processed:*", "+get", "+set", "+del", "+pexpire", "+pttl", "+eval", "+evalsha", "+info")
+	server := startServer(t, "--user", "guard", "on", "nopass", "~outbox:evt:processed:*", "+get", "+set", "+del", "+pexpire", "+pttl", "+eval", "+evalsha", "+info")
 	options := options(server.address)
 	options.Username, options.Password = "guard", "any"
 	client := redis.NewClient(options)
 	t.Cleanup(func() { _ = client.Close() })
 	config := long
-	config.Prefix = "pf"
+	config.Prefix = "outbox"
 	guard := newGuard(t, client, config)
 	wantFinding(t, guard, "server_unknown", false)
 	id := outbox.NewID()

@@ -1,6 +1,7 @@
 package redisinbox
 
 import (
+	"context"
 	"errors"
 	"strings"
 	"sync"
@@ -37,27 +38,28 @@ func TestCheckAndMarkProcessed(t *testing.T) {
 	wantHandled(t, already, err) // another tenant's event of the same id
 }
 
-// The key is what others may have been told to look for.
+// IN-2: the key is what others may have been told to look for. The prefix is "outbox"; a program that shares marks with the
+// marketplace of the source document sets its "pf".
 func TestTheKeyIsTheOneOfTheContract(t *testing.T) {
 	t.Parallel()
 	client := connect(t, address())
-	guard, err := redisinbox.New(client, redisinbox.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	id := outbox.NewID()
-	for tenant, key := range map[string]string{
-		"":         "pf:evt:processed:compliance:" + id.String(),
-		"a:b {c}%": "pf:evt:processed:compliance:a%3Ab+%7Bc%7D%25:" + id.String(),
-	} {
-		t.Cleanup(func() { client.Del(t.Context(), key) })
-		already, err := guard.ForTenant(tenant).CheckAndMarkProcessed(t.Context(), consumer, id, 0)
-		wantHandled(t, already, err)
-		if left := client.TTL(t.Context(), key).Val(); left < 719*time.Hour || left > 720*time.Hour {
-			t.Errorf("%s expires in %s, want 720h", key, left)
+	for prefix, begin := range map[string]string{"": "outbox", "pf": "pf"} {
+		guard, err := redisinbox.New(client, redisinbox.Config{Prefix: prefix})
+		if err != nil {
+			t.Fatal(err)
 		}
-		if err := client.Del(t.Context(), key).Err(); err != nil {
-			t.Error(err)
+		id := outbox.NewID()
+		for tenant, end := range map[string]string{
+			"":         id.String(),
+			"a:b {c}%": "a%3Ab+%7Bc%7D%25:" + id.String(),
+		} {
+			key := begin + ":evt:processed:compliance:" + end
+			t.Cleanup(func() { client.Del(context.Background(), key) })
+			already, err := guard.ForTenant(tenant).CheckAndMarkProcessed(t.Context(), consumer, id, 0)
+			wantHandled(t, already, err)
+			if left := client.TTL(t.Context(), key).Val(); left < 719*time.Hour || left > 720*time.Hour {
+				t.Errorf("%s expires in %s, want 720h", key, left)
+			}
 		}
 	}
 }

@@ -1,7 +1,12 @@
 package events_test
 
 import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -30,6 +35,57 @@ func TestRegistryIsCompleteAndClosed(t *testing.T) {
 		if topics[topic] != want {
 			t.Errorf("%d types go to %s, want %d", topics[topic], topic, want)
 		}
+	}
+}
+
+// defined reads the event types of all contracts that this package defines from its source.
+func defined(t *testing.T) (types []string) {
+	t.Helper()
+	files, err := filepath.Glob("*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range files {
+		file, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ast.Inspect(file, func(node ast.Node) bool {
+			field, is := node.(*ast.KeyValueExpr)
+			if !is {
+				return true
+			}
+			key, named := field.Key.(*ast.Ident)
+			value, literal := field.Value.(*ast.BasicLit)
+			if named && literal && key.Name == "Type" && !strings.HasSuffix(name, "_test.go") {
+				text, err := strconv.Unquote(value.Value)
+				if err != nil {
+					t.Fatal(err)
+				}
+				types = append(types, text)
+			}
+			return true
+		})
+	}
+	return types
+}
+
+// RG-6, EM-10: a name is written once, in its contract; whoever defines one and forgets it in the list is told here.
+func TestEveryContractIsInTheRegistry(t *testing.T) {
+	t.Parallel()
+	registry, err := events.Registry(events.Topics{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	types := defined(t)
+	if err := registry.Covers(types...); err != nil {
+		t.Error(err)
+	}
+	if err := registry.Covers(events.EventTypes...); err != nil {
+		t.Error(err)
+	}
+	if len(types) != len(events.EventTypes) || len(types) != len(events.Contracts) {
+		t.Errorf("%d contracts are defined, %d listed, %d types", len(types), len(events.Contracts), len(events.EventTypes))
 	}
 }
 

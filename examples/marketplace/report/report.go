@@ -9,6 +9,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/posthaste-dev/posthaste/examples/marketplace/events"
 )
 
 // A Report is how the marketplace stands.
@@ -70,7 +72,7 @@ func Look(ctx context.Context, shop, worker *pgxpool.Pool) (r Report, err error)
 	}
 	changes, err := rows[change](ctx, shop, `SELECT id::text, payload_json #>> '{data,status}', concat_ws(' ', payload_json #>> '{data,licenseId}',
 		payload_json #>> '{data,storeId}', payload_json #>> '{data,status}', payload_json #>> '{data,reason}', '/licenses/' || aggregate_id)
-		FROM outbox_events WHERE event_type = 'license_status_changed'`)
+		FROM outbox_events WHERE event_type = $1`, events.LicenseStatusChanged.Contract().Type)
 	if err != nil {
 		return r, err
 	}
@@ -146,8 +148,8 @@ func (r *Report) compareNotices(changes []change, notices []notice) {
 	}
 }
 
-func rows[T any](ctx context.Context, pool *pgxpool.Pool, statement string) ([]T, error) {
-	found, err := pool.Query(ctx, statement)
+func rows[T any](ctx context.Context, pool *pgxpool.Pool, statement string, args ...any) ([]T, error) {
+	found, err := pool.Query(ctx, statement, args...)
 	if err != nil {
 		return nil, fmt.Errorf("query: %w", err)
 	}

@@ -143,6 +143,7 @@ type Result string
 const (
 	Applied   Result = "applied"
 	Stale     Result = "stale"     // the lane was lost; nothing changed
+	Unchanged Result = "unchanged" // the row was no longer as it had been read, and is as it was
 	Uncertain Result = "uncertain" // the answer never came
 )
 

@@ -24,6 +24,8 @@ type fate struct {
 	reason      string
 	topic       string
 	untried     bool // nobody has looked at the event: whoever is suspected stays so
+	unsure      bool // it was sent before, and no answer came
+	unchanged   bool // the database left the row as somebody else had made it
 }
 
 // settling is what waits to be written down. What is decided while statements are under way goes into the
@@ -115,6 +117,9 @@ func (c *Core) settleSome(g *gate, sent []fate) {
 			switch {
 			case err != nil: // it may have been applied; applied twice it is applied once
 				c.observeSettles(sent, Uncertain, time.Time{})
+				for i := range sent {
+					sent[i].unsure = true
+				}
 				if s.most = max(1, len(sent)/2); len(sent) == 1 {
 					if sent[0].failed++; sent[0].failed == 1 {
 						sent[0].appliedThen = s.applied
@@ -131,6 +136,7 @@ func (c *Core) settleSome(g *gate, sent []fate) {
 					c.settleAgain(sent)
 				}
 			default:
+				leaveUnchanged(sent, answer.Unchanged)
 				c.observeSettles(sent, Applied, answer.At)
 				s.most = min(2*s.most, mostOfASettle)
 				s.applied++
@@ -141,6 +147,14 @@ func (c *Core) settleSome(g *gate, sent []fate) {
 				}
 			}
 		})
+}
+
+// leaveUnchanged marks the fates that came too late. One that was sent before may have been applied then, and is not
+// among them.
+func leaveUnchanged(sent []fate, ids []outbox.ID) {
+	for i := range sent {
+		sent[i].unchanged = !sent[i].unsure && slices.Contains(ids, sent[i].row.ID)
+	}
 }
 
 // settleAgain puts what was not settled back, in front, except for lanes that are lost.
@@ -202,8 +216,9 @@ func (c *Core) settleRequest(fates []fate) *Settle {
 	return request
 }
 
-// settled forgets an event whose fate is written down. While a read runs that began before, the row is
-// remembered: that read may still show it as ready.
+// settled forgets an event whose fate is written down, or that is not any more what it was when that was decided: then its
+// line is looked at again. While a read runs that began before, the row is remembered: that read may still show
+// it as ready.
 func (c *Core) settled(now time.Duration, f *fate) {
 	r := f.row
 	r.done = true
@@ -232,7 +247,10 @@ func (c *Core) settled(now time.Duration, f *fate) {
 	c.count(f)
 	if h := f.hold; h != nil && h.lane.holds[h.key] == h {
 		h.changes--
-		if f.state == Published {
+		switch {
+		case f.unchanged: // not at once: whatever keeps the row as it is, it may do so again
+			h.due = now + c.config.HeldPeriod
+		case f.state == Published:
 			h.due = min(h.due, now)
 		}
 		c.reschedule(now, h)
@@ -240,6 +258,9 @@ func (c *Core) settled(now time.Duration, f *fate) {
 }
 
 func (c *Core) count(f *fate) {
+	if f.unchanged {
+		return
+	}
 	switch f.state {
 	case Published:
 		c.counts.Published++
@@ -262,6 +283,9 @@ func (c *Core) observeSettles(fates []fate, result Result, at time.Time) {
 		step := Step{
 			Do: DidSettle, Lane: f.row.Lane, Token: f.row.lane.token, Event: f.row.ID, Type: f.row.Type, Aggregate: f.row.Aggregate, Topic: f.key.topic,
 			State: f.state, Result: result, Attempt: int(f.attempts), Detail: f.reason, Took: c.now - f.decidedAt,
+		}
+		if f.unchanged {
+			step.Result = Unchanged
 		}
 		if f.state == Published && !at.IsZero() {
 			step.Lag = max(0, at.Sub(f.row.CreatedAt))

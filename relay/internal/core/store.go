@@ -390,7 +390,10 @@ type Death struct {
 type SettleAnswer struct {
 	Applied bool
 	Held    []int16
-	At      time.Time // when the settle began, by the database's clock; zero: it did not say
+	// Unchanged are the retries, parkings and deaths of an applied settle whose rows were not as they had been read: an
+	// operator was faster, or the settle was applied before.
+	Unchanged []outbox.ID
+	At        time.Time // when the settle began, by the database's clock; zero: it did not say
 }
 
 // Floor is a number in a lane, or the numbers up to it.

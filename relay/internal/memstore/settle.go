@@ -1,6 +1,7 @@
 package memstore
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"fmt"
@@ -27,7 +28,7 @@ func (s *Store) Settle(_ context.Context, settle *core.Settle) (core.SettleAnswe
 		return answer, nil
 	}
 	changes := len(s.changes)
-	s.settleEvents(settle)
+	unchanged := s.settleEvents(settle)
 	for _, tenure := range settle.ClearNotes {
 		if lane := s.holding(tenure); lane != nil {
 			lane.notedEvent, lane.notedCount, lane.crashCount = outbox.ID{}, 0, 0
@@ -37,10 +38,11 @@ func (s *Store) Settle(_ context.Context, settle *core.Settle) (core.SettleAnswe
 	if len(s.changes) > changes { // a commit that wrote nothing waits for no disk
 		s.flush()
 	}
-	return core.SettleAnswer{Applied: true}, nil
+	return core.SettleAnswer{Applied: true, Unchanged: unchanged}, nil
 }
 
-func (s *Store) settleEvents(settle *core.Settle) {
+// settleEvents changes the rows that are as they were read, and returns the others, by id.
+func (s *Store) settleEvents(settle *core.Settle) (unchanged []outbox.ID) {
 	by := settler(settle)
 	for _, id := range settle.Published {
 		if r := s.find(id, core.Ready, core.Retrying, core.Waiting); r != nil {
@@ -51,6 +53,8 @@ func (s *Store) settleEvents(settle *core.Settle) {
 		if r := s.find(retry.ID, core.Ready, core.Retrying, core.Waiting); r != nil && s.found(r) == retry.From {
 			r.Attempts, r.lastError = retry.Attempts, retry.Error
 			s.retry(r, retry.Delay, by)
+		} else {
+			unchanged = append(unchanged, retry.ID)
 		}
 	}
 	for _, id := range settle.Wait {
@@ -62,6 +66,8 @@ func (s *Store) settleEvents(settle *core.Settle) {
 		if r := s.find(park.ID, core.Ready, core.Retrying, core.Waiting); r != nil && s.found(r) == park.From {
 			r.lastError = park.Error
 			s.park(r, by)
+		} else {
+			unchanged = append(unchanged, park.ID)
 		}
 	}
 	first := len(s.letters)
@@ -69,12 +75,16 @@ func (s *Store) settleEvents(settle *core.Settle) {
 		death := &settle.Dead[i]
 		if r := s.find(death.ID, core.Ready, core.Retrying, core.Parked, core.Waiting); r != nil && s.found(r) == death.From {
 			s.die(r, death, by)
+		} else {
+			unchanged = append(unchanged, death.ID)
 		}
 	}
 	slices.SortFunc(s.letters[first:], func(a, b LetterRow) int { return cmp.Compare(a.Seq, b.Seq) })
 	for i := range s.letters[first:] {
 		s.letters[first+i].ID = int64(first+i) + 1
 	}
+	slices.SortFunc(unchanged, func(a, b outbox.ID) int { return bytes.Compare(a[:], b[:]) })
+	return unchanged
 }
 
 // settler names the tenures of a settle in the log of changes.

@@ -41,10 +41,11 @@ func TestAStaleSettleChangesNothing(t *testing.T) {
 		t.Errorf("a stale settle wrote %d letters", n)
 	}
 	stale.Lanes[0].Token = newToken
-	for range 2 { // the second changes nothing any more
-		if answer := d.settle(stale); !answer.Applied {
-			t.Errorf("the settle answered %+v", answer)
-		}
+	if answer := d.settle(stale); !answer.Applied || len(answer.Unchanged) > 0 {
+		t.Errorf("the settle answered %+v", answer)
+	}
+	if again := d.settle(stale); !again.Applied || !slices.Equal(again.Unchanged, ids[:1]) { // it changes nothing any more
+		t.Errorf("sent again it answered %+v", again)
 	}
 	wantState(d, ids[0], core.DeadBlocking)
 	wantState(d, ids[1], core.Published)

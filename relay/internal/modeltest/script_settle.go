@@ -214,7 +214,7 @@ func (s *script) settling(settlement *settlement) *step {
 		}
 		answer, err := store.Settle(ctx, read)
 		if answer.Applied {
-			return []string{"applied"}, err
+			return []string{"applied", fmt.Sprintf("unchanged %v", answer.Unchanged)}, err
 		}
 		slices.Sort(answer.Held)
 		return []string{fmt.Sprintf("refused, held %v", answer.Held)}, err
@@ -225,6 +225,9 @@ func (s *script) settling(settlement *settlement) *step {
 		}
 		if answer[0] == "applied" {
 			s.saw["settles_applied"]++
+			if answer[1] != "unchanged []" {
+				s.saw["settles_too_late"]++
+			}
 		} else {
 			s.saw["settles_refused"]++
 		}

@@ -20,10 +20,20 @@ func (s *Store) Settle(ctx context.Context, settle *core.Settle) (core.SettleAns
 	var answer core.SettleAnswer
 	var at int64
 	beforeSettle(settle)
-	if err := s.pool.QueryRow(ctx, statement, args...).Scan(&answer.Applied, &answer.Held, &at); err != nil {
+	var unchanged []pgtype.UUID
+	answers := []any{&answer.Applied, &answer.Held, &at}
+	if statement == s.sql.settle { // what is published is not asked how it was read
+		answers = append(answers, &unchanged)
+	}
+	if err := s.pool.QueryRow(ctx, statement, args...).Scan(answers...); err != nil {
 		return core.SettleAnswer{}, failed("settle", err)
 	}
 	answer.At = time.UnixMicro(at)
+	if answer.Applied {
+		for _, id := range unchanged {
+			answer.Unchanged = append(answer.Unchanged, id.Bytes)
+		}
+	}
 	afterSettle(settle)
 	if planted.Is(planted.DeadLetterApart) && answer.Applied {
 		return answer, lettersApart(ctx, s, settle.Dead)

@@ -19,7 +19,21 @@ type recorder struct {
 	jumps    []jump
 	doubtful []doubtful
 	alarms   []string
-	undone   map[outbox.ID]bool // events whose durable commits a failover took back
+	undone   map[outbox.ID]bool       // events whose durable commits a failover took back
+	changed  map[change]time.Duration // when it was last done
+	unsure   map[unsure]bool
+}
+
+// change is what was done to an event.
+type change struct {
+	event outbox.ID
+	to    core.State
+}
+
+// unsure is an event whose settle was not answered, by one life of a relay: sent again, it is taken for applied.
+type unsure struct {
+	relay string
+	event outbox.ID
 }
 
 // tenure is one holding of a lane by one life of a relay.
@@ -48,7 +62,7 @@ type doubtful struct {
 func newRecorder(w *World) recorder {
 	return recorder{
 		world: w, checker: check.New(), leases: map[tenure]time.Duration{}, released: map[tenure]bool{},
-		believed: map[tenure]time.Duration{}, undone: map[outbox.ID]bool{},
+		believed: map[tenure]time.Duration{}, undone: map[outbox.ID]bool{}, changed: map[change]time.Duration{}, unsure: map[unsure]bool{},
 	}
 }
 
@@ -119,6 +133,7 @@ func (r *recorder) observe(l *life, s core.Step) {
 		step.Do, step.At, step.To = check.Settle, at(w.ranAt()), check.State(s.State)
 		step.Result = result(s.Result)
 		r.contractKept(l, s)
+		r.witnessed(l, s)
 	case core.DidCharge:
 		step.Do, step.Class = check.Charge, class(s.Class)
 		if row, exists := w.store.Event(s.Event); exists && s.Attempt <= int(row.Attempts) && w.store.Lanes()[s.Lane].Token == s.Token {
@@ -134,6 +149,29 @@ func (r *recorder) observe(l *life, s core.Step) {
 		return
 	}
 	r.checker.Add(check.Record{Step: &step})
+}
+
+// witnessed looks whether the settle that a relay takes for written down has changed the row.
+func (r *recorder) witnessed(l *life, s core.Step) {
+	by := unsure{l.name, s.Event}
+	switch s.Result {
+	case core.Uncertain:
+		r.unsure[by] = true
+		return
+	case core.Stale, core.Unchanged:
+		delete(r.unsure, by)
+		return
+	case core.Applied:
+	}
+	doubted := r.unsure[by]
+	delete(r.unsure, by)
+	switch s.State {
+	case core.Retrying, core.Parked, core.DeadBlocking, core.Dead:
+		if at, ok := r.changed[change{s.Event, s.State}]; !doubted && (!ok || at != r.world.ranAt()) {
+			r.world.problemf("%s takes %s for written down as %d, and its settle has not changed the row", l.name, short(s.Event), s.State)
+		}
+	case core.Ready, core.Waiting, core.Published, core.Discarded: // told again and again, they change nothing
+	}
 }
 
 // contractKept looks whether a death blocks exactly where the contract says so.
@@ -179,6 +217,7 @@ func (r *recorder) changes() bool {
 	changes := r.world.store.Changes()
 	for _, c := range changes {
 		r.world.logf("row %s %d -> %d by %s", short(c.ID), c.From, c.To, c.By)
+		r.changed[change{c.ID, c.To}] = r.world.now
 		r.checker.Add(check.Record{Change: &check.Change{ID: c.ID, From: check.State(c.From), To: check.State(c.To)}})
 	}
 	return len(changes) > 0
@@ -235,6 +274,8 @@ func result(r core.Result) check.Result {
 		return check.Applied
 	case core.Stale:
 		return check.Stale
+	case core.Unchanged:
+		return check.Unchanged
 	case core.Uncertain:
 	}
 	return check.Uncertain

@@ -7,7 +7,8 @@
 -- that commits itself. Every change names the states that it starts from, which makes the second run of the same
 -- settle change nothing. Operators redrive the dead and release the parked, and a settle that was given up may come after
 -- that: what is charged, parked or dead is the row as it was read, at the time that it had. A dead letter is written from the
--- row that died, by the same statement: there is never one without the other. The sum keeps the planner from the index
+-- row that died, by the same statement: there is never one without the other. What was not as it had been read is
+-- answered, because the relay knows nothing about it then. The sum keeps the planner from the index
 -- of ready rows, which it takes for small after an ANALYZE at a quiet hour, and would read as a whole.
 WITH own AS MATERIALIZED (
     SELECT l.lane FROM {schema}.outbox_lanes l JOIN unnest($1::smallint[], $2::uuid[]) t(lane, token) ON l.lane = t.lane AND l.token = t.token
@@ -23,6 +24,7 @@ WITH own AS MATERIALIZED (
       FROM unnest($4::uuid[], $5::integer[], $6::bigint[], $7::text[], $8::smallint[], $9::timestamptz[]) r(id, attempts, delay, error, state, at)
      WHERE e.id = ANY($4::uuid[]) AND e.id = r.id AND e.state IN (0, 1, 3) AND (SELECT ok FROM held)
        AND e.state = r.state AND (e.state <> 1 OR e.next_attempt_at = r.at)
+    RETURNING e.id
 ), waiting AS (
     UPDATE {schema}.outbox_events SET state = 3 WHERE id = ANY($10::uuid[]) AND state + 0 = 0 AND (SELECT ok FROM held)
 ), parked AS (
@@ -30,6 +32,7 @@ WITH own AS MATERIALIZED (
       FROM unnest($11::uuid[], $12::text[], $13::smallint[], $14::timestamptz[]) r(id, error, state, at)
      WHERE e.id = ANY($11::uuid[]) AND e.id = r.id AND e.state IN (0, 1, 3) AND (SELECT ok FROM held)
        AND e.state = r.state AND (e.state <> 1 OR e.next_attempt_at = r.at)
+    RETURNING e.id
 ), dead AS (
     UPDATE {schema}.outbox_events e
        SET state = CASE WHEN r.blocking THEN 4 ELSE 5 END, attempt_count = r.attempts, last_error = coalesce(nullif(r.detail, ''), r.reason)
@@ -50,4 +53,6 @@ WITH own AS MATERIALIZED (
 ), cleared AS (
     UPDATE {schema}.outbox_lanes l SET noted_event = NULL, noted_count = 0, crash_count = 0 FROM noted WHERE l.layout = 1 AND l.lane = noted.lane
 )
-SELECT (SELECT ok FROM held), ARRAY(SELECT lane FROM own), (extract(epoch FROM clock_timestamp()) * 1000000)::bigint
+SELECT (SELECT ok FROM held), ARRAY(SELECT lane FROM own), (extract(epoch FROM clock_timestamp()) * 1000000)::bigint,
+       ARRAY(SELECT unnest($4::uuid[] || $11::uuid[] || $15::uuid[])
+             EXCEPT (SELECT id FROM retrying UNION ALL SELECT id FROM parked UNION ALL SELECT id FROM dead) ORDER BY 1)
