@@ -114,12 +114,7 @@ func (c *Core) lineOf(key lineKey) *line {
 func (c *Core) admit(now time.Duration, r *row) {
 	route, known := c.config.Routes.Route(r.Type)
 	if !known {
-		if unknown := r.lane.holds[lineKey{Aggregate: r.Aggregate}]; unknown != nil && unknown.first < r.Seq {
-			unknown.addType(r.Type)
-			c.wait(r, unknown.key)
-		} else {
-			c.notKnown(r)
-		}
+		c.notKnown(r) // also behind others of that kind: the age of each counts from now on, and not from the end of the one before
 		return
 	}
 	key := lineKey{Aggregate: r.Aggregate, topic: route.Topic}
