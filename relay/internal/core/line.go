@@ -114,7 +114,9 @@ func (c *Core) lineOf(key lineKey) *line {
 func (c *Core) admit(now time.Duration, r *row) {
 	route, known := c.config.Routes.Route(r.Type)
 	if !known {
-		c.notKnown(r) // also behind others of that kind: the age of each counts from now on, and not from the end of the one before
+		// Also behind others of that kind: the age of each counts from its own parking, and not from the death of
+		// the one before.
+		c.notKnown(r)
 		return
 	}
 	key := lineKey{Aggregate: r.Aggregate, topic: route.Topic}
