@@ -254,7 +254,7 @@ func (s *sender) message(publish *core.Publish) (_ *Message, refused *core.Outco
 		Seq: event.Seq, Namespace: event.Aggregate.Namespace, EventType: event.Type, AggregateType: event.Aggregate.Type,
 		AggregateID: event.Aggregate.ID, CreatedAt: event.CreatedAt, Attempt: publish.Attempt,
 		Redelivered: publish.Redelivered,
-		Attributes: make(map[string]string, 9),
+		Attributes:  make(map[string]string, 9),
 	}
 	if event.Headers != nil {
 		if !texts(event.Headers, &message.Attributes) {

@@ -163,8 +163,8 @@ type Step struct {
 	// Contract tells that the event broke its contract, with a Class of Terminal: nothing was sent.
 	Contract bool
 	State    State
-	Result      Result
-	Detail      string
+	Result   Result
+	Detail   string
 	// Took is how long a publish took, and how long it was from the decision about an event until it was settled.
 	Took time.Duration
 	// Lag is how long after its created_at a published event was settled, by the database's clock; zero: not known.
