@@ -60,7 +60,7 @@ func TestRegistryReportsEverythingAtOnce(t *testing.T) {
 	t.Parallel()
 	_, err := NewRegistry(
 		licenseContract(), licenseContract(), nil,
-		Define[licenseStatus](Contract{Type: "no spaces", Version: -1, MaxBytes: MaxContractBytes + 1, OnDead: Skip + 1, MaxAttempts: -1}),
+		Define[licenseStatus](Contract{Type: "no spaces", Version: -1, MaxBytes: MaxContractBytes + 1, OnDead: Block + 1, MaxAttempts: -1}),
 	)
 	var refused *RegistryError
 	if !errors.As(err, &refused) {
@@ -77,16 +77,16 @@ func TestRegistryKeepsWhatADeadEventMeans(t *testing.T) {
 	t.Parallel()
 	registry, err := NewRegistry(
 		licenseContract(),
-		Define[licenseStatus](Contract{Type: "license_viewed", Aggregate: "license", Topic: "analytics", OnDead: Skip, MaxAttempts: 3}),
+		Define[licenseStatus](Contract{Type: "license_viewed", Aggregate: "license", Topic: "analytics", OnDead: Block, MaxAttempts: 3}),
 	)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if contract, _ := registry.Contract("license_status_changed"); contract.OnDead != Block || contract.MaxAttempts != 0 {
-		t.Errorf("the defaults are %+v, want Block and 0", contract)
+	if contract, _ := registry.Contract("license_status_changed"); contract.OnDead != Skip || contract.MaxAttempts != 0 {
+		t.Errorf("the defaults are %+v, want Skip and 0", contract)
 	}
-	if contract, _ := registry.Contract("license_viewed"); contract.OnDead != Skip || contract.MaxAttempts != 3 {
-		t.Errorf("got %+v, want Skip and 3", contract)
+	if contract, _ := registry.Contract("license_viewed"); contract.OnDead != Block || contract.MaxAttempts != 3 {
+		t.Errorf("got %+v, want Block and 3", contract)
 	}
 }
 

@@ -37,7 +37,7 @@ type handlers struct{ consumer *consumer.Consumer }
 // Publish has the event handled. Of what a handler's error wraps nothing but the text goes on: a class of the relay's
 // inside it, of a broker that the handler calls for instance, is about something else.
 func (h *handlers) Publish(ctx context.Context, message *Message) error {
-	verdict := h.consumer.Try(ctx, message.Attributes, message.Body, 0)
+	verdict := h.consumer.Try(ctx, message.Attributes, message.Body, message.Attempt)
 	reason := errors.New(verdict.Reason)
 	switch verdict.Outcome {
 	case consumer.Handled, consumer.Duplicate, consumer.Ignored:

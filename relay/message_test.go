@@ -60,7 +60,7 @@ func TestTheMessageOfAnEvent(t *testing.T) {
 		"redelivered": {func(e *core.Event) { e.State = core.Retrying }, "default/order/7", nil},
 	} {
 		publish := stored(is.change)
-		publish.Redelivered = name == "redelivered"
+		publish.Redelivered, publish.Attempt = name == "redelivered", 4
 		message, refused := newTestSender(t, quiet).message(publish)
 		if refused != nil {
 			t.Errorf("%s: refused: %+v", name, refused)
@@ -72,7 +72,7 @@ func TestTheMessageOfAnEvent(t *testing.T) {
 		if !maps.Equal(message.Attributes, want) {
 			t.Errorf("%s: the attributes are %v, want %v", name, message.Attributes, want)
 		}
-		if message.Key != is.key || message.Topic != "orders" || message.ID != publish.Event.ID || message.Redelivered != publish.Redelivered ||
+		if message.Key != is.key || message.Topic != "orders" || message.ID != publish.Event.ID || message.Redelivered != publish.Redelivered || message.Attempt != 4 ||
 			string(message.Body) != string(publish.Event.Payload) || message.Seq != publish.Event.Seq || !message.CreatedAt.Equal(publish.Event.CreatedAt) {
 			t.Errorf("%s: the message is %+v", name, message)
 		}

@@ -51,6 +51,12 @@ type Message struct {
 	AggregateType string
 	AggregateID   string
 	CreatedAt     time.Time
+	// Attempt is 1 for the first send, and one more for every send before it that counted against the event, as
+	// attempt_count does: the broker refused this very message. It is no count of sends. One that nobody is to blame for,
+	// in an outage or as a relay dies, leaves the number as it was, and so does a failure that could not be settled: the
+	// next send has the same number, and Redelivered. A redrive begins again at 1. It goes to the publisher only, and is
+	// no attribute: a message is the same at every attempt.
+	Attempt int
 	// Redelivered tells that the broker may have been sent the event before.
 	Redelivered bool
 }

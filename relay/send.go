@@ -252,8 +252,9 @@ func (s *sender) message(publish *core.Publish) (_ *Message, refused *core.Outco
 	message := &Message{
 		ID: event.ID, Topic: publish.Topic, Key: event.Aggregate.Key(), Body: event.Payload,
 		Seq: event.Seq, Namespace: event.Aggregate.Namespace, EventType: event.Type, AggregateType: event.Aggregate.Type,
-		AggregateID: event.Aggregate.ID, CreatedAt: event.CreatedAt, Redelivered: publish.Redelivered,
-		Attributes: make(map[string]string, 9),
+		AggregateID: event.Aggregate.ID, CreatedAt: event.CreatedAt, Attempt: publish.Attempt,
+		Redelivered: publish.Redelivered,
+		Attributes:  make(map[string]string, 9),
 	}
 	if event.Headers != nil {
 		if !texts(event.Headers, &message.Attributes) {

@@ -89,14 +89,20 @@ func (r *run) report(c *collector, v *check.Verdict) (*Report, error) {
 		return nil, err
 	}
 	report.Problems = append(report.Problems, logs.problems...)
-	refused := map[check.Class]int{}
+	refused, died := map[check.Class]int{}, map[check.State]int{}
 	for _, step := range c.steps {
-		if step.Step != nil && step.Step.Do == check.Refuse {
+		switch {
+		case step.Step == nil:
+		case step.Step.Do == check.Refuse:
 			refused[step.Step.Class]++
+		case step.Step.Do == check.Settle && step.Step.Result == check.Applied:
+			died[step.Step.To]++
 		}
 	}
 	if r.plan.Thorough {
 		report.demand("retryable failures", refused[check.OfEvent], r.plan.Events*3/100)
+		report.demand("deaths that block", died[check.DeadBlocking], 1)
+		report.demand("deaths that are passed", died[check.Dead], 1)
 		report.demand("terminal failures", refused[check.Terminal], r.plan.Events/500)
 		for _, verb := range []check.Verb{check.Redrive, check.Skip, check.Discard} {
 			report.demand(string(verb)+"s", r.operators.did[verb], verbsAtLeast[verb])
@@ -108,7 +114,7 @@ func (r *run) report(c *collector, v *check.Verdict) (*Report, error) {
 	if r.plan.prepares() && r.plan.Plant == "" {
 		report.demand("prepared transactions that outlived the server", int(r.producers.survived.Load()), 1)
 	}
-	report.count(r, c, refused, logs)
+	report.count(r, c, refused, died, logs)
 	report.Duration = time.Since(r.began)
 	return report, nil
 }
@@ -124,7 +130,7 @@ func (r *run) drainLimit() time.Duration {
 }
 
 // count makes the figures, in the order of the last line.
-func (r *Report) count(of *run, c *collector, refused map[check.Class]int, logs logs) {
+func (r *Report) count(of *run, c *collector, refused map[check.Class]int, died map[check.State]int, logs logs) {
 	v := r.Verdict
 	r.add("events", v.Count(check.Committed))
 	r.add("aggregates", of.plan.Aggregates)
@@ -132,6 +138,8 @@ func (r *Report) count(of *run, c *collector, refused map[check.Class]int, logs 
 	r.add("lives", of.fleet.lives)
 	r.add("refused", refused[check.OfEvent])
 	r.add("refused_terminal", refused[check.Terminal])
+	r.add("died_blocking", died[check.DeadBlocking])
+	r.add("died_passed", died[check.Dead])
 	for _, verb := range []check.Verb{check.Redrive, check.Skip, check.Discard} {
 		r.add(string(verb), of.operators.did[verb])
 	}

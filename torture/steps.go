@@ -23,6 +23,9 @@ func recorded(life string, step relay.Step, now time.Time) (check.Record, bool) 
 	case check.Lose, check.Publish, check.Ack:
 	case check.Refuse, check.Charge:
 		s.Class = classes[int(step.Class)]
+		if step.Contract {
+			s.Class = check.Broken
+		}
 	case check.Settle:
 		s.Result, s.To = check.Result(step.Result), check.State(step.State)
 	case check.Acquire, check.Renew, check.Release:

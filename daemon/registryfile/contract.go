@@ -65,12 +65,12 @@ func setField(contract *outbox.Contract, name, text string) (err error) {
 		contract.MaxAttempts, err = number(name, text, 1)
 	case "on_dead":
 		switch text {
-		case "block":
-			contract.OnDead = outbox.Block
 		case "skip":
 			contract.OnDead = outbox.Skip
+		case "block":
+			contract.OnDead = outbox.Block
 		default:
-			return errors.New("on_dead: must be block or skip")
+			return errors.New("on_dead: must be skip or block")
 		}
 	default:
 		return fmt.Errorf("%.80q is not known%s", name, input.DidYouMean(name, fields))

@@ -43,7 +43,7 @@ contracts:
     version: 2
     aggregate: vendor_order
     topic: orders
-    on_dead: skip
+    on_dead: block
     max_attempts: 3
     schema:
       type: object
@@ -90,11 +90,11 @@ func TestLoad(t *testing.T) {
 		t.Errorf("types: %v", types)
 	}
 	created, _ := file.Registry.Contract("order_created")
-	if created.Version != 2 || created.Aggregate != "vendor_order" || created.Topic != "orders" || created.OnDead != outbox.Skip || created.MaxAttempts != 3 {
+	if created.Version != 2 || created.Aggregate != "vendor_order" || created.Topic != "orders" || created.OnDead != outbox.Block || created.MaxAttempts != 3 {
 		t.Errorf("got %+v", created)
 	}
 	seen, _ := file.Registry.Contract("order_seen")
-	if seen.Version != 1 || seen.Topic != "domain" || seen.OnDead != outbox.Block || seen.MaxAttempts != 0 {
+	if seen.Version != 1 || seen.Topic != "domain" || seen.OnDead != outbox.Skip || seen.MaxAttempts != 0 {
 		t.Errorf("got %+v", seen)
 	}
 	// The hash is that of `cat FILES | sha256sum`.
@@ -184,7 +184,7 @@ func TestRefusals(t *testing.T) {
 		{"version", one(", version: 0"), "", "R:2: version: must be a whole number from 1"},
 		{"version as text", one(", version: 1.5"), "", "R:2: version: must be a whole number"},
 		{"attempts", one(", max_attempts: 99999999999"), "", "R:2: max_attempts: must be a whole number"},
-		{"on_dead", one(", on_dead: explode"), "", "R:2: on_dead: must be block or skip"},
+		{"on_dead", one(", on_dead: explode"), "", "R:2: on_dead: must be skip or block"},
 		{"null", one(", version: ~"), "", "R:2: version: must be one value"},
 		{"list", one(", topic2: [x]"), "", "R:2: topic2: must be one value"},
 		{"same key", one(", type: x"), "", `R:2: the key "type" is there twice`},
@@ -386,7 +386,7 @@ func TestExportIsReadBack(t *testing.T) {
 	t.Parallel()
 	type payload struct{}
 	registry, err := outbox.NewRegistry(
-		outbox.Define[payload](outbox.Contract{Type: "b", Aggregate: "thing", Topic: "t: 1", Version: 3, OnDead: outbox.Skip, MaxAttempts: 7}),
+		outbox.Define[payload](outbox.Contract{Type: "b", Aggregate: "thing", Topic: "t: 1", Version: 3, OnDead: outbox.Block, MaxAttempts: 7}),
 		outbox.Define[payload](outbox.Contract{Type: "no", Aggregate: "1", Topic: "yes"}),
 	)
 	if err != nil {

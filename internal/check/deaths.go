@@ -31,8 +31,8 @@ func (c *Checker) judgeLetters(e *entry, d *desk) {
 	}
 }
 
-// judgeReasons asks whether every death had a reason: a publish that failed since the last redrive. Nobody publishes an
-// event of a type that is not known, and of one that kills relays no answer comes.
+// judgeReasons asks whether every death had a reason: a publish that failed since the last redrive, or a broken
+// contract. Nobody publishes an event of a type that is not known, and of one that kills relays no answer comes.
 func (c *Checker) judgeReasons(e *entry, d *desk) {
 	if !c.publishing.seen {
 		return // nobody told what was published
@@ -43,8 +43,8 @@ func (c *Checker) judgeReasons(e *entry, d *desk) {
 			needed++
 		}
 	}
-	if needed > int(e.failures) {
-		c.countf(IllegalTransitions, e.id, "died %d times of a publish that failed, and %d failed", needed, e.failures)
+	if failed := d.reasonsToDie(e); needed > failed {
+		c.countf(IllegalTransitions, e.id, "died %d times of a publish that failed, and %d failed", needed, failed)
 		return
 	}
 	for _, death := range d.unprovoked {

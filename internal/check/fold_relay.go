@@ -140,8 +140,12 @@ func (c *Checker) publishEnded(e *entry, what publish, s *Step) {
 		behind := s.Class == Shutdown && p.doubts[line] > at.doubts
 		p.told = append(p.told, told{cause: cause{e.self, at.next}, relay: s.Relay, started: at.started, ended: s.At, behind: behind})
 	}
-	if s.Class.chargeable() && s.Request == 0 && e.failures < math.MaxUint16 {
+	switch {
+	case s.Request != 0:
+	case s.Class.chargeable() && e.failures < math.MaxUint16:
 		e.failures++
+	case s.Class == Broken:
+		c.desk(e).broken++
 	}
 }
 

@@ -31,6 +31,7 @@ func (v *view) killed() *check.Record {
 
 var mutatedRelays = []mutation{
 	{name: "charge for the route", caught: check.ChargedWrongly, apply: func(v *view) bool { return v.chargeFor(check.OfRoute) }},
+	{name: "charge for a broken contract", caught: check.ChargedWrongly, apply: func(v *view) bool { return v.chargeFor(check.Broken) }},
 	{name: "charge for a crash", caught: check.ChargedWrongly, apply: func(v *view) bool { return v.chargeFor(check.Crash) }},
 	{name: "charge for a shutdown", caught: check.ChargedWrongly, apply: func(v *view) bool { return v.chargeFor(check.Shutdown) }},
 	{name: "charge for a lost lease", caught: check.ChargedWrongly, apply: func(v *view) bool { return v.chargeFor(check.LostLease) }},

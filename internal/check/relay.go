@@ -19,10 +19,11 @@ const (
 // Class is whose fault a failure is.
 type Class string
 
-// The classes of failures. Only those of the event may be charged, and Unknown while the route works.
+// The classes of failures. Only those of the event that was sent may be charged, and Unknown while the route works.
 const (
 	OfEvent   Class = "event"         // the broker refused this message for now
 	Terminal  Class = "terminal"      // it will never be accepted
+	Broken    Class = "contract"      // it breaks its contract, so it was not sent
 	OfRoute   Class = "route"         // the broker, the topic, the credentials or the quota
 	InDoubt   Class = "unknown"       // it may have been accepted
 	Crash     Class = "crash"         // the relay died
@@ -77,7 +78,7 @@ func (s *Step) valid() bool {
 		return true
 	case Refuse, Charge:
 		switch s.Class {
-		case OfEvent, Terminal, OfRoute, InDoubt, Crash, Shutdown, LostLease, NotKnown:
+		case OfEvent, Terminal, Broken, OfRoute, InDoubt, Crash, Shutdown, LostLease, NotKnown:
 			return true
 		}
 	case Settle:

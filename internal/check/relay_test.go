@@ -118,8 +118,9 @@ func TestCharges(t *testing.T) {
 		{name: "refused while the route failed", count: check.ChargedWrongly, bad: with(began, refuse(1, check.OfEvent), charged(check.OfEvent), down(5, 0)), good: with(began, refuse(1, check.OfEvent), charged(check.OfEvent), down(5, 15))},
 		{name: "attempts without a failure", count: check.ChargedWrongly, bad: with(publish(1), ack(1), attempts), good: with(publish(1), refuse(1, check.OfEvent), attempts)},
 		{name: "attempts for the route's failure", count: check.ChargedWrongly, bad: with(publish(1), refuse(1, check.OfRoute), attempts), good: with(publish(1), refuse(1, check.InDoubt), attempts)},
+		{name: "attempts for a broken contract", count: check.ChargedWrongly, bad: with(publish(1), refuse(1, check.Broken), attempts), good: with(publish(1), refuse(1, check.Terminal), attempts)},
 	}
-	for _, class := range []check.Class{check.OfRoute, check.Crash, check.Shutdown, check.LostLease, check.NotKnown} {
+	for _, class := range []check.Class{check.Broken, check.OfRoute, check.Crash, check.Shutdown, check.LostLease, check.NotKnown} {
 		definitions = append(definitions, definition{name: string(class), count: check.ChargedWrongly, bad: with(charged(class)), good: with(charged(check.OfEvent))})
 	}
 	testAll(t, definitions)

@@ -119,7 +119,7 @@ func (r *run) act(p *pending, verb check.Verb) {
 func (r *run) die(aggregate int) {
 	p, lane := r.queues[aggregate][0], aggregate%lanes
 	r.publish(p, lane)
-	r.refuse(p, lane, check.Terminal)
+	r.refuse(p, lane, []check.Class{check.Terminal, check.Broken}[r.arrivals%2])
 	blocking := r.rand.IntN(2) == 0
 	state := check.Dead
 	if blocking {

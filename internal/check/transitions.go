@@ -48,7 +48,7 @@ func (c *Checker) change(e *entry, ch *Change) {
 	switch verb {
 	case Redrive:
 		c.desk(e).seenRedrives++
-		c.desk(e).failuresBefore = e.failures
+		c.desk(e).failuresBefore = c.desk(e).reasonsToDie(e)
 	case Skip:
 		c.desk(e).seenSkips++
 	case Discard:
@@ -60,12 +60,15 @@ func (c *Checker) change(e *entry, ch *Change) {
 	}
 }
 
+// reasonsToDie counts what an event can have died of: publishes that failed, and looks at a contract that it broke.
+func (d *desk) reasonsToDie(e *entry) int { return int(e.failures) + d.broken }
+
 // died notes a death without a publish that failed since the last redrive, or since the beginning. Whether it had
 // another reason, its letter says.
 func (c *Checker) died(e *entry) {
 	d := c.desk(e)
 	d.deaths++
-	if e.failures == d.failuresBefore {
+	if d.reasonsToDie(e) == d.failuresBefore {
 		d.unprovoked = append(d.unprovoked, d.deaths)
 	}
 }
@@ -100,8 +103,9 @@ type desk struct {
 	seenDiscards int
 	deaths       int   // as changes of the row
 	unprovoked   []int // those of them, from 1 on, before which no publish failed since the last redrive
-	// failuresBefore are the publishes that had failed at the last redrive.
-	failuresBefore uint16
+	broken       int   // how often it was found to break its contract: a reason to die, and no attempt
+	// failuresBefore is what it could have died of at the last redrive.
+	failuresBefore int
 	// passed says that later events may go first, passedFrom from which arrival on.
 	passed     bool
 	passedFrom uint64

@@ -46,6 +46,7 @@ func TestDeathsHaveReasons(t *testing.T) {
 	t.Parallel()
 	const dead = check.DeadBlocking
 	failed := []check.Record{publish(1), refuse(1, check.OfEvent)}
+	broken := []check.Record{publish(1), refuse(1, check.Broken)}
 	redriven := []check.Record{change(1, dead, check.Retrying), action(1, check.Redrive, 0)}
 	history := func(interleaved bool, parts ...[]check.Record) (h check.History) {
 		h = check.History{wrote(1)}
@@ -80,6 +81,16 @@ func TestDeathsHaveReasons(t *testing.T) {
 			name: "dead of its type, or of killing relays", count: check.IllegalTransitions,
 			bad:  history(true, []check.Record{publish(1)}, died(check.Parked, "too_large", 0), redriven, died(check.Retrying, "crash_suspect", 0)),
 			good: history(true, []check.Record{publish(1)}, died(check.Parked, "unknown_event_type", 0), redriven, died(check.Retrying, "crash_suspect", 0)),
+		},
+		{
+			name: "dead of a broken contract, which is no attempt", count: check.ChargedWrongly,
+			bad:  history(true, failed, broken, died(check.Retrying, "invalid_payload", 2)),
+			good: history(true, failed, broken, died(check.Retrying, "invalid_payload", 1)),
+		},
+		{
+			name: "a redrive undone by the same broken contract", count: check.IllegalTransitions,
+			bad:  history(true, broken, broken, died(check.Ready, "invalid_payload", 0), redriven, died(check.Retrying, "invalid_payload", 0)),
+			good: history(true, broken, died(check.Ready, "invalid_payload", 0), redriven, broken, died(check.Retrying, "invalid_payload", 0)),
 		},
 		{
 			name: "the attempts of two deaths and the failures of one", count: check.ChargedWrongly,

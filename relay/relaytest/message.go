@@ -26,6 +26,7 @@ func NewMessage(topic string, order int, seq int64) *relay.Message {
 		AggregateType: "order",
 		AggregateID:   fmt.Sprintf("o-%d", order),
 		CreatedAt:     time.Date(2026, 3, 29, 1, 59, 59, 123_456_000, time.UTC).Add(time.Duration(seq) * time.Microsecond),
+		Attempt:       1,
 	}
 	message.Key = outbox.Aggregate{Namespace: message.Namespace, Type: message.AggregateType, ID: message.AggregateID}.Key()
 	message.Body = fmt.Appendf(nil, `{"version": 1, "eventId": "%s", "occurredAt": "2026-03-29T01:59:59Z", "data": {"total": 10.50, "seq": %d}}`,

@@ -65,6 +65,7 @@ type event struct {
 	aggregate  string
 	key        string // the aggregate's id
 	size       int    // of the body
+	attempts   int32  // that were counted against it before
 	body       [sha256.Size]byte
 	attributes map[string]string // without created_at and outbox_seq, which the database knows
 }

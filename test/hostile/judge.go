@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/posthaste-dev/posthaste/outbox"
+	"github.com/posthaste-dev/posthaste/relay"
 )
 
 //go:embed sql/outcomes.sql
@@ -135,7 +136,7 @@ func (o *outlet) fateOf(e event, found outcome) verdict {
 			return verdict{problem: fmt.Sprintf("dead with %d letters", found.letters)}
 		case !found.same:
 			return verdict{corrupted: true, problem: "its dead letter does not hold what it held"}
-		case found.lastError == "" || found.attempts < 1:
+		case found.lastError == "" || unsent(e, found) && found.attempts != e.attempts || !unsent(e, found) && found.attempts < 1:
 			return verdict{problem: fmt.Sprintf("dead after %d attempts of %q", found.attempts, found.lastError)}
 		}
 		return verdict{fate: Dead, reason: found.reason}
@@ -143,6 +144,18 @@ func (o *outlet) fateOf(e event, found outcome) verdict {
 		return verdict{fate: Parked}
 	default:
 		return verdict{stuck: true, problem: fmt.Sprintf("stuck in state %d after %d attempts: %s", found.state, found.attempts, found.lastError)}
+	}
+}
+
+// unsent tells of a death that the contract decided: nothing was sent, so nothing was counted.
+func unsent(e event, found outcome) bool {
+	switch found.reason {
+	case string(outbox.InvalidPayload), string(outbox.AggregateMismatch):
+		return true
+	case relay.ReasonTooLarge:
+		return e.size > outbox.MaxContractBytes
+	default:
+		return false
 	}
 }
 

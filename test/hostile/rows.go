@@ -7,6 +7,7 @@ import (
 	"iter"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
@@ -102,5 +103,13 @@ func (r row) write(ctx context.Context, tx pgx.Tx, at *outlet) ([]event, error) 
 	}
 	var headers map[string]string
 	_ = json.Unmarshal([]byte(r.headers), &headers) // what has no texts is not delivered
-	return []event{newEvent(id, r.namespace, r.kind, r.aggregate, r.key, r.tenant, r.dedupe, payload, headers)}, nil
+	written := newEvent(id, r.namespace, r.kind, r.aggregate, r.key, r.tenant, r.dedupe, payload, headers)
+	if before, said := r.more["attempt_count"]; said {
+		attempts, err := strconv.ParseInt(before, 10, 32)
+		if err != nil {
+			return nil, fmt.Errorf("hostile: %w", err)
+		}
+		written.attempts = int32(attempts)
+	}
+	return []event{written}, nil
 }

@@ -155,7 +155,7 @@ func (w *world) outOfAttempts() {
 		`outbox_backlog_events{state="retrying"}`: "= 1", `outbox_oldest_event_age_seconds{state="retrying"}`: "> 0",
 		w.inTopic(`relay_failed_publishes_total{class="rejected",topic="TOPIC"}`): ">= 3",
 		`relay_dead_letters_total{reason="max_attempts"}`:                         "= 1", "outbox_max_attempts_events": "= 1", "outbox_dead_events": "= 1",
-		"outbox_blocked_aggregates": "= 0", // its contract says skip
+		"outbox_blocked_aggregates": "= 0", // its contract does not say block
 	})
 	w.reject("refused-slowly", false)
 	w.until(map[string]string{`outbox_backlog_events{state="retrying"}`: "= 0"})

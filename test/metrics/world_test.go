@@ -66,9 +66,9 @@ func newWorld(t *testing.T, db *pgtest.DB, change func(*relay.Config)) *world {
 		DB: db, t: t, topic: name, missing: name + "_missing", log: &server.Output{},
 		gates: map[string]chan struct{}{}, bad: map[string]bool{}, seen: map[string]map[float64]bool{},
 	}
-	w.placed = outbox.Define[note](outbox.Contract{Type: "order_placed", Aggregate: "order", Topic: w.topic})
+	w.placed = outbox.Define[note](outbox.Contract{Type: "order_placed", Aggregate: "order", Topic: w.topic, OnDead: outbox.Block})
 	w.slow = outbox.Define[note](outbox.Contract{Type: "order_slow", Aggregate: "order", Topic: w.topic, MaxAttempts: 1000})
-	w.twice = outbox.Define[note](outbox.Contract{Type: "order_twice", Aggregate: "order", Topic: w.topic, MaxAttempts: 2, OnDead: outbox.Skip})
+	w.twice = outbox.Define[note](outbox.Contract{Type: "order_twice", Aggregate: "order", Topic: w.topic, MaxAttempts: 2})
 	w.lost = outbox.Define[note](outbox.Contract{Type: "order_lost", Aggregate: "order", Topic: w.missing})
 	registry, err := outbox.NewRegistry(w.placed, w.slow, w.twice, w.lost)
 	if err != nil {

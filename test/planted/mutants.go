@@ -171,6 +171,24 @@ func mutantsOfHolding() []mutant {
 			[]change{{coreTests + "/publish.go", "c.typeOf(r.Type).record(false)", "*c.typeOf(r.Type) = typeHealth{}"}},
 			test(coreTests, "TestFewThatPassDoNotMakeABadDeployDeadlier", `the states are map\[5:[0-9]{3} `),
 		},
+		{
+			"contract-charged", "an event that breaks its contract is charged with an attempt, though nothing was sent", "S9",
+			[]change{{coreTests + "/blame.go", "if !outcome.Contract { // else nothing was sent", "if true { // else nothing was sent"}},
+			test(coreTests, "TestABrokenContractCountsNoAttempt", "state 5 after 3 attempts"),
+		},
+		{
+			"unknown-death-blocks", "an event of an unknown type that dies blocks its aggregate, and nobody has asked for that", "L3",
+			[]change{{coreTests + "/blame.go", "if route.Block && !planted", "if (route.Block || route.Topic == \"\") && !planted"}},
+			test(coreTests, "TestTheDeathOfAnUnknownTypeStopsNobody", "0 of 2 are dead"),
+		},
+		{
+			"unknown-ages-in-turn", "an event of an unknown type begins to age only when those before it are dead", "V1",
+			[]change{{
+				coreTests + "/line.go", "\t\tc.notKnown(r)\n\t\treturn\n",
+				"\t\tif c.isHeld(r.lane, lineKey{Aggregate: r.Aggregate}) {\n\t\t\tc.wait(r, lineKey{Aggregate: r.Aggregate})\n\t\t\treturn\n\t\t}\n\t\tc.notKnown(r)\n\t\treturn\n",
+			}},
+			test(coreTests, "TestTheDeathOfAnUnknownTypeStopsNobody", "1 of 2 are dead"),
+		},
 	}
 }
 

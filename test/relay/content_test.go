@@ -3,6 +3,7 @@ package relay
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"testing"
 	"time"
@@ -55,8 +56,8 @@ func TestEveryAttemptSendsTheStoredBytes(t *testing.T) {
 				if !maps.Equal(d.Attributes, tries[0].Attributes) || d.Key != tries[0].Key || d.Topic != tries[0].Topic {
 					t.Errorf("%s: try %d differs: %+v", name, i+1, d)
 				}
-				if d.Redelivered != (i > 0) {
-					t.Errorf("%s: try %d says redelivered=%v", name, i+1, d.Redelivered)
+				if d.Redelivered != (i > 0) || d.Attempt != i+1 {
+					t.Errorf("%s: try %d says redelivered=%v, attempt %d", name, i+1, d.Redelivered, d.Attempt)
 				}
 			}
 		}
@@ -112,13 +113,13 @@ func TestAPlainFunctionUnderTheDeploymentsTopics(t *testing.T) {
 		p.start(t, "a", func(config *relay.Config) {
 			config.Registry = renamed
 			config.Publisher = relay.Func(func(_ context.Context, message *relay.Message) error {
-				got <- message.EventType + " to " + message.Topic
+				got <- fmt.Sprint(message.EventType, " to ", message.Topic, ", attempt ", message.Attempt)
 				return nil
 			})
 		})
 		p.awaitPublished(t, 2)
 		topics := map[string]bool{<-got: true, <-got: true}
-		if !topics["order_placed to pf-domain-events"] || !topics["order_billed to bills"] {
+		if !topics["order_placed to pf-domain-events, attempt 1"] || !topics["order_billed to bills, attempt 1"] {
 			t.Errorf("published %v", topics)
 		}
 	})

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/posthaste-dev/posthaste/outbox"
 	"github.com/posthaste-dev/posthaste/relay"
@@ -47,6 +48,90 @@ func TestFollowersWaitForARetry(t *testing.T) {
 			t.Errorf("out of order: %v, %d overlaps", wrong, p.broker.overlaps)
 		}
 	})
+}
+
+// RL-10, RL-15: within one aggregate, what is behind an event that dies goes on, in order and without anybody's doing,
+// unless its contract says block: then it waits for a person. Both were held up only while the event was tried.
+func TestABadEventWithinItsAggregate(t *testing.T) {
+	t.Parallel()
+	refused := map[string]error{
+		"out of attempts": &relay.RejectedError{Err: errors.New("not now")},
+		"for good":        &relay.TerminalError{Reason: relay.ReasonRejected, Err: errors.New("never")},
+	}
+	for setting, contract := range map[string]*outbox.ContractFor[note]{"skip": noted, "block": placed} {
+		for how, err := range refused {
+			t.Run(how+" under "+setting, func(t *testing.T) {
+				t.Parallel()
+				onEach(t, func(t *testing.T, p *place) {
+					const limit = 3
+					tried := make(chan struct{})
+					p.broker.answer = func(ctx context.Context, message *relay.Message, _ int) error {
+						if d := (&delivery{Message: *message}); message.AggregateID != "held" || d.n() != 2 || message.Topic != "orders" {
+							return nil
+						}
+						select {
+						case <-tried:
+							return err
+						case <-ctx.Done():
+							return ctx.Err()
+						}
+					}
+					var bad outbox.ID
+					for n := 1; n <= 4; n++ {
+						ids := p.emit(t, contract.New("held", note{N: n}), billed.New("held", note{N: n}), contract.New("free", note{N: n}))
+						if n == 2 {
+							bad = ids[0]
+						}
+					}
+					a := p.start(t, "a", with(longLease), with(func(s *relay.Settings) {
+						s.MaxAttempts, s.Deadline = limit, 10*time.Minute // no publish of this test is late
+					}))
+					eventually(t, "all that need not wait", func() bool { return p.inState(t, published) == 9 })
+					close(tried)
+					state, attempts := dead, 1
+					if setting == "block" {
+						state = deadBlocking
+					}
+					if how == "out of attempts" {
+						attempts = limit
+					}
+					if r := p.awaitState(t, bad, state); r.attempts != attempts || r.publishedAt != nil {
+						t.Errorf("dead as %+v", r)
+					}
+					if err := a.stop(t); err != nil {
+						t.Error(err)
+					}
+					// The next relay knows no more than the table says.
+					p.emit(t, contract.New("held", note{N: 5}), contract.New("free", note{N: 5}))
+					p.start(t, "b")
+					onOrders := func() (took []int) {
+						for _, d := range p.broker.deliveries(func(d *delivery) bool { return d.AggregateID == "held" && d.Topic == "orders" && d.n() != 2 }) {
+							took = append(took, d.n())
+						}
+						return took
+					}
+					want := []int{1, 3, 4, 5}
+					if setting == "block" {
+						eventually(t, "three that wait", func() bool { return p.inState(t, waiting) == 3 && p.inState(t, ready) == 0 })
+						if took := onOrders(); !slices.Equal(took, want[:1]) {
+							t.Errorf("past the block went %v", took)
+						}
+						action := relay.Action{ID: outbox.NewID(), Actor: "ann", Reason: "the rest must go"}
+						if results, err := relay.NewOperator(p.Pool, p.Schema).Skip(t.Context(), action, bad); err != nil || results[0].Outcome != relay.ActionDone {
+							t.Fatalf("%+v, %v", results, err)
+						}
+					}
+					eventually(t, "all others", func() bool { return p.inState(t, published) == 13 })
+					if took := onOrders(); !slices.Equal(took, want) {
+						t.Errorf("behind it went %v, want %v", took, want)
+					}
+					if r := p.row(t, bad); r.state != dead || r.attempts != attempts {
+						t.Errorf("in the end it is %+v", r)
+					}
+				})
+			})
+		}
+	}
 }
 
 // S-8: the contract says whether followers of a dead event wait or go.

@@ -49,9 +49,9 @@ func (n note) Validate() error {
 }
 
 var (
-	placed  = outbox.Define[note](outbox.Contract{Type: "order_placed", Aggregate: "order", Topic: "orders"})
-	noted   = outbox.Define[note](outbox.Contract{Type: "order_noted", Aggregate: "order", Topic: "orders", OnDead: outbox.Skip})
-	limited = outbox.Define[note](outbox.Contract{Type: "order_limited", Aggregate: "order", Topic: "orders", MaxAttempts: 2})
+	placed  = outbox.Define[note](outbox.Contract{Type: "order_placed", Aggregate: "order", Topic: "orders", OnDead: outbox.Block})
+	noted   = outbox.Define[note](outbox.Contract{Type: "order_noted", Aggregate: "order", Topic: "orders"})
+	limited = outbox.Define[note](outbox.Contract{Type: "order_limited", Aggregate: "order", Topic: "orders", OnDead: outbox.Block, MaxAttempts: 2})
 	shipped = outbox.Define[note](outbox.Contract{Type: "order_shipped", Aggregate: "order", Topic: "orders"})
 	billed  = outbox.Define[note](outbox.Contract{Type: "order_billed", Aggregate: "order", Topic: "bills"})
 	charged = outbox.Define[note](outbox.Contract{Type: "card_charged", Aggregate: "card", Topic: "bills", Namespace: "billing"})

@@ -30,6 +30,8 @@ var figures = map[string]string{
 	"lives":               "processes of relays, one after the other",
 	"refused":             "publishes that the broker refused for now, on purpose",
 	"refused_terminal":    "publishes that it refused for good, on purpose",
+	"died_blocking":       "events that died and that later ones of their aggregate waited behind, as their contract says",
+	"died_passed":         "events that died and that later ones went past",
 	"redrive":             "dead letters that an operator sent again",
 	"skip":                "dead letters that an operator let others pass",
 	"discard":             "dead letters that an operator gave up",

@@ -18,7 +18,7 @@ type Routes interface {
 // Route is where events of a type go, and what becomes of them when they fail.
 type Route struct {
 	Topic string
-	// Block tells that later events of the aggregate on the topic wait behind a dead one.
+	// Block tells that later events of the aggregate on the topic wait behind a dead one. Else they go on.
 	Block bool
 	// MaxAttempts ends the retries; zero: the relay's default.
 	MaxAttempts int
@@ -95,7 +95,7 @@ type Publish struct {
 	Topic string
 	// Redelivered tells that the broker may have been sent the event before.
 	Redelivered bool
-	// Attempt is 1 for the first try.
+	// Attempt is 1 for the first try, and one more than the attempts that were counted against the event.
 	Attempt int
 	// First tells that nothing of its aggregate and topic is in flight. What is not first must not be sent when
 	// one before it was not.
@@ -161,9 +161,11 @@ type Step struct {
 	Attempt     int
 	Redelivered bool
 	Class       Class
-	State       State
-	Result      Result
-	Detail      string
+	// Contract tells that the event broke its contract, with a Class of Terminal: nothing was sent.
+	Contract bool
+	State    State
+	Result   Result
+	Detail   string
 	// Took is how long a publish took, and how long it was from the decision about an event until it was settled.
 	Took time.Duration
 	// Lag is how long after its created_at a published event was settled, by the database's clock; zero: not known.

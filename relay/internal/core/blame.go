@@ -43,8 +43,12 @@ func (c *Core) failed(now time.Duration, l *line, r *row) {
 			c.retry(now, l, r, r.Attempts, wait)
 			return
 		}
-		c.observeCharge(r, oneMore(r.Attempts))
-		c.die(l.key, r, oneMore(r.Attempts), outcome.Reason, outcome.Detail)
+		attempts := r.Attempts
+		if !outcome.Contract { // else nothing was sent: there was no attempt
+			attempts = oneMore(attempts)
+			c.observeCharge(r, attempts)
+		}
+		c.die(l.key, r, attempts, outcome.Reason, outcome.Detail)
 	case RouteFault:
 		if planted.Is(planted.OutageCharged) {
 			c.charge(now, l, r)
@@ -103,7 +107,10 @@ func oneMore(attempts int32) int32 {
 }
 
 func (c *Core) observeCharge(r *row, attempts int32) {
-	c.config.Observe(Step{Do: DidCharge, Lane: r.Lane, Token: r.lane.token, Event: r.ID, Type: r.Type, Class: r.outcome.Class, Attempt: int(attempts)})
+	c.config.Observe(Step{
+		Do: DidCharge, Lane: r.Lane, Token: r.lane.token, Event: r.ID, Type: r.Type, Class: r.outcome.Class, Contract: r.outcome.Contract,
+		Attempt: int(attempts),
+	})
 }
 
 // retry holds a row until it is due again. What comes behind it waits in the database.
@@ -116,10 +123,10 @@ func (c *Core) retry(now time.Duration, l *line, r *row, attempts int32, delay t
 // die ends a row. Also where later events may go on they wait until that is written down: else a crash
 // could bring the dead one back behind them.
 func (c *Core) die(key lineKey, r *row, attempts int32, reason, detail string) {
-	route, known := c.config.Routes.Route(r.Type)
-	state := DeadBlocking
-	if known && !route.Block || planted.Is(planted.BlockTreatedAsSkip) {
-		state = Dead
+	route, _ := c.config.Routes.Route(r.Type) // nobody has asked for a block where the contract is not known
+	state := Dead
+	if route.Block && !planted.Is(planted.BlockTreatedAsSkip) {
+		state = DeadBlocking
 	}
 	if state != Dead || !planted.Is(planted.DeathNotAwaited) {
 		c.hold(r.lane, key, 0)

@@ -114,12 +114,9 @@ func (c *Core) lineOf(key lineKey) *line {
 func (c *Core) admit(now time.Duration, r *row) {
 	route, known := c.config.Routes.Route(r.Type)
 	if !known {
-		if unknown := r.lane.holds[lineKey{Aggregate: r.Aggregate}]; unknown != nil && unknown.first < r.Seq {
-			unknown.addType(r.Type)
-			c.wait(r, unknown.key)
-		} else {
-			c.notKnown(r)
-		}
+		// Also behind others of that kind: the age of each counts from its own parking, and not from the death of
+		// the one before.
+		c.notKnown(r)
 		return
 	}
 	key := lineKey{Aggregate: r.Aggregate, topic: route.Topic}

@@ -11,7 +11,7 @@ const (
 	Acknowledged Class = iota
 	// Rejected: the broker refused this event for now. Charged, retried, dead at the attempts' end.
 	Rejected
-	// Terminal: this event can never be published. Dead at once.
+	// Terminal: this event can never be published. Dead at once; charged where the broker said so.
 	Terminal
 	// RouteFault: the broker is down, the topic missing, the credentials revoked, the quota spent. Nobody
 	// is charged and nothing dies.
@@ -32,7 +32,7 @@ type Outcome struct {
 	Detail string
 	// RetryAfter is how long the broker asks to be left alone, for RouteFault; zero: it did not say.
 	RetryAfter time.Duration
-	// Contract tells that the event broke its contract, for Terminal: when most events of a type do, it
-	// is parked instead.
+	// Contract tells that the event broke its contract, for Terminal: nothing was sent, so no attempt is counted.
+	// When most events of a type do, it is parked instead.
 	Contract bool
 }

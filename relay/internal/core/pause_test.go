@@ -272,7 +272,7 @@ func TestPausesOverlap(t *testing.T) {
 	}
 	p.resume(t, core.ScopeType, "nobody's")
 	r.pass(time.Minute)
-	if p.state(t, unknown) != core.DeadBlocking {
+	if p.state(t, unknown) != core.Dead {
 		t.Errorf("the unknown one is in state %d long after its age", p.state(t, unknown))
 	}
 }

@@ -88,7 +88,7 @@ func (c *Core) startPublish(now time.Duration, l *line, r *row) {
 	c.publishing++
 	r.lane.inFlight++
 	publish := &Publish{
-		Event: &r.Event, Topic: l.key.topic, Redelivered: redelivered, Attempt: int(r.Attempts) + 1, First: l.inFlight == 1, DecidedAt: now, row: r,
+		Event: &r.Event, Topic: l.key.topic, Redelivered: redelivered, Attempt: int(oneMore(r.Attempts)), First: l.inFlight == 1, DecidedAt: now, row: r,
 	}
 	c.config.Observe(publish.step(DidPublish, Outcome{}))
 	c.actions.Publish = append(c.actions.Publish, publish)
@@ -130,7 +130,8 @@ func (c *Core) Published(now time.Duration, publish *Publish, outcome Outcome) {
 func (p *Publish) step(did Do, outcome Outcome) Step {
 	return Step{
 		Do: did, Lane: p.Event.Lane, Token: p.row.lane.token, Event: p.Event.ID, Type: p.Event.Type, Aggregate: p.Event.Aggregate,
-		Topic: p.Topic, Attempt: p.Attempt, Redelivered: p.Redelivered, Class: outcome.Class, Detail: outcome.Detail,
+		Topic: p.Topic, Attempt: p.Attempt, Redelivered: p.Redelivered, Class: outcome.Class, Contract: outcome.Contract,
+		Detail: outcome.Detail,
 	}
 }
 

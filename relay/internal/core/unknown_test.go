@@ -39,21 +39,68 @@ func TestReleasedAndStillUnknown(t *testing.T) {
 	for i, verb := range []check.Verb{check.Free, check.Free, check.Redrive} {
 		if verb == check.Redrive {
 			r.pass(15 * time.Minute)
+			if state, after := p.state(t, event), p.state(t, behind); state != core.Dead || after != core.Published {
+				t.Fatalf("long after its age the event is in state %d, and what was behind it in state %d", state, after)
+			}
 		}
 		p.operate(t, verb, event)
 		r.pass(3 * time.Second)
 		if state := p.state(t, event); state != core.Parked {
 			t.Fatalf("%d: three seconds after the %s the event is in state %d", i, verb, state)
 		}
-	}
-	if state := p.state(t, behind); state != core.Waiting {
-		t.Errorf("what is behind it is in state %d", state)
+		if verb == check.Redrive {
+			behind = p.emit(t, "0", "one", "a")
+			r.pass(3 * time.Second)
+		}
+		if state := p.state(t, behind); state != core.Waiting {
+			t.Errorf("%d: what is behind it is in state %d", i, state)
+		}
 	}
 	r.pass(15 * time.Minute)
-	p.operate(t, check.Discard, event)
-	r.pass(3 * time.Second)
 	if state := p.state(t, behind); state != core.Published {
-		t.Errorf("what was behind it is in state %d after the discard", state)
+		t.Errorf("what was behind it is in state %d after its second death", state)
+	}
+	p.operate(t, check.Discard, event)
+}
+
+// Where the contract is not known nobody has asked for a block: an event of an unknown type that dies, by its age or at
+// once, is passed by all later ones of its aggregate, those of its own type included.
+func TestTheDeathOfAnUnknownTypeStopsNobody(t *testing.T) {
+	t.Parallel()
+	for name, age := range map[string]time.Duration{"by its age": 10 * time.Minute, "at once": -1} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := newPlace(1)
+			aged := func(c *core.Config) { c.SweepPeriod, c.UnknownTypeMaxAge = 10*time.Second, age }
+			routes := registry{"a": {Topic: "topic", Block: true}, "c": {Topic: "other", Block: true}}
+			r := p.relay(t, routes, aged)
+			before := p.emit(t, "0", "one", "a")
+			unknown := []outbox.ID{p.emit(t, "0", "one", "b")}
+			behind := []outbox.ID{p.emit(t, "0", "one", "a"), p.emit(t, "0", "one", "c")}
+			unknown = append(unknown, p.emit(t, "0", "one", "b"))
+			behind = append(behind, p.emit(t, "0", "one", "a"))
+			r.pass(5 * time.Second)
+			if age > 0 {
+				if n := p.in(t, core.Waiting, behind); n != len(behind) || p.state(t, before) != core.Published {
+					t.Fatalf("%d of %d wait while it is parked, what is before it is in state %d", n, len(behind), p.state(t, before))
+				}
+				r.core.Stop(r.now)
+				r.pass(time.Minute)
+				r = p.relay(t, routes, aged) // by whoever has the lane then
+				r.pass(15 * time.Minute)
+			}
+			if n := p.in(t, core.Dead, unknown); n != len(unknown) {
+				t.Errorf("%d of %d are dead", n, len(unknown))
+			}
+			if n := p.in(t, core.Published, behind); n != len(behind) {
+				t.Errorf("%d of %d that were behind them are published", n, len(behind))
+			}
+			for _, letter := range p.store.Letters() {
+				if letter.Blocking || letter.Reason != "unknown_event_type" || letter.Attempts != 0 {
+					t.Errorf("the letter says %+v", letter)
+				}
+			}
+		})
 	}
 }
 
@@ -106,7 +153,7 @@ func TestTheAgeBehindOthersThatAreParked(t *testing.T) {
 	if n := p.in(t, core.Parked, broken); n < many/2 {
 		t.Fatalf("%d of %d are parked: this test does not test", n, many)
 	}
-	if state := p.state(t, event); state != core.DeadBlocking {
+	if state := p.state(t, event); state != core.Dead {
 		t.Errorf("parked for two minutes, the event is in state %d", state)
 	}
 }

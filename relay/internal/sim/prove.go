@@ -41,6 +41,7 @@ type Report struct {
 	Seeds    int
 	Steps    int
 	Tally    Tally
+	Deaths   Deaths
 	Counts   map[check.Counter]int
 	Failed   []Result
 	problems int
@@ -132,6 +133,8 @@ func (r *Report) add(result *Result) {
 	r.Seeds++
 	r.Steps += result.Steps
 	r.Tally.Add(&result.Tally)
+	r.Deaths.Blocked += result.Deaths.Blocked
+	r.Deaths.Passed += result.Deaths.Passed
 	if result.Verdict != nil {
 		for _, c := range check.Counters() {
 			r.Counts[c] += result.Verdict.Count(c)
@@ -174,6 +177,10 @@ func (r *Report) Missed() []string {
 		if r.Tally[f] < leastOfAFault {
 			missed = append(missed, fmt.Sprintf("too little was tested: %s happened %d times, at least %d are needed", f, r.Tally[f], leastOfAFault))
 		}
+	}
+	if least := min(r.Deaths.Blocked, r.Deaths.Passed); least < leastOfAFault {
+		missed = append(missed, fmt.Sprintf("too little was tested: %d events died and blocked, %d died and were passed, at least %d of each are needed",
+			r.Deaths.Blocked, r.Deaths.Passed, leastOfAFault))
 	}
 	if r.Counts[check.Duplicates] == 0 || r.Counts[check.OrderedAggregates] == 0 {
 		missed = append(missed, "too little was tested: there were no duplicates, or no order to keep")
@@ -219,6 +226,7 @@ func (r *Report) Line() string {
 	}, check.Zeros()...) {
 		fmt.Fprintf(&line, " %s=%d", c.Name, r.Counts[c.Of])
 	}
+	fmt.Fprintf(&line, " died_blocking=%d died_passed=%d", r.Deaths.Blocked, r.Deaths.Passed)
 	fmt.Fprintf(&line, " problems=%d seeds_failed=%d", r.problems, len(r.Failed))
 	for f := range Faults {
 		fmt.Fprintf(&line, " fault_%s=%d", f, r.Tally[f])

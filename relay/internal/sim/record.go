@@ -128,14 +128,14 @@ func (r *recorder) observe(l *life, s core.Step) {
 	case core.DidAck:
 		step.Do = check.Ack
 	case core.DidRefuse:
-		step.Do, step.Class = check.Refuse, class(s.Class)
+		step.Do, step.Class = check.Refuse, class(s)
 	case core.DidSettle:
 		step.Do, step.At, step.To = check.Settle, at(w.ranAt()), check.State(s.State)
 		step.Result = result(s.Result)
 		r.contractKept(l, s)
 		r.witnessed(l, s)
 	case core.DidCharge:
-		step.Do, step.Class = check.Charge, class(s.Class)
+		step.Do, step.Class = check.Charge, class(s)
 		if row, exists := w.store.Event(s.Event); exists && s.Attempt <= int(row.Attempts) && w.store.Lanes()[s.Lane].Token == s.Token {
 			w.problemf("%s charges %s, and its attempts stay %d", l.name, short(s.Event), s.Attempt)
 		}
@@ -179,8 +179,8 @@ func (r *recorder) contractKept(l *life, s core.Step) {
 	if s.State != core.Dead && s.State != core.DeadBlocking {
 		return
 	}
-	route, known := (registry{r.world.plan, l.old}).Route(s.Type)
-	if blocks := s.State == core.DeadBlocking; blocks != (route.Block || !known) {
+	route, _ := (registry{r.world.plan, l.old}).Route(s.Type)
+	if blocks := s.State == core.DeadBlocking; blocks != route.Block {
 		r.world.problemf("%s lets the death of %s block=%t, and its contract says otherwise", l.name, short(s.Event), blocks)
 	}
 }
@@ -251,8 +251,11 @@ func (r *recorder) end(drained bool) *check.Verdict {
 	return r.checker.Verdict(check.Floor{Undrained: !drained})
 }
 
-func class(c core.Class) check.Class {
-	switch c {
+func class(s core.Step) check.Class {
+	if s.Contract {
+		return check.Broken
+	}
+	switch s.Class {
 	case core.Rejected:
 		return check.OfEvent
 	case core.Terminal:

@@ -16,8 +16,14 @@ type Result struct {
 	Seed     uint64
 	Steps    int
 	Tally    Tally
+	Deaths   Deaths
 	Verdict  *check.Verdict
 	Problems []string // what the judge cannot know
+}
+
+// Deaths counts dead letters by what the contract says about what comes behind.
+type Deaths struct {
+	Blocked, Passed int // it waits, it goes on
 }
 
 // Pass tells whether nothing was broken.
@@ -52,6 +58,13 @@ func Run(seed uint64, steps int, plant Plant, trace io.Writer) (result Result) {
 	w.drain()
 	w.leave()
 	w.judgeAlone()
+	for _, letter := range w.store.Letters() {
+		if letter.Blocking {
+			result.Deaths.Blocked++
+		} else {
+			result.Deaths.Passed++
+		}
+	}
 	result.Verdict = w.record.end(true)
 	return result
 }
