@@ -56,7 +56,7 @@ func parseDatabase(values *config.Values, key config.Key[config.Hidden]) (*pgcon
 		return nil, fmt.Errorf("a file that it names: %w", file)
 	}
 	if err != nil {
-		return nil, errors.New("must be a URL that PostgreSQL clients understand, and the certificates that it names must be some")
+		return nil, errNoDatabaseURL
 	}
 	password, err := values.Current(databasePassword)
 	if err != nil {
@@ -67,6 +67,8 @@ func parseDatabase(values *config.Values, key config.Key[config.Hidden]) (*pgcon
 	}
 	return parsed, nil
 }
+
+var errNoDatabaseURL = errors.New("must be a URL that PostgreSQL clients understand, and the certificates that it names must be some")
 
 // places are the servers that a URL leads to, in its order, and the database there.
 func places(parsed *pgconn.Config) []string {

@@ -39,7 +39,9 @@ var (
 )
 
 // shared are the keys that the publisher has too.
-var shared = append([]config.AnyKey{DatabaseURL, Broker, PubSubProject, PubSubAddress, NATSURL, NATSStream, daemon.TopicDefault}, Keys...)
+var shared = append([]config.AnyKey{
+	DatabaseURL, Broker, PubSubProject, PubSubAddress, NATSURL, NATSStream, daemon.TopicDefault, daemon.InsecureAllow,
+}, Keys...)
 
 // Load reads the configuration of the API, a worker or a tool, from flags and the environment, and holds it to what the
 // program needs. Its variables begin with MARKETPLACE_; those of the publisher, POSTHASTE_DATABASE_URL and so on, are
@@ -51,7 +53,8 @@ func Load(args, environ []string, needs ...func(*config.Values) []config.Problem
 			WorkerDatabaseURL, APIListen, WorkerListen, OrdersSubscription, InboxStore, RedisURL, RedisPrefix, RedisHold,
 		}, shared...),
 		Defaults: map[string]string{daemon.TopicDefault.Name(): Defaults[daemon.TopicDefault.Name()]},
-		Check: func(values *config.Values) (problems []config.Problem) {
+		Check: func(values *config.Values) []config.Problem {
+			problems := checkSecure(values)
 			for _, need := range needs {
 				problems = append(problems, need(values)...)
 			}
