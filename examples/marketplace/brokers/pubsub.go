@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
-	"net/netip"
 	"os"
 	"sync"
 	"time"
@@ -38,13 +36,13 @@ type pubsubBroker struct {
 func openPubSub(ctx context.Context, values *config.Values) (*pubsubBroker, error) {
 	var options []option.ClientOption
 	plain := settings.AllowsInsecure(values, "pubsub")
-	if emulator := os.Getenv(emulatorVariable); emulator != "" && !plain && !onThisMachine(emulator) {
+	if emulator := os.Getenv(emulatorVariable); emulator != "" && !plain && !settings.OnThisMachine(emulator) {
 		return nil, fmt.Errorf("pubsub: %s leads to another machine, and Google's client speaks plain text with an emulator: "+
 			"unset it; or allow plain text with insecure.allow: pubsub", emulatorVariable)
 	}
 	if address := settings.PubSubAddress.Get(values); address != "" {
 		options = append(options, option.WithEndpoint(address))
-		if plain || onThisMachine(address) { // an emulator
+		if plain || settings.OnThisMachine(address) { // an emulator
 			options = append(options, option.WithoutAuthentication(), option.WithGRPCDialOption(grpc.WithTransportCredentials(insecure.NewCredentials())))
 		}
 	}
@@ -57,16 +55,6 @@ func openPubSub(ctx context.Context, values *config.Values) (*pubsubBroker, erro
 
 // emulatorVariable is what Google's client looks at by itself.
 const emulatorVariable = "PUBSUB_EMULATOR_HOST"
-
-// onThisMachine tells it of an address with or without a port.
-func onThisMachine(address string) bool {
-	host, _, err := net.SplitHostPort(address)
-	if err != nil {
-		host = address
-	}
-	ip, notIP := netip.ParseAddr(host)
-	return host == "localhost" || notIP == nil && ip.IsLoopback()
-}
 
 // subscription is the name of a consumer's.
 func (b *pubsubBroker) subscription(c *consumer.Consumer) string {
