@@ -51,12 +51,9 @@ func parseDatabase(values *config.Values, key config.Key[config.Hidden]) (*pgcon
 	if err != nil {
 		return nil, err
 	}
-	parsed, err := pgconn.ParseConfig(url.Reveal())
-	if file := (*fs.PathError)(nil); errors.As(err, &file) {
-		return nil, fmt.Errorf("a file that it names: %w", file)
-	}
+	parsed, err := parseDatabaseURL(url.Reveal())
 	if err != nil {
-		return nil, errNoDatabaseURL
+		return nil, err
 	}
 	password, err := values.Current(databasePassword)
 	if err != nil {
@@ -68,7 +65,17 @@ func parseDatabase(values *config.Values, key config.Key[config.Hidden]) (*pgcon
 	return parsed, nil
 }
 
-var errNoDatabaseURL = errors.New("must be a URL that PostgreSQL clients understand, and the certificates that it names must be some")
+// parseDatabaseURL says what is wrong with a URL without quoting it.
+func parseDatabaseURL(url string) (*pgconn.Config, error) {
+	parsed, err := pgconn.ParseConfig(url)
+	if file := (*fs.PathError)(nil); errors.As(err, &file) {
+		return nil, fmt.Errorf("a file that it names: %w", file)
+	}
+	if err != nil {
+		return nil, errors.New("must be a URL that PostgreSQL clients understand, and the certificates that it names must be some")
+	}
+	return parsed, nil
+}
 
 // places are the servers that a URL leads to, in its order, and the database there.
 func places(parsed *pgconn.Config) []string {

@@ -41,9 +41,9 @@ func checkDatabase(values *config.Values, key config.Key[config.Hidden]) []confi
 // CheckDatabaseURL refuses a URL as a publisher does unless [InsecureAllow] has "database": one of a server on another
 // machine whose name the client would not verify. The error does not quote the URL.
 func CheckDatabaseURL(url string) error {
-	parsed, err := pgconn.ParseConfig(url)
+	parsed, err := parseDatabaseURL(url)
 	if err != nil {
-		return errNoDatabaseURL
+		return err
 	}
 	return verified(parsed)
 }

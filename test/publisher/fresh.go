@@ -100,11 +100,18 @@ const stopping = 10 * time.Minute
 func (f *Fresh) Close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), stopping)
 	defer cancel()
+	if !isFolder(filepath.Join(f.folder, "run")) { // nothing was ever started
+		return f.remove()
+	}
 	down := exec.CommandContext(ctx, filepath.Join(f.root, "services", "services"), "down", "--wipe")
 	down.Env = f.Environment()
 	if said, err := down.CombinedOutput(); err != nil {
 		return fmt.Errorf("publisher: stop the fresh servers: %w: %s", err, said)
 	}
+	return f.remove()
+}
+
+func (f *Fresh) remove() error {
 	if err := os.RemoveAll(f.folder); err != nil {
 		return fmt.Errorf("publisher: %w", err)
 	}
