@@ -80,7 +80,7 @@ proof-planted: services-postgres ## Prove the proofs: every planted bug is caugh
 	@$(call program,./test/cmd/proof-planted)
 proof-retention: services-postgres ## Prove that retention removes what is settled and hurts nobody (SHORT=1 for less)
 	@$(call program,./test/cmd/proof-retention) $(if $(SHORT),-short)
-proof-publisher: services-postgres publisher-binaries ## Prove outbox-publisher: psql to NATS, restarts of everything, an outage with 20,000 events waiting (SHORT=1 for less)
+proof-publisher: services-postgres publisher-binaries ## Prove outbox-publisher: the first steps of the pages on fresh servers, restarts of everything, an outage with 20,000 events waiting (SHORT=1 for less)
 	@services/services up nats >/dev/null
 	@$(call program,./test/cmd/proof-publisher) $(if $(SHORT),-short)
 proof-drain-stop: services-postgres publisher-binaries ## Prove that a stopped publisher loses and repeats nothing, a hundred times (SHORT=1 for ten)

@@ -6,7 +6,6 @@
 . services/nats-client.sh
 
 registry=examples/registry.yaml
-stream=EVENTS
 
 # address NAME VARIABLE: what services/services says of a server.
 address() { (eval "$(services/services env "$1")" && echo "${!2}"); }

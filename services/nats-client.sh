@@ -43,16 +43,16 @@ nats_stream_of() { nats_api STREAM.NAMES "{\"subject\":\"$1\"}" | jq -r '.stream
 
 # nats_ensure_stream NAME TOPIC...: makes a stream of the topics that none takes, or adds them to the one of this name.
 nats_ensure_stream() {
-  local name=$1 topic missing=() answer settings verb=CREATE
+  local stream=$1 topic missing=() answer settings verb=CREATE
   for topic in "${@:2}"; do
     [[ -n $(nats_stream_of "$topic") ]] || missing+=("$topic")
   done
   ((${#missing[@]} > 0)) || return 0
-  settings="{\"name\":\"$name\",\"subjects\":[],\"storage\":\"file\"}"
-  answer=$(nats_request "\$JS.API.STREAM.INFO.$name" '')
+  settings="{\"name\":\"$stream\",\"subjects\":[],\"storage\":\"file\"}"
+  answer=$(nats_request "\$JS.API.STREAM.INFO.$stream" '')
   if jq -e .config <<<"$answer" >/dev/null; then
     settings=$(jq -c .config <<<"$answer") verb=UPDATE
   fi
   settings=$(jq -c '.subjects += $ARGS.positional' --args "${missing[@]}" <<<"$settings")
-  nats_api "STREAM.$verb.$name" "$settings" >/dev/null
+  nats_api "STREAM.$verb.$stream" "$settings" >/dev/null
 }

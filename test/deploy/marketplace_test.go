@@ -306,9 +306,10 @@ func TestTheMarketplacesTargets(t *testing.T) {
 		targets = append(targets, match[1])
 	}
 	named := []string{"build", "build-outbox-publisher", "run-outbox-publisher"}
-	page, _, _ := strings.Cut(read(t, marketplace+"/README.md"), "From the root of the repository")
-	rest := read(t, marketplace+"/README.md")[strings.Index(read(t, marketplace+"/README.md"), "## The processes"):]
-	for _, match := range regexp.MustCompile("(?m)(?:^|`)(?:[A-Z_]+=[a-z]+ )?make ([a-z-]+)").FindAllStringSubmatch(page+rest, -1) {
+	// What is typed elsewhere is in between.
+	first, rest, _ := strings.Cut(read(t, marketplace+"/README.md"), "From the root of the repository")
+	_, rest, _ = strings.Cut(rest, "## The processes")
+	for _, match := range regexp.MustCompile("(?m)(?:^|`)(?:[A-Z_]+=[a-z]+ )?make ([a-z-]+)").FindAllStringSubmatch(first+rest, -1) {
 		named = append(named, match[1])
 	}
 	for _, name := range named {

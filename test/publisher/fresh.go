@@ -55,7 +55,7 @@ func NewFresh(root string) (*Fresh, error) {
 		return nil, fmt.Errorf("publisher: %w", err)
 	}
 	// As root the servers run as another user, who must get in.
-	if err := os.Chmod(f.folder, 0o755); err != nil { //nolint:gosec // as above
+	if err := os.Chmod(f.folder, 0o755); err != nil {
 		return nil, errors.Join(fmt.Errorf("publisher: %w", err), os.RemoveAll(f.folder))
 	}
 	downloaded := slices.IndexFunc(server.Tools(), func(folder string) bool { return filepath.IsAbs(folder) && isFolder(folder) })

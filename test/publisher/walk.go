@@ -98,7 +98,7 @@ func (f *Fresh) Walk(ctx context.Context, walk Walk, say io.Writer) (_ *Walked, 
 		return nil, err
 	}
 	walked.Steps++
-	said := ""
+	var said strings.Builder
 	for _, command := range steps.Commands[1:] {
 		sayf("%s", command)
 		text, err := f.run(ctx, walk, command)
@@ -108,9 +108,9 @@ func (f *Fresh) Walk(ctx context.Context, walk Walk, say io.Writer) (_ *Walked, 
 			continue
 		}
 		walked.Steps++
-		said += text
+		said.WriteString(text)
 	}
-	if problem := f.arrived(ctx, walk, steps, said, walked); problem != nil {
+	if problem := f.arrived(ctx, walk, steps, said.String(), walked); problem != nil {
 		walked.Problems = append(walked.Problems, fmt.Sprintf("%s: %v", walk.Name, problem))
 	}
 	sayf("an interrupt")

@@ -1,7 +1,8 @@
 // Command proof-publisher proves outbox-publisher as people deploy it. The first steps of docs/outbox.md and of the
-// marketplace's page are done word by word on servers that have nothing yet, and their events are seen at the broker. Then the built binary, with NATS JetStream and with Google Pub/Sub, lives through restarts and crashes
-// of its database and its broker under load, and through an outage of its broker during which events pile up: nothing is
-// lost, dead or charged, the process is never restarted, and its probes say what is true. It ends with one line of name=value figures.
+// marketplace's page are done word by word on servers that have nothing yet, and their events are seen at the broker. Then
+// the built binary, with NATS JetStream and with Google Pub/Sub, lives through restarts and crashes of its database and its
+// broker under load, and through an outage of its broker during which events pile up: nothing is lost, dead or charged, the
+// process is never restarted, and its probes say what is true. It ends with one line of name=value figures.
 //
 // It fails when something was broken and when too little was tested. Then histories and logs are kept, and the command
 // says where.
