@@ -40,13 +40,10 @@ check-alerts: ## Test the alert rules with promtool, which it builds, and read t
 vulncheck: ## Look for known vulnerabilities
 	@scripts/vulncheck
 
-run-outbox-publisher: services-postgres ## Run outbox-publisher with examples/registry.yaml against the local PostgreSQL and NATS
-	@services/services up nats >/dev/null
-	@go build -trimpath -o bin/ ./cmd/...
-	@bin/outboxctl migrate up --database-url $${POSTHASTE_DATABASE_URL:-postgres://postgres@127.0.0.1:15418/posthaste?sslmode=disable}
-	@POSTHASTE_DATABASE_URL=$${POSTHASTE_DATABASE_URL:-postgres://postgres@127.0.0.1:15418/posthaste?sslmode=disable} \
-	POSTHASTE_BROKER=nats POSTHASTE_NATS_URL=$${POSTHASTE_NATS_URL:-nats://127.0.0.1:14222} \
-	POSTHASTE_REGISTRY_FILE=examples/registry.yaml bin/outbox-publisher
+run-outbox-publisher: ## Run outbox-publisher between the local PostgreSQL and NATS, with examples/registry.yaml; it makes what is missing
+	@scripts/run-outbox-publisher
+example-event: ## Emit one event with psql and see it at the broker, while run-outbox-publisher runs
+	@scripts/example-event
 
 marketplace: services-postgres ## Run the reference application on the local servers: API, publishers, workers, load (ARGS="--broker pubsub --stay")
 	@services/services up nats pubsub redis >/dev/null
@@ -83,7 +80,7 @@ proof-planted: services-postgres ## Prove the proofs: every planted bug is caugh
 	@$(call program,./test/cmd/proof-planted)
 proof-retention: services-postgres ## Prove that retention removes what is settled and hurts nobody (SHORT=1 for less)
 	@$(call program,./test/cmd/proof-retention) $(if $(SHORT),-short)
-proof-publisher: services-postgres publisher-binaries ## Prove outbox-publisher: psql to NATS, restarts of everything, an outage with 20,000 events waiting (SHORT=1 for less)
+proof-publisher: services-postgres publisher-binaries ## Prove outbox-publisher: the first steps of the pages on fresh servers, restarts of everything, an outage with 20,000 events waiting (SHORT=1 for less)
 	@services/services up nats >/dev/null
 	@$(call program,./test/cmd/proof-publisher) $(if $(SHORT),-short)
 proof-drain-stop: services-postgres publisher-binaries ## Prove that a stopped publisher loses and repeats nothing, a hundred times (SHORT=1 for ten)
@@ -117,4 +114,4 @@ publisher-binaries:
 services-postgres:
 	@services/services up postgres18 postgres15 pgbouncer >/dev/null
 
-.PHONY: run-outbox-publisher marketplace help services services-status services-check services-down build test examples lint format tidy check-deps check-deploy check-alerts vulncheck proof-emit bench-emit proof-sim proof-model proof-order proof-crash proof-chaos proof-failover proof-hostile proof-inbox proof-planted proof-retention proof-publisher proof-drain-stop proof-leaks proof-marketplace proofs fuzz bench-inbox bench-pinned bench-drain ci publisher-binaries services-postgres
+.PHONY: run-outbox-publisher example-event marketplace help services services-status services-check services-down build test examples lint format tidy check-deps check-deploy check-alerts vulncheck proof-emit bench-emit proof-sim proof-model proof-order proof-crash proof-chaos proof-failover proof-hostile proof-inbox proof-planted proof-retention proof-publisher proof-drain-stop proof-leaks proof-marketplace proofs fuzz bench-inbox bench-pinned bench-drain ci publisher-binaries services-postgres

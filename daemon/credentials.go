@@ -51,12 +51,9 @@ func parseDatabase(values *config.Values, key config.Key[config.Hidden]) (*pgcon
 	if err != nil {
 		return nil, err
 	}
-	parsed, err := pgconn.ParseConfig(url.Reveal())
-	if file := (*fs.PathError)(nil); errors.As(err, &file) {
-		return nil, fmt.Errorf("a file that it names: %w", file)
-	}
+	parsed, err := parseDatabaseURL(url.Reveal())
 	if err != nil {
-		return nil, errors.New("must be a URL that PostgreSQL clients understand, and the certificates that it names must be some")
+		return nil, err
 	}
 	password, err := values.Current(databasePassword)
 	if err != nil {
@@ -64,6 +61,18 @@ func parseDatabase(values *config.Values, key config.Key[config.Hidden]) (*pgcon
 	}
 	if password.Reveal() != "" {
 		parsed.Password = password.Reveal()
+	}
+	return parsed, nil
+}
+
+// parseDatabaseURL says what is wrong with a URL without quoting it.
+func parseDatabaseURL(url string) (*pgconn.Config, error) {
+	parsed, err := pgconn.ParseConfig(url)
+	if file := (*fs.PathError)(nil); errors.As(err, &file) {
+		return nil, fmt.Errorf("a file that it names: %w", file)
+	}
+	if err != nil {
+		return nil, errors.New("must be a URL that PostgreSQL clients understand, and the certificates that it names must be some")
 	}
 	return parsed, nil
 }

@@ -69,7 +69,7 @@ func TestEverythingThatIsWrongIsToldAtOnce(t *testing.T) {
 	p := inProcess(t, nil)
 	p.Registry = nil
 	p.Brokers = append(p.Brokers, Broker{Name: "there", Check: func(values *config.Values, insecure bool) []config.Problem {
-		return []config.Problem{values.Problem(insecureAllow, "there is insecure: %v", insecure)}
+		return []config.Problem{values.Problem(InsecureAllow, "there is insecure: %v", insecure)}
 	}})
 	code, _, stderr := execute(t, p, []string{"run", "--relay-poll=20s", "--relay-batch=0", "--retention-batch", "7", "--http-listen=8086"},
 		"POSTHASTE_DATABASE_URL=postgres://relay:"+canary+"@db.example.com/shop", "POSTHASTE_DATABASE_LISTEN_URL=postgres://relay:"+canary+"@[broken",

@@ -107,7 +107,9 @@ var (
 		Default: 1, Check: config.Between(0, 1_000_000_000), Doc: "One line for each so many published events: 1 is all, 0 none. What failed is always logged.",
 	})
 
-	insecureAllow = config.List("insecure.allow", config.Spec[[]string]{
+	// InsecureAllow names what may be on another machine without verified TLS. Programs beside a publisher take the same
+	// key, so that one environment serves them all; see [CheckDatabaseURL].
+	InsecureAllow = config.List("insecure.allow", config.Spec[[]string]{
 		Doc: "What may be on another machine without verified TLS: `database`, a broker's name, or `tracing`. The log tells it at every start.",
 	})
 )
@@ -186,5 +188,5 @@ func (p Program) keys() []config.AnyKey {
 		relayMaxAttempts, relayBaseDelay, relayMaxDelay, relayUnknownAge, relayFailover,
 		retentionEvery, retentionPublished, retentionDead, retentionDedupe, retentionBatch, retentionConfirmed,
 		httpListen,
-	}, metrics, p.tracingKeys(), []config.AnyKey{logLevel, logFormat, logSample, insecureAllow})
+	}, metrics, p.tracingKeys(), []config.AnyKey{logLevel, logFormat, logSample, InsecureAllow})
 }

@@ -156,7 +156,7 @@ func (p *publisher) sayHello(ctx context.Context) {
 		attributes = append(attributes, slog.String("registry", p.file.Files[0]), slog.String("registry_sha256", p.file.SHA256))
 	}
 	p.logger.LogAttrs(ctx, slog.LevelInfo, "the publisher starts", attributes...)
-	for _, name := range insecureAllow.Get(p.values) {
+	for _, name := range InsecureAllow.Get(p.values) {
 		p.logger.WarnContext(ctx, "insecure.allow: events and passwords may go over a network in plain text", slog.String("name", name))
 	}
 }

@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"crypto/tls"
+	"fmt"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -18,7 +19,7 @@ const allowDatabase = "database"
 
 // allowsInsecure tells whether something may be reached without verified TLS.
 func allowsInsecure(values *config.Values, name string) bool {
-	return slices.Contains(insecureAllow.Get(values), name)
+	return slices.Contains(InsecureAllow.Get(values), name)
 }
 
 // checkDatabase refuses a URL that would send a password or events over a network where others can read them.
@@ -31,9 +32,27 @@ func checkDatabase(values *config.Values, key config.Key[config.Hidden]) []confi
 	if err != nil {
 		return []config.Problem{values.Problem(key, "%v", err)}
 	}
-	if host := unverified(parsed); host != "" && !allowsInsecure(values, allowDatabase) {
-		return []config.Problem{values.Problem(key, "%s is not on this machine: add sslmode=verify-full, and sslrootcert=FILE for an authority of your own; "+
-			"or allow plain text with insecure.allow: database", host)}
+	if err := verified(parsed); err != nil && !allowsInsecure(values, allowDatabase) {
+		return []config.Problem{values.Problem(key, "%v", err)}
+	}
+	return nil
+}
+
+// CheckDatabaseURL refuses a URL as a publisher does unless [InsecureAllow] has "database": one of a server on another
+// machine whose name the client would not verify. The error does not quote the URL.
+func CheckDatabaseURL(url string) error {
+	parsed, err := parseDatabaseURL(url)
+	if err != nil {
+		return err
+	}
+	return verified(parsed)
+}
+
+// verified says why others could read what is sent to the database.
+func verified(parsed *pgconn.Config) error {
+	if host := unverified(parsed); host != "" {
+		return fmt.Errorf("%s is not on this machine: add sslmode=verify-full, and sslrootcert=FILE for an authority of your own; "+
+			"or allow plain text with insecure.allow: database", host)
 	}
 	return nil
 }
@@ -62,9 +81,9 @@ func (p Program) checkAllowed(values *config.Values) (problems []config.Problem)
 	if p.Tracing != nil {
 		names = append(names, allowTracing)
 	}
-	for _, name := range insecureAllow.Get(values) {
+	for _, name := range InsecureAllow.Get(values) {
 		if !slices.Contains(names, name) {
-			problems = append(problems, values.Problem(insecureAllow, "%.80q: must be some of %s%s", name, strings.Join(names, ", "), input.DidYouMean(name, names)))
+			problems = append(problems, values.Problem(InsecureAllow, "%.80q: must be some of %s%s", name, strings.Join(names, ", "), input.DidYouMean(name, names)))
 		}
 	}
 	return problems

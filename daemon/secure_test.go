@@ -71,6 +71,11 @@ func TestDatabaseTLS(t *testing.T) {
 		if refused == "" && code != exitDone || refused != "" && (code != exitUsage || !strings.Contains(stderr, refused)) {
 			t.Errorf("%s: exit code %d, want %q\n%s", url, code, refused, stderr)
 		}
+		// Programs beside a publisher refuse the same.
+		err := CheckDatabaseURL(url)
+		if (refused == "") != (err == nil) || err != nil && (!strings.Contains(err.Error(), refused) || strings.Contains(err.Error(), "hunter2")) {
+			t.Errorf("%s: CheckDatabaseURL says %v, want %q", url, err, refused)
+		}
 		if !strings.Contains(refused, elsewhere) {
 			continue
 		}

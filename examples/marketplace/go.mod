@@ -1,5 +1,9 @@
 module github.com/posthaste-dev/posthaste/examples/marketplace
 
+// What Heroku's buildpack builds for the Procfile.
+// +heroku goVersion go1.26
+// +heroku install ./cmd/...
+
 go 1.26.0
 
 require (

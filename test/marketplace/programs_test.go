@@ -294,6 +294,19 @@ func TestSettingsAreRefused(t *testing.T) {
 		{"worker", nil, []string{"--inbox-store=redis"}, []string{"pubsub.project", "redis.url"}},
 		{"worker", nil, []string{"--broker=nats"}, []string{"nats.url"}},
 		{"setup", nil, []string{"--broker=rabbits"}, []string{"rabbits"}},
+		{"worker", []string{"POSTHASTE_INSECURE_ALLOW=all"}, nil, []string{`"all": must be some of database, nats, pubsub`}},
+		{
+			"worker",
+			[]string{"POSTHASTE_DATABASE_URL=postgres://a@db.example.com/shop", "MARKETPLACE_WORKER_DATABASE_URL=postgres://a@inbox.example.com/shop"},
+			nil,
+			[]string{"db.example.com is not on this machine", "inbox.example.com is not on this machine"},
+		},
+		{
+			"setup",
+			[]string{"POSTHASTE_NATS_URL=127.0.0.1,user:secret@nats.example.com:4222,tls://other.example.com"},
+			[]string{"--broker=nats"},
+			[]string{"nats.example.com is not on this machine: write tls://nats.example.com:4222; or allow plain text with insecure.allow: nats"},
+		},
 	} {
 		output, code := run(t, test.environ, test.program, test.args...)
 		if code != 2 {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net"
+	"slices"
 	"strconv"
 	"sync"
 )
@@ -30,20 +31,57 @@ func address(port int) string { return net.JoinHostPort("127.0.0.1", strconv.Ito
 // free looks at every port of a range, from a random one on.
 func free(first, last int) (int, error) {
 	for _, offset := range rand.Perm(last - first) {
-		port := first + offset
-		claim, err := listen("unix", fmt.Sprint("@posthaste-port-", port))
-		if err != nil {
-			continue // another process has it, or this one
+		if claimed, ok := claim(first + offset); ok {
+			claims.keep(claimed)
+			return first + offset, nil
 		}
-		listener, err := listen("tcp", address(port))
-		if err != nil {
-			_ = claim.Close()
-			continue // somebody is there who does not ask
-		}
-		claims.keep(claim)
-		return port, listener.Close()
 	}
-	return 0, errors.New("port: none is free")
+	return 0, errNone
+}
+
+// Shift chooses a number that added to each of these ports gives one as [Free] does, for servers whose ports are moved
+// together.
+func Shift(ports ...int) (int, error) { return shift(first, last, ports) }
+
+func shift(first, last int, ports []int) (int, error) {
+	least, most := first-slices.Min(ports), last-slices.Max(ports)
+	if most <= least {
+		return 0, errNone
+	}
+next:
+	for _, offset := range rand.Perm(most - least) {
+		var all []net.Listener
+		for _, port := range ports {
+			claimed, ok := claim(port + least + offset)
+			if !ok {
+				for _, other := range all {
+					_ = other.Close()
+				}
+				continue next
+			}
+			all = append(all, claimed)
+		}
+		claims.keep(all...)
+		return least + offset, nil
+	}
+	return 0, errNone
+}
+
+var errNone = errors.New("port: none is free")
+
+// claim takes a port, if nobody has it.
+func claim(port int) (net.Listener, bool) {
+	claimed, err := listen("unix", fmt.Sprint("@posthaste-port-", port))
+	if err != nil {
+		return nil, false // another process has it, or this one
+	}
+	listener, err := listen("tcp", address(port))
+	if err != nil {
+		_ = claimed.Close()
+		return nil, false // somebody is there who does not ask
+	}
+	_ = listener.Close() // of no consequence
+	return claimed, true
 }
 
 func listen(network, address string) (net.Listener, error) {
@@ -60,8 +98,8 @@ type claimed struct {
 	all   []net.Listener // which would be closed if nobody had them
 }
 
-func (c *claimed) keep(claim net.Listener) {
+func (c *claimed) keep(claims ...net.Listener) {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
-	c.all = append(c.all, claim)
+	c.all = append(c.all, claims...)
 }

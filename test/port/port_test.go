@@ -119,3 +119,30 @@ func TestAddress(t *testing.T) {
 	}
 	_ = listener.Close()
 }
+
+// TestShift: every moved port is one's own, and where one of them is taken the shift is another.
+func TestShift(t *testing.T) {
+	t.Parallel()
+	from := ownRange(t)
+	taken, err := listen("tcp", address(from+1)) // by somebody who does not ask
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = taken.Close() })
+	// Shifts of 100 and 101 meet the taken port; those of 102 and 103 have a port in common.
+	ports := []int{from - 100, from - 99}
+	got := []int{}
+	for range 2 {
+		moved, err := shift(from, from+few, ports)
+		if err != nil {
+			break
+		}
+		got = append(got, moved-100)
+	}
+	if len(got) != 1 || got[0] != 2 && got[0] != 3 {
+		t.Errorf("the shifts are %v", got)
+	}
+	if _, err := Shift(1, 40_000); err == nil {
+		t.Error("two ports that are too far apart were moved together")
+	}
+}

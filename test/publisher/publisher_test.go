@@ -229,14 +229,3 @@ func goodVerdict() *check.Verdict {
 	c.Add(check.Record{End: &check.End{Drained: true}})
 	return c.Verdict(check.Floor{})
 }
-
-// A target that starts no publisher is no publisher.
-func TestMakeWithoutAPublisher(t *testing.T) {
-	t.Parallel()
-	_, err := publisher.Make(t.Context(), publisher.Run{
-		Root: "../..", Postgres: pgtest.Servers()[0].URL, NATS: natsURL(), Folder: t.TempDir(), Target: "help",
-	}, t.Output())
-	if err == nil || !strings.Contains(err.Error(), "make ended without") {
-		t.Errorf("got %v", err)
-	}
-}

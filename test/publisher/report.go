@@ -101,18 +101,19 @@ func first(list []string) string {
 	return list[0]
 }
 
-// Made is what came of `make run-outbox-publisher`.
-type Made struct {
-	// Delivered is how long it took from psql's return until NATS had the event.
-	Delivered time.Duration
-	Problems  []string
-}
-
 // Print writes the problems of all and the last line. It tells whether there were none.
-func Print(to io.Writer, made *Made, halves ...*Half) (ok bool, err error) {
+func Print(to io.Writer, walks []*Walked, halves ...*Half) (ok bool, err error) {
 	line := figures.New("proof-publisher")
-	problems := append([]string(nil), made.Problems...)
-	line.Addf("psql_to_nats_ms", "%d", made.Delivered.Milliseconds())
+	var problems []string
+	steps := 0
+	for _, walk := range walks {
+		problems = append(problems, walk.Problems...)
+		steps += walk.Steps
+	}
+	line.Addf("first_steps", "%d", steps)
+	for _, walk := range walks {
+		line.Addf(walk.Name+"_event_ms", "%d", walk.Delivered.Milliseconds())
+	}
 	sums := map[check.Counter]int{}
 	events, restarts := 0, 0
 	for _, h := range halves {

@@ -31,17 +31,25 @@ func NATSProgram() (string, error) {
 	}
 	_, version, _ := strings.Cut(settings, "\nVERSION_NATS=")
 	version, _, _ = strings.Cut(version, "\n")
-	folders := []string{os.Getenv("POSTHASTE_SERVICES_DIR"), "/var/tmp/posthaste-services"}
-	if cache, err := os.UserCacheDir(); err == nil {
-		folders = append(folders, filepath.Join(cache, "posthaste", "services"))
-	}
-	for _, folder := range folders {
-		program := filepath.Join(folder, "tools", "nats-server-"+version, "nats-server")
+	for _, folder := range Tools() {
+		program := filepath.Join(folder, "nats-server-"+version, "nats-server")
 		if _, err := os.Stat(program); err == nil {
 			return program, nil
 		}
 	}
 	return "", fmt.Errorf("server: there is no nats-server %s: run services/services up nats", version)
+}
+
+// Tools are the folders in which services/services may have put what it has downloaded.
+func Tools() []string {
+	folders := []string{os.Getenv("POSTHASTE_SERVICES_DIR"), "/var/tmp/posthaste-services"}
+	if cache, err := os.UserCacheDir(); err == nil {
+		folders = append(folders, filepath.Join(cache, "posthaste", "services"))
+	}
+	for i := range folders {
+		folders[i] = filepath.Join(folders[i], "tools")
+	}
+	return folders
 }
 
 // fileAbove reads a file of the repository, from whichever folder of it the program runs in.

@@ -16,10 +16,19 @@ type Broker interface {
 	Prepare(ctx context.Context, consumers ...*consumer.Consumer) error
 	// Run has a consumer handle events until ctx ends.
 	Run(ctx context.Context, c *consumer.Consumer) error
+	// Watch shows what comes to a topic from when begin is called, until see returns true or ctx ends. It takes nothing away
+	// from consumers.
+	Watch(ctx context.Context, topic string, begin func() error, see func(Message) (enough bool)) error
 	// Ready says why nothing could be received now.
 	Ready(ctx context.Context) error
 	// Close hangs up.
 	Close() error
+}
+
+// A Message is what a broker has of an event.
+type Message struct {
+	Attributes map[string]string
+	Body       []byte
 }
 
 // Open opens the broker of the settings. It does not wait for it: one that is away comes back.

@@ -26,7 +26,11 @@ type natsBroker struct {
 }
 
 func openNATS(values *config.Values) (*natsBroker, error) {
-	conn, err := broker.Connect(settings.NATSURL.Get(values).Reveal())
+	connect := broker.Connect
+	if settings.AllowsInsecure(values, "nats") {
+		connect = broker.ConnectInsecure
+	}
+	conn, err := connect(settings.NATSURL.Get(values).Reveal())
 	if err != nil {
 		return nil, err
 	}
@@ -75,6 +79,36 @@ func (b *natsBroker) stream(ctx context.Context) (jetstream.Stream, error) {
 
 func (b *natsBroker) Run(ctx context.Context, c *consumer.Consumer) error {
 	return natsjetstream.Run(ctx, b.js, c, natsjetstream.Config{Stream: settings.NATSStream.Get(b.values), DeadLetters: settings.DeadLetters(b.values)})
+}
+
+func (b *natsBroker) Watch(ctx context.Context, topic string, begin func() error, see func(Message) bool) error {
+	watching, err := b.js.OrderedConsumer(ctx, settings.NATSStream.Get(b.values), jetstream.OrderedConsumerConfig{
+		FilterSubjects: []string{topic}, DeliverPolicy: jetstream.DeliverNewPolicy,
+	})
+	if err != nil {
+		return fmt.Errorf("nats: watch %s: %w", topic, err)
+	}
+	messages, err := watching.Messages()
+	if err != nil {
+		return fmt.Errorf("nats: watch %s: %w", topic, err)
+	}
+	defer messages.Stop()
+	if err := begin(); err != nil {
+		return err
+	}
+	for {
+		message, err := messages.Next(jetstream.NextContext(ctx))
+		if err != nil {
+			return fmt.Errorf("nats: watch %s: %w", topic, err)
+		}
+		attributes := map[string]string{}
+		for name := range message.Headers() {
+			attributes[name] = message.Headers().Get(name)
+		}
+		if see(Message{Attributes: attributes, Body: message.Data()}) {
+			return nil
+		}
+	}
 }
 
 func (b *natsBroker) Ready(context.Context) error {

@@ -2,9 +2,10 @@ package brokers
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"net"
-	"net/netip"
+	"os"
+	"sync"
 	"time"
 
 	"cloud.google.com/go/pubsub/v2"
@@ -23,6 +24,7 @@ import (
 	"github.com/posthaste-dev/posthaste/daemon/config"
 	"github.com/posthaste-dev/posthaste/examples/marketplace/consumers"
 	"github.com/posthaste-dev/posthaste/examples/marketplace/settings"
+	"github.com/posthaste-dev/posthaste/outbox"
 )
 
 // pubsubBroker is a topic each, and a subscription of the domain's for each consumer.
@@ -33,9 +35,14 @@ type pubsubBroker struct {
 
 func openPubSub(ctx context.Context, values *config.Values) (*pubsubBroker, error) {
 	var options []option.ClientOption
+	plain := settings.AllowsInsecure(values, "pubsub")
+	if emulator := os.Getenv(emulatorVariable); emulator != "" && !plain && !settings.OnThisMachine(emulator) {
+		return nil, fmt.Errorf("pubsub: %s leads to another machine, and Google's client speaks plain text with an emulator: "+
+			"unset it; or allow plain text with insecure.allow: pubsub", emulatorVariable)
+	}
 	if address := settings.PubSubAddress.Get(values); address != "" {
 		options = append(options, option.WithEndpoint(address))
-		if onThisMachine(address) { // an emulator
+		if plain || settings.OnThisMachine(address) { // an emulator
 			options = append(options, option.WithoutAuthentication(), option.WithGRPCDialOption(grpc.WithTransportCredentials(insecure.NewCredentials())))
 		}
 	}
@@ -46,11 +53,8 @@ func openPubSub(ctx context.Context, values *config.Values) (*pubsubBroker, erro
 	return &pubsubBroker{values: values, client: client}, nil
 }
 
-func onThisMachine(address string) bool {
-	host, _, err := net.SplitHostPort(address)
-	ip, notIP := netip.ParseAddr(host)
-	return err == nil && (host == "localhost" || notIP == nil && ip.IsLoopback())
-}
+// emulatorVariable is what Google's client looks at by itself.
+const emulatorVariable = "PUBSUB_EMULATOR_HOST"
 
 // subscription is the name of a consumer's.
 func (b *pubsubBroker) subscription(c *consumer.Consumer) string {
@@ -108,6 +112,42 @@ func (b *pubsubBroker) topic(id string) string { return b.client.Publisher(id).S
 
 func (b *pubsubBroker) Run(ctx context.Context, c *consumer.Consumer) error {
 	return googlepubsub.Run(ctx, b.client, c, googlepubsub.Config{Subscription: b.subscription(c)})
+}
+
+// Watch has a subscription of its own, which goes when it ends. One that was left behind goes by itself after a day, the
+// shortest time that there is.
+func (b *pubsubBroker) Watch(ctx context.Context, topic string, begin func() error, see func(Message) bool) error {
+	id := "watch-" + outbox.NewID().String()
+	subscription := &pubsubpb.Subscription{
+		Name: b.client.Subscriber(id).String(), Topic: b.topic(topic),
+		ExpirationPolicy: &pubsubpb.ExpirationPolicy{Ttl: durationpb.New(24 * time.Hour)}, MessageRetentionDuration: durationpb.New(10 * time.Minute),
+	}
+	if _, err := b.client.SubscriptionAdminClient.CreateSubscription(ctx, subscription); err != nil {
+		return fmt.Errorf("pubsub: watch %s: %w", topic, err)
+	}
+	defer func() {
+		ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
+		defer cancel()
+		_ = b.client.SubscriptionAdminClient.DeleteSubscription(ending, &pubsubpb.DeleteSubscriptionRequest{Subscription: subscription.GetName()})
+	}()
+	if err := begin(); err != nil {
+		return err
+	}
+	watching, stop := context.WithCancel(ctx)
+	defer stop()
+	var one sync.Mutex
+	err := b.client.Subscriber(id).Receive(watching, func(_ context.Context, message *pubsub.Message) {
+		one.Lock()
+		defer one.Unlock()
+		message.Ack()
+		if watching.Err() == nil && see(Message{Attributes: message.Attributes, Body: message.Data}) {
+			stop()
+		}
+	})
+	if err = errors.Join(err, ctx.Err()); err != nil {
+		return fmt.Errorf("pubsub: watch %s: %w", topic, err)
+	}
+	return nil
 }
 
 func (b *pubsubBroker) Ready(context.Context) error {

@@ -1,6 +1,7 @@
 package settings
 
 import (
+	"slices"
 	"strings"
 	"time"
 
@@ -38,20 +39,26 @@ var (
 	})
 )
 
+// ApplicationKeys are those that the publisher does not have.
+var ApplicationKeys = []config.AnyKey{
+	WorkerDatabaseURL, APIListen, WorkerListen, OrdersSubscription, InboxStore, RedisURL, RedisPrefix, RedisHold,
+}
+
 // shared are the keys that the publisher has too.
-var shared = append([]config.AnyKey{DatabaseURL, Broker, PubSubProject, PubSubAddress, NATSURL, NATSStream, daemon.TopicDefault}, Keys...)
+var shared = append([]config.AnyKey{
+	DatabaseURL, Broker, PubSubProject, PubSubAddress, NATSURL, NATSStream, daemon.TopicDefault, daemon.InsecureAllow,
+}, Keys...)
 
 // Load reads the configuration of the API, a worker or a tool, from flags and the environment, and holds it to what the
 // program needs. Its variables begin with MARKETPLACE_; those of the publisher, POSTHASTE_DATABASE_URL and so on, are
 // taken as well, so that one environment serves all programs.
 func Load(args, environ []string, needs ...func(*config.Values) []config.Problem) (*config.Values, error) {
 	set := config.Set{
-		Prefix: "MARKETPLACE_",
-		Keys: append([]config.AnyKey{
-			WorkerDatabaseURL, APIListen, WorkerListen, OrdersSubscription, InboxStore, RedisURL, RedisPrefix, RedisHold,
-		}, shared...),
+		Prefix:   "MARKETPLACE_",
+		Keys:     slices.Concat(ApplicationKeys, shared),
 		Defaults: map[string]string{daemon.TopicDefault.Name(): Defaults[daemon.TopicDefault.Name()]},
-		Check: func(values *config.Values) (problems []config.Problem) {
+		Check: func(values *config.Values) []config.Problem {
+			problems := checkSecure(values)
 			for _, need := range needs {
 				problems = append(problems, need(values)...)
 			}
@@ -73,7 +80,7 @@ func Load(args, environ []string, needs ...func(*config.Values) []config.Problem
 // NeedsBroker says what is missing for the chosen broker.
 func NeedsBroker(values *config.Values) []config.Problem {
 	if Broker.Get(values) == "nats" {
-		return required(values, NATSURL)
+		return append(required(values, NATSURL), checkNATS(values)...)
 	}
 	return required(values, PubSubProject)
 }

@@ -1,7 +1,8 @@
-// Command proof-publisher proves outbox-publisher as people deploy it. `make run-outbox-publisher` delivers an event that
-// psql inserted. Then the built binary, with NATS JetStream and with Google Pub/Sub, lives through restarts and crashes
-// of its database and its broker under load, and through an outage of its broker during which events pile up: nothing is
-// lost, dead or charged, the process is never restarted, and its probes say what is true. It ends with one line of name=value figures.
+// Command proof-publisher proves outbox-publisher as people deploy it. The first steps of docs/outbox.md and of the
+// marketplace's page are done word by word on servers that have nothing yet, and their events are seen at the broker. Then
+// the built binary, with NATS JetStream and with Google Pub/Sub, lives through restarts and crashes of its database and its
+// broker under load, and through an outage of its broker during which events pile up: nothing is lost, dead or charged, the
+// process is never restarted, and its probes say what is true. It ends with one line of name=value figures.
 //
 // It fails when something was broken and when too little was tested. Then histories and logs are kept, and the command
 // says where.
@@ -9,6 +10,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -17,7 +19,6 @@ import (
 
 	"github.com/posthaste-dev/posthaste/test/chaos"
 	"github.com/posthaste-dev/posthaste/test/command"
-	"github.com/posthaste-dev/posthaste/test/pgtest"
 	"github.com/posthaste-dev/posthaste/test/publisher"
 	"github.com/posthaste-dev/posthaste/test/server"
 )
@@ -62,11 +63,7 @@ func prove(ctx context.Context, args []string) (ok bool, err error) {
 }
 
 func run(ctx context.Context, plan publisher.Plan, brokers []string) (bool, error) {
-	nats := "nats://127.0.0.1:14222"
-	if at := os.Getenv("POSTHASTE_NATS_URL"); at != "" {
-		nats = at
-	}
-	made, err := publisher.Make(ctx, publisher.Run{Root: ".", Postgres: pgtest.Servers()[0].URL, NATS: nats, Folder: plan.Folder}, os.Stderr)
+	walks, err := firstSteps(ctx, plan.Folder)
 	if err != nil {
 		return false, err
 	}
@@ -82,5 +79,23 @@ func run(ctx context.Context, plan publisher.Plan, brokers []string) (bool, erro
 	if err := group.Wait(); err != nil {
 		return false, err
 	}
-	return publisher.Print(os.Stdout, made, halves...)
+	return publisher.Print(os.Stdout, walks, halves...)
+}
+
+// firstSteps does those of both pages, on a set of servers of its own.
+func firstSteps(ctx context.Context, logs string) (_ []*publisher.Walked, err error) {
+	fresh, err := publisher.NewFresh(".")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, fresh.Close()) }()
+	var walks []*publisher.Walked
+	for _, walk := range []publisher.Walk{publisher.Stock(logs), publisher.Marketplace(logs)} {
+		walked, err := fresh.Walk(ctx, walk, os.Stderr)
+		if err != nil {
+			return nil, fmt.Errorf("the first steps of %s: %w", walk.Page, err)
+		}
+		walks = append(walks, walked)
+	}
+	return walks, nil
 }

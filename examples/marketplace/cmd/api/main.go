@@ -23,6 +23,7 @@ func run(ctx context.Context, logger *slog.Logger) error {
 	if err != nil {
 		return err
 	}
+	settings.WarnInsecure(ctx, values, logger)
 	pool, err := pgxpool.New(ctx, settings.DatabaseURL.Get(values).Reveal())
 	if err != nil {
 		return fmt.Errorf("database.url: %w", err)

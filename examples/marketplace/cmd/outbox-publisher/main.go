@@ -13,8 +13,12 @@ import (
 	"github.com/posthaste-dev/posthaste/telemetry/prometheus"
 )
 
+// version is set by the linker; see the Dockerfile. Empty: what the build knows.
+var version string
+
 func main() {
 	daemon.Main(daemon.Program{
+		Version:  version,
 		Metrics:  prometheus.New(),
 		Brokers:  []daemon.Broker{pubsubbroker.New(), natsbroker.New()},
 		Keys:     settings.Keys,

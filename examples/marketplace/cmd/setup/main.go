@@ -26,11 +26,12 @@ import (
 
 func main() { process.Main("setup", run) }
 
-func run(ctx context.Context, _ *slog.Logger) error {
+func run(ctx context.Context, logger *slog.Logger) error {
 	values, err := settings.Load(os.Args[1:], os.Environ(), settings.NeedsBroker)
 	if err != nil {
 		return err
 	}
+	settings.WarnInsecure(ctx, values, logger)
 	if err := migrate(ctx, settings.DatabaseURL.Get(values).Reveal(), migrations.Shop); err != nil {
 		return err
 	}
@@ -54,12 +55,19 @@ func migrate(ctx context.Context, url string, up func(context.Context, *sql.DB) 
 	return up(ctx, db)
 }
 
-// create makes the database, from the one that every server has.
+// create makes the database if there is none, from the one that every server has. It looks first: where databases are
+// rented, as on Heroku, theirs is there already, and nobody may make another.
 func create(ctx context.Context, target *pgx.ConnConfig) error {
+	conn, err := pgx.ConnectConfig(ctx, target)
+	if err == nil {
+		return conn.Close(ctx) //nolint:wrapcheck // it was there, and that is all that was asked
+	}
+	if missing := (*pgconn.PgError)(nil); !errors.As(err, &missing) || missing.Code != "3D000" { // invalid_catalog_name
+		return fmt.Errorf("connect: %w", err)
+	}
 	name := pgx.Identifier{target.Database}.Sanitize()
 	target.Database = "postgres"
-	conn, err := pgx.ConnectConfig(ctx, target)
-	if err != nil {
+	if conn, err = pgx.ConnectConfig(ctx, target); err != nil {
 		return fmt.Errorf("connect: %w", err)
 	}
 	defer func() { _ = conn.Close(ctx) }()

@@ -31,6 +31,7 @@ func run(ctx context.Context, logger *slog.Logger) (err error) {
 	if err != nil {
 		return err
 	}
+	settings.WarnInsecure(ctx, values, logger)
 	pool, err := pgxpool.New(ctx, settings.WorkerDatabase(values))
 	if err != nil {
 		return fmt.Errorf("the database's URL: %w", err)
