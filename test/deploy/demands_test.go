@@ -23,16 +23,25 @@ var documentLines = []int{379, 295, 398, 107, 380}
 type demand struct {
 	document, number   int
 	line, state, where string
-	rows, tests, files []string // what it names: rows of the table of differences, tests, files
+	rows, names        []string // of the table of differences; of tests and files
+}
+
+func (d demand) id() string { return fmt.Sprintf("D%d-%d", d.document, d.number) }
+
+// begins is the first of its lines; 0 for none.
+func (d demand) begins() int {
+	first, _ := strconv.Atoi(strings.Split(d.line, "-")[0]) // what is no number is found elsewhere
+	return first
 }
 
 var (
-	demandPattern = regexp.MustCompile(`(?m)^\| D(\d+)-(\d+) \| ([0-9-]+) \| ([^|]+) \| ([a-z ]+)(?:: ([^|]+))? \| ([^|]+) \|$`)
-	namedPattern  = regexp.MustCompile("`([^`]+)`")
-	testPattern   = regexp.MustCompile(`^([a-z0-9/]+)\.((?:Test|Fuzz|Example)\w*)$`)
-	countPattern  = regexp.MustCompile(`(?m)^\| (S\d|all) \| (\d+) \| (\d+) \| (\d+) \| (\d+) \| (\d+) \| (\d+) \|$`)
-	pointPattern  = regexp.MustCompile(`(?m)^\| ([^|]+) \| ([^|]+) \| ([^|]+) \| ([^|]+) \|$`)
-	placePattern  = regexp.MustCompile(`\bS(\d) (\d+)\b`)
+	demandPattern = regexp.MustCompile(
+		`(?m)^\| D(\d+)-(\d+) \| ([0-9-]+) \| [^|]+ \| ([a-z ]+)(?:: ([^|]+))? \| ([^|]+) \|$`)
+	namedPattern = regexp.MustCompile("`([^`]+)`")
+	testPattern  = regexp.MustCompile(`^([a-z0-9/]+)\.((?:Test|Fuzz|Example)\w*)$`)
+	countPattern = regexp.MustCompile(`(?m)^\| (S\d|all) \| (\d+) \| (\d+) \| (\d+) \| (\d+) \| (\d+) \| (\d+) \|$`)
+	pointPattern = regexp.MustCompile(`(?m)^\| ([^|]+) \| ([^|]+) \| ([^|]+) \| ([^|]+) \|$`)
+	placePattern = regexp.MustCompile(`\bS(\d) (\d+)\b`)
 )
 
 // demands reads the page.
@@ -40,16 +49,12 @@ func demands(page string) (all []demand) {
 	for _, match := range demandPattern.FindAllStringSubmatch(page, -1) {
 		document, _ := strconv.Atoi(match[1]) // digits, by the pattern
 		number, _ := strconv.Atoi(match[2])
-		d := demand{document: document, number: number, line: match[3], state: match[5], where: match[7]}
-		if match[6] != "" {
-			d.rows = strings.Split(match[6], "; ")
+		d := demand{document: document, number: number, line: match[3], state: match[4], where: match[6]}
+		if match[5] != "" {
+			d.rows = strings.Split(match[5], "; ")
 		}
-		for _, named := range namedPattern.FindAllStringSubmatch(match[7], -1) {
-			if testPattern.MatchString(named[1]) {
-				d.tests = append(d.tests, named[1])
-			} else {
-				d.files = append(d.files, named[1])
-			}
+		for _, named := range namedPattern.FindAllStringSubmatch(match[6], -1) {
+			d.names = append(d.names, named[1])
 		}
 		all = append(all, d)
 	}
@@ -80,78 +85,106 @@ func behind(document int, line string) string {
 	return ""
 }
 
-// demandProblems lists what is wrong with the page: ids, lines, states, names and counts. There tells whether a test or a
-// file exists; later has the requirements that are still to come.
-func demandProblems(page string, rows map[string]string, later []string, there func(name string) bool) (problems []string) {
-	say := func(format string, args ...any) { problems = append(problems, fmt.Sprintf(format, args...)) }
-	counts := map[string][]int{"all": make([]int, len(demandStates)+1)}
-	next, last := map[int]int{}, map[int]int{}
+// A reading is what is held against the page: the rows of the table of differences, the requirements that are still to
+// come, and whether a test or a file exists.
+type reading struct {
+	rows  map[string]string
+	later []string
+	there func(name string) bool
+
+	problems []string
+	counts   map[string][]int // by document, as the page's own table: all, then each state
+	last     map[int]demand   // the one before, by document
+}
+
+func (r *reading) sayf(format string, args ...any) {
+	r.problems = append(r.problems, fmt.Sprintf(format, args...))
+}
+
+// problems lists what is wrong with the page: ids, lines, states, names and counts.
+func problems(page string, rows map[string]string, later []string, there func(name string) bool) []string {
+	r := &reading{rows: rows, later: later, there: there, counts: map[string][]int{}, last: map[int]demand{}}
 	for _, d := range demands(page) {
-		id := fmt.Sprintf("D%d-%d", d.document, d.number)
-		if next[d.document]++; d.number != next[d.document] {
-			say("%s: the next is D%d-%d", id, d.document, next[d.document])
-			next[d.document] = d.number
-		}
-		if problem := behind(d.document, d.line); problem != "" {
-			say("%s: %s", id, problem)
-		}
-		if first, _ := strconv.Atoi(strings.Split(d.line, "-")[0]); first < last[d.document] {
-			say("%s: line %s comes before that of the one above", id, d.line)
-		} else {
-			last[d.document] = first
-		}
+		r.place(d)
+		r.named(d)
 		state := slices.Index(demandStates, d.state)
 		if state < 0 {
-			say("%s: there is no state %q", id, d.state)
+			r.sayf("%s: there is no state %q", d.id(), d.state)
 			continue
 		}
-		document := fmt.Sprint("S", d.document)
-		if counts[document] == nil {
-			counts[document] = make([]int, len(demandStates)+1)
-		}
-		for _, of := range []string{document, "all"} {
-			counts[of][0]++
-			counts[of][state+1]++
-		}
-		if (d.state == "different" || d.state == "missing") != (len(d.rows) > 0) {
-			say("%s: is %s and names the rows %q", id, d.state, d.rows)
-		}
-		for _, row := range d.rows {
-			if _, is := rows[row]; !is {
-				say("%s: docs/conformance.md has no row %q among the differences", id, row)
+		for _, of := range []string{fmt.Sprint("S", d.document), "all"} {
+			if r.counts[of] == nil {
+				r.counts[of] = make([]int, len(demandStates)+1)
 			}
-		}
-		if d.state == "met" && len(d.tests)+len(d.files) == 0 {
-			say("%s: is met and says nowhere where", id)
-		}
-		if d.state == "partly" {
-			say("%s: is met in part only", id)
-		}
-		if d.state == "missing" && !slices.ContainsFunc(later, func(id string) bool { return strings.Contains(d.where, id) }) {
-			say("%s: is missing, and no requirement that is still to come is named", id)
-		}
-		for _, name := range slices.Concat(d.tests, d.files) {
-			if !there(name) {
-				say("%s: %s does not exist", id, name)
-			}
+			r.counts[of][0]++
+			r.counts[of][state+1]++
 		}
 	}
+	r.counted(page)
+	return r.problems
+}
+
+// place looks at the id and the line: one after the other, and in the document.
+func (r *reading) place(d demand) {
+	before := r.last[d.document]
+	if d.number != before.number+1 {
+		r.sayf("%s: the next is D%d-%d", d.id(), d.document, before.number+1)
+	}
+	if problem := behind(d.document, d.line); problem != "" {
+		r.sayf("%s: %s", d.id(), problem)
+	}
+	if d.begins() < before.begins() {
+		r.sayf("%s: line %s comes before that of the one above", d.id(), d.line)
+	}
+	r.last[d.document] = d
+}
+
+// named looks at what the demand names: as its state needs it, and there.
+func (r *reading) named(d demand) {
+	if (d.state == "different" || d.state == "missing") != (len(d.rows) > 0) {
+		r.sayf("%s: is %s and names the rows %q", d.id(), d.state, d.rows)
+	}
+	for _, row := range d.rows {
+		if _, is := r.rows[row]; !is {
+			r.sayf("%s: docs/conformance.md has no row %q among the differences", d.id(), row)
+		}
+	}
+	switch {
+	case d.state == "met" && len(d.names) == 0:
+		r.sayf("%s: is met and says nowhere where", d.id())
+	case d.state == "partly":
+		r.sayf("%s: is met in part only", d.id())
+	case d.state == "missing" && !slices.ContainsFunc(r.later, func(id string) bool { return strings.Contains(d.where, id) }):
+		r.sayf("%s: is missing, and no requirement that is still to come is named", d.id())
+	}
+	for _, name := range d.names {
+		if !r.there(name) {
+			r.sayf("%s: %s does not exist", d.id(), name)
+		}
+	}
+}
+
+// counted compares the page's table of counts with what was counted.
+func (r *reading) counted(page string) {
 	seen := map[string]bool{}
 	for _, match := range countPattern.FindAllStringSubmatch(page, -1) {
 		seen[match[1]] = true
-		if got, want := strings.Join(match[2:], " "), strings.Trim(fmt.Sprint(counts[match[1]]), "[]"); got != want {
-			say("%s: the table of counts has %s, the page %s", match[1], got, want)
+		if got, want := strings.Join(match[2:], " "), strings.Trim(fmt.Sprint(r.counts[match[1]]), "[]"); got != want {
+			r.sayf("%s: the table of counts has %s, the page %s", match[1], got, want)
 		}
 	}
-	for document := range counts {
+	understood := 0
+	for document, count := range r.counts {
 		if !seen[document] {
-			say("the table of counts has no line for %s", document)
+			r.sayf("the table of counts has no line for %s", document)
+		}
+		if document == "all" {
+			understood = count[0]
 		}
 	}
-	if rows := strings.Count(page, "\n| D"); rows != counts["all"][0] {
-		say("%d of %d rows are understood", counts["all"][0], rows)
+	if rows := strings.Count(page, "\n| D"); rows != understood {
+		r.sayf("%d of %d rows are understood", understood, rows)
 	}
-	return problems
 }
 
 // inTree tells whether a test, as folder.Name, or a file or folder is in the repository.
@@ -196,7 +229,7 @@ func laterOnes(page string) (ids []string) {
 func TestEveryDemandHasItsPlace(t *testing.T) {
 	t.Parallel()
 	page, rules := read(t, "docs/internals/demands.md"), read(t, "docs/conformance.md")
-	for _, problem := range demandProblems(page, points(rules), laterOnes(rules), inTree(t)) {
+	for _, problem := range problems(page, points(rules), laterOnes(rules), inTree(t)) {
 		t.Error(problem)
 	}
 	if n := len(demands(page)); n < 300 {
@@ -244,10 +277,9 @@ func TestDemandsThatAreWrongAreFound(t *testing.T) {
 | D4-1 | 380 | tickets | out of scope | about tickets |
 `
 	rows := map[string]string{"claim": "", "admin page": ""}
-	problems := func(page string) string {
-		return strings.Join(demandProblems(page, rows, []string{"OP-6"}, func(name string) bool { return name == "a/b.TestC" || name == "d.go" }), "; ")
-	}
-	if got := problems(good); got != "" {
+	there := func(name string) bool { return name == "a/b.TestC" || name == "d.go" }
+	found := func(page string) string { return strings.Join(problems(page, rows, []string{"OP-6"}, there), "; ") }
+	if got := found(good); got != "" {
 		t.Errorf("a good page: %s", got)
 	}
 	for _, c := range []struct{ from, to, problem string }{
@@ -270,7 +302,7 @@ func TestDemandsThatAreWrongAreFound(t *testing.T) {
 		{"| S4 | 1 | 0 | 0 | 0 | 0 | 1 |\n", "", "no line for S4"},
 		{"| a lock |", "| a | lock |", "3 of 4 rows are understood"},
 	} {
-		if got := problems(strings.Replace(good, c.from, c.to, 1)); !strings.Contains(got, c.problem) {
+		if got := found(strings.Replace(good, c.from, c.to, 1)); !strings.Contains(got, c.problem) {
 			t.Errorf("%q for %q: got %q, want %q", c.to, c.from, got, c.problem)
 		}
 	}

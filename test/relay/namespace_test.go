@@ -16,7 +16,9 @@ import (
 func TestNamespacesShareTheTableAndTheFleet(t *testing.T) {
 	t.Parallel()
 	in := func(namespace, eventType string) *outbox.ContractFor[note] {
-		return outbox.Define[note](outbox.Contract{Type: eventType, Aggregate: "account", Topic: "accounts", Namespace: namespace})
+		return outbox.Define[note](outbox.Contract{
+			Type: eventType, Aggregate: "account", Topic: "accounts", Namespace: namespace,
+		})
 	}
 	billing, chat, none := in("billing", "billing.changed"), in("chat", "chat.changed"), in("", "changed")
 	onEach(t, func(t *testing.T, p *place) {
@@ -43,7 +45,9 @@ func TestNamespacesShareTheTableAndTheFleet(t *testing.T) {
 		}
 		eventually(t, "the other modules' events", func() bool { return p.inState(t, published) == 2*events })
 		of := func(namespace string) []delivery {
-			return p.broker.deliveries(func(d *delivery) bool { return d.Namespace == namespace && !d.ended.IsZero() && d.result == nil })
+			return p.broker.deliveries(func(d *delivery) bool {
+				return d.Namespace == namespace && !d.ended.IsZero() && d.result == nil
+			})
 		}
 		if n := len(of("billing")); n != 0 {
 			t.Errorf("%d events of the module whose first event fails were published", n)
@@ -70,7 +74,8 @@ func TestNamespacesShareTheTableAndTheFleet(t *testing.T) {
 		}
 	})
 	// A type's name is unique across namespaces: the registry has one contract for it.
-	if _, err := outbox.NewRegistry(in("billing", "changed"), in("chat", "changed")); err == nil || !strings.Contains(err.Error(), "defined twice") {
+	_, err := outbox.NewRegistry(in("billing", "changed"), in("chat", "changed"))
+	if err == nil || !strings.Contains(err.Error(), "defined twice") {
 		t.Errorf("one type in two namespaces: %v", err)
 	}
 }
