@@ -38,7 +38,7 @@ var (
 	demandPattern = regexp.MustCompile(
 		`(?m)^\| D(\d+)-(\d+) \| ([0-9-]+) \| [^|]+ \| ([a-z ]+)(?:: ([^|]+))? \| ([^|]+) \|$`)
 	namedPattern = regexp.MustCompile("`([^`]+)`")
-	testPattern  = regexp.MustCompile(`^([a-z0-9/]+)\.((?:Test|Fuzz|Example)\w*)$`)
+	testPattern  = regexp.MustCompile(`^([a-z0-9/-]+)\.((?:Test|Fuzz|Example)\w*)$`)
 	countPattern = regexp.MustCompile(`(?m)^\| (S\d|all) \| (\d+) \| (\d+) \| (\d+) \| (\d+) \| (\d+) \| (\d+) \|$`)
 	pointPattern = regexp.MustCompile(`(?m)^\| ([^|]+) \| ([^|]+) \| ([^|]+) \| ([^|]+) \|$`)
 	placePattern = regexp.MustCompile(`\bS(\d) (\d+)\b`)
