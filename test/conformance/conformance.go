@@ -38,7 +38,7 @@ type Row struct {
 
 var (
 	rowPattern  = regexp.MustCompile(`(?m)^\| ([A-Z]{2}-\d+) \|(.*)\|\s*$`)
-	testPattern = regexp.MustCompile("`([a-z0-9/]+\\.(?:Test|Fuzz|Example)[A-Za-z0-9_]*)`")
+	testPattern = regexp.MustCompile("`([a-z0-9/-]+\\.(?:Test|Fuzz|Example)[A-Za-z0-9_]*)`")
 )
 
 // Rows reads the page.

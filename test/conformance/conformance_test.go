@@ -59,7 +59,7 @@ func TestCheckFindsWhatIsWrong(t *testing.T) {
 
 func TestRowsTellTestsFromPromises(t *testing.T) {
 	t.Parallel()
-	rows := Rows("| EM-1 | x | `outbox.Emit` | `outbox.TestA` `test/emit.FuzzB`, `a/b.ExampleC` |\n| EM-12 | x | | later: the relay |\n| not a row |\n")
+	rows := Rows("| EM-1 | x | `outbox.Emit` | `outbox.TestA` `test/emit.FuzzB`, `a/b-c.ExampleC` |\n| EM-12 | x | | later: the relay |\n| not a row |\n")
 	if len(rows) != 2 || len(rows[0].Tests) != 3 || rows[0].Later != "" || rows[1].Later != "the relay" {
 		t.Errorf("got %+v", rows)
 	}
