@@ -30,8 +30,9 @@ type operators struct {
 	// decisions are by the number of the dead letter; next is what arrived first after a skip or a discard.
 	decisions map[int64]*decision
 	next      map[outbox.ID]uint64
-	mu        sync.Mutex // for did
+	mu        sync.Mutex // for did and met
 	did       map[check.Verb]int
+	met       map[bool]int // dead letters of events that block, and of those that do not
 	// refused are actions that found their event in another state than its dead letter says.
 	refused []string
 }
@@ -49,7 +50,7 @@ const actor = "torture"
 // verbsAtLeast is how often each verb must be used in a thorough run.
 var verbsAtLeast = map[check.Verb]int{check.Redrive: 5, check.Skip: 1, check.Discard: 1}
 
-// idle tells whether one of them was used too little so far.
+// idle tells whether one of them was used too little so far, or met only one kind of dead letters.
 func (o *operators) idle() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -58,13 +59,13 @@ func (o *operators) idle() bool {
 			return true
 		}
 	}
-	return false
+	return o.met[true] == 0 || o.met[false] == 0
 }
 
 func newOperators(w *World, plan Plan) *operators {
 	return &operators{
 		world: w, unsteady: plan.Unsteady, desk: relay.NewOperator(w.Pool, w.Run), folder: plan.Folder, random: rand.New(rand.NewPCG(plan.Seed, 1<<32)),
-		patience: plan.Patience, decisions: map[int64]*decision{}, next: map[outbox.ID]uint64{}, did: map[check.Verb]int{},
+		patience: plan.Patience, decisions: map[int64]*decision{}, next: map[outbox.ID]uint64{}, did: map[check.Verb]int{}, met: map[bool]int{},
 	}
 }
 
@@ -142,6 +143,7 @@ func (o *operators) carryOut(ctx context.Context, d *decision, l letter) error {
 		o.next[l.Event] = arrived + 1
 		o.mu.Lock()
 		o.did[d.verb]++
+		o.met[l.Blocking]++
 		o.mu.Unlock()
 	}
 	do := map[check.Verb]func(context.Context, relay.Action, ...outbox.ID) ([]relay.ActionResult, error){
