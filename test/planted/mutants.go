@@ -18,7 +18,7 @@ type change struct{ file, from, to string }
 
 // mutants are all of them.
 func mutants() []mutant {
-	return slices.Concat(mutantsOfReading(), mutantsOfHolding(), mutantsOfEdges())
+	return slices.Concat(mutantsOfReading(), mutantsOfHolding(), mutantsOfSettling(), mutantsOfEdges())
 }
 
 // mutantsOfReading are about lanes, writers and servers: what is known of them, and what a read may begin at.
@@ -105,22 +105,6 @@ func mutantsOfHolding() []mutant {
 			test(storeTests, "TestOldParked", "parked for half a minute are "),
 		},
 		{
-			"death-of-any-row", "a death that is settled again does not ask what the event was when it died", "S7",
-			[]change{{
-				storeTests + "/sql/settle.sql",
-				"AND e.state = r.state AND (e.state NOT IN (1, 2) OR e.next_attempt_at = r.at)", "",
-			}},
-			test(storeTests, "TestWhatOperatorsUndidStaysUndone", "dead from [0-3], undone and settled again: state 5"),
-		},
-		{
-			"retry-of-any-row", "a charge that is settled again does not ask what the event was when it was charged", "S7",
-			[]change{{
-				storeTests + "/sql/settle.sql",
-				"AND e.state = r.state AND (e.state <> 1 OR e.next_attempt_at = r.at)\n    RETURNING e.id\n), waiting AS (", "    RETURNING e.id\n), waiting AS (",
-			}},
-			test(storeTests, "TestWhatOperatorsUndidStaysUndone", "redriven and settled again: 3 attempts"),
-		},
-		{
 			"outlived-counts-nothing", "a relay that has outlived a publish of the noted event does not speak for it", "C17",
 			[]change{{
 				storeTests + "/sql/note.sql",
@@ -147,16 +131,6 @@ func mutantsOfHolding() []mutant {
 			"care-ends-beside-a-note", "care ends while the noted event is in flight", "C17",
 			[]change{{coreTests + "/care.go", "return l.careful || l.noted != outbox.ID{} && (l.inFlight > 0 || c.soonWritten(l) > 0)", "return l.careful"}},
 			test(coreTests, "TestCareLastsUntilTheNotedEventIsAnswered", "events are in flight, and .* is noted"),
-		},
-		{
-			"too-late-taken-for-applied", "a settle that came too late for its row counts as applied", "S7",
-			[]change{{coreTests + "/settle.go", "sent[i].unchanged = !sent[i].unsure && slices.Contains(ids, sent[i].row.ID)", "sent[i].unchanged = false && len(ids) > 0"}},
-			test(coreTests, "TestASettleThatComesTooLateIsNotTakenForApplied", `told map\[applied:1\]`),
-		},
-		{
-			"too-late-untold", "the database does not say for which rows a settle came too late", "S7",
-			[]change{{storeTests + "/settle.go", "if answer.Applied {\n\t\tfor", "if !answer.Applied {\n\t\tfor"}},
-			test(storeTests, "TestWhatOperatorsUndidStaysUndone", "settled again: \\[\\] of"),
 		},
 		{
 			"broken-type-unchecked", "once most events of a type have broken their contract, all of them are parked without a look", "V4",
@@ -188,6 +162,38 @@ func mutantsOfHolding() []mutant {
 				"\t\tif c.isHeld(r.lane, lineKey{Aggregate: r.Aggregate}) {\n\t\t\tc.wait(r, lineKey{Aggregate: r.Aggregate})\n\t\t\treturn\n\t\t}\n\t\tc.notKnown(r)\n\t\treturn\n",
 			}},
 			test(coreTests, "TestTheDeathOfAnUnknownTypeStopsNobody", "1 of 2 are dead"),
+		},
+	}
+}
+
+// mutantsOfSettling are about what is written down of an event when somebody else has changed it.
+func mutantsOfSettling() []mutant {
+	return []mutant{
+		{
+			"death-of-any-row", "a death that is settled again does not ask what the event was when it died", "S7",
+			[]change{{
+				storeTests + "/sql/settle.sql",
+				"AND e.state = r.state AND (e.state NOT IN (1, 2) OR e.next_attempt_at = r.at)", "",
+			}},
+			test(storeTests, "TestWhatOperatorsUndidStaysUndone", "dead from [0-3], undone and settled again: state 5"),
+		},
+		{
+			"retry-of-any-row", "a charge that is settled again does not ask what the event was when it was charged", "S7",
+			[]change{{
+				storeTests + "/sql/settle.sql",
+				"AND e.state = r.state AND (e.state <> 1 OR e.next_attempt_at = r.at)\n    RETURNING e.id\n), waiting AS (", "    RETURNING e.id\n), waiting AS (",
+			}},
+			test(storeTests, "TestWhatOperatorsUndidStaysUndone", "redriven and settled again: 3 attempts"),
+		},
+		{
+			"too-late-taken-for-applied", "a settle that came too late for its row counts as applied", "S7",
+			[]change{{coreTests + "/settle.go", "sent[i].unchanged = !sent[i].unsure && slices.Contains(ids, sent[i].row.ID)", "sent[i].unchanged = false && len(ids) > 0"}},
+			test(coreTests, "TestASettleThatComesTooLateIsNotTakenForApplied", `told map\[applied:1\]`),
+		},
+		{
+			"too-late-untold", "the database does not say for which rows a settle came too late", "S7",
+			[]change{{storeTests + "/settle.go", "if answer.Applied {\n\t\tfor", "if !answer.Applied {\n\t\tfor"}},
+			test(storeTests, "TestWhatOperatorsUndidStaysUndone", "settled again: \\[\\] of"),
 		},
 	}
 }
