@@ -112,7 +112,7 @@ func TestTheMarketplacesImage(t *testing.T) {
 	}
 }
 
-// S0's processes, in both forms of Heroku: the same names, the same commands, programs that are there.
+// The processes in both forms of Heroku: the same names, the same commands, programs that are there.
 func TestTheMarketplaceOnHeroku(t *testing.T) {
 	t.Parallel()
 	procfile := processes(read(t, marketplace+"/Procfile"))
@@ -278,7 +278,7 @@ func TestTheMarketplacesPageHasItsVariables(t *testing.T) {
 	}
 }
 
-// S0: 50 events of one read, Pub/Sub, and the domain's topic, where nothing is set.
+// Where nothing is set: 50 events of one read, Pub/Sub, and four topics.
 func TestTheMarketplacesDefaults(t *testing.T) {
 	t.Parallel()
 	text, code := execute(t, theApplication(t), "bin/outbox-publisher config show",
@@ -298,7 +298,7 @@ func TestTheMarketplacesDefaults(t *testing.T) {
 
 var targetPattern = regexp.MustCompile(`(?m)^([a-z-]+):[^=\n]*## `)
 
-// S0's targets are there, and those that the page names.
+// The targets that build and run a publisher are there, and those that the page names.
 func TestTheMarketplacesTargets(t *testing.T) {
 	t.Parallel()
 	var targets []string
