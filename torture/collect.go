@@ -139,7 +139,7 @@ type try struct {
 // correct gives every applied settle the time at which the database did it: the first such change after the
 // publish that it settles. What a relay that stood still learns late was done before.
 func (c *collector) correct() {
-	published, unsure := map[try]int64{}, map[try]bool{}
+	published, unsure := map[try]int64{}, map[try]check.State{}
 	for _, r := range c.steps {
 		if r.Step == nil {
 			continue
@@ -147,9 +147,10 @@ func (c *collector) correct() {
 		of := try{r.Step.Relay, r.Step.Token, r.Step.ID}
 		switch {
 		case r.Step.Do == check.Publish, r.Step.Do == check.Ack, r.Step.Do == check.Refuse:
-			published[of], unsure[of] = r.Step.At, false
+			published[of] = r.Step.At
+			delete(unsure, of)
 		case r.Step.Do == check.Settle && r.Step.Result == check.Uncertain:
-			unsure[of] = true
+			unsure[of] = r.Step.To
 		case r.Step.Do == check.Settle && r.Step.Result == check.Applied:
 			meanwhile := func(change change) bool {
 				return change.at+c.clock.wrong >= published[of] && change.at-c.clock.wrong <= r.Step.At
@@ -158,7 +159,7 @@ func (c *collector) correct() {
 				// One that waits already may be told to wait again, which changes nothing.
 				return change.after == r.Step.To && (meanwhile(change) || r.Step.To == check.Waiting && change.at-c.clock.wrong <= r.Step.At)
 			})
-			if at < 0 && unsure[of] && slices.ContainsFunc(c.changes[r.Step.ID], meanwhile) {
+			if at < 0 && r.Step.To != check.Published && unsure[of] == r.Step.To && slices.ContainsFunc(c.changes[r.Step.ID], meanwhile) {
 				// Sent again, when somebody else had changed the row: the relay cannot know that the first time did nothing either.
 				r.Step.Result = check.Uncertain
 				continue

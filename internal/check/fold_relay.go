@@ -161,18 +161,16 @@ func (c *Checker) landed(what publish, e *entry, at *progress) {
 // settled folds what became of writing it down.
 func (c *Checker) settled(e *entry, what publish, s *Step) {
 	at := c.publishing.open[what]
-	if s.Result == Unchanged { // the relay has forgotten the event, and reads it anew
-		delete(c.publishing.open, what)
-		return
-	}
-	if s.Result != Applied {
+	if s.Result != Applied && s.Result != Unchanged {
 		if at != nil {
 			at.unsure = true
 		}
 		return
 	}
-	c.fence(e, s)
-	if at != nil && !at.inFlight {
+	if s.Result == Applied {
+		c.fence(e, s)
+	}
+	if at != nil && !at.inFlight { // unchanged: the relay has forgotten the event, and reads it anew
 		if at.acked && at.unsure && s.To != Published {
 			// What the broker has is not what was written down now: that settle was lost, and the row is as it was before.
 			c.publishing.causes = append(c.publishing.causes, cause{e.self, at.next})

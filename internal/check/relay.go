@@ -83,8 +83,10 @@ func (s *Step) valid() bool {
 		}
 	case Settle:
 		switch s.Result {
-		case Applied, Stale, Unchanged, NotDone, Uncertain:
+		case Applied, Stale, NotDone, Uncertain:
 			return true
+		case Unchanged: // nobody undoes the others
+			return s.To == Retrying || s.To == Parked || s.To == DeadBlocking || s.To == Dead
 		}
 	}
 	return false

@@ -230,6 +230,9 @@ func (c *Core) settled(now time.Duration, f *fate) {
 	if r.lane.blamed == r.ID && !f.untried {
 		r.lane.blamed = outbox.ID{}
 	}
+	if f.unchanged && f.reason == reasonCrashSuspect { // nobody has sent it since, nor asked for that
+		r.lane.suspect = r.ID
+	}
 	c.weigh(r, -1)
 	if r.lane.most > 0 { // it may be read again
 		c.reader.wake(now, c.config.MinPoll)

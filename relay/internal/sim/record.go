@@ -19,20 +19,21 @@ type recorder struct {
 	jumps    []jump
 	doubtful []doubtful
 	alarms   []string
-	undone   map[outbox.ID]bool       // events whose durable commits a failover took back
-	changed  map[change]time.Duration // when it was last done
+	undone   map[outbox.ID]bool // events whose durable commits a failover took back
+	changed  map[change]bool
 	unsure   map[unsure]bool
 }
 
-// change is what was done to an event.
+// change is what was done to an event, and when.
 type change struct {
 	event outbox.ID
 	to    core.State
+	at    time.Duration
 }
 
-// unsure is an event whose settle was not answered, by one life of a relay: sent again, it is taken for applied.
+// unsure is an event whose settle was not answered, in one tenure: sent again, it is taken for applied.
 type unsure struct {
-	relay string
+	tenure
 	event outbox.ID
 }
 
@@ -62,7 +63,7 @@ type doubtful struct {
 func newRecorder(w *World) recorder {
 	return recorder{
 		world: w, checker: check.New(), leases: map[tenure]time.Duration{}, released: map[tenure]bool{},
-		believed: map[tenure]time.Duration{}, undone: map[outbox.ID]bool{}, changed: map[change]time.Duration{}, unsure: map[unsure]bool{},
+		believed: map[tenure]time.Duration{}, undone: map[outbox.ID]bool{}, changed: map[change]bool{}, unsure: map[unsure]bool{},
 	}
 }
 
@@ -151,26 +152,32 @@ func (r *recorder) observe(l *life, s core.Step) {
 	r.checker.Add(check.Record{Step: &step})
 }
 
-// witnessed looks whether the settle that a relay takes for written down has changed the row.
+// witnessed looks whether the settle that a relay takes for written down has changed the row, and whether one that it
+// takes for too late has not.
 func (r *recorder) witnessed(l *life, s core.Step) {
-	by := unsure{l.name, s.Event}
+	by := unsure{tenure{l.name, s.Token, s.Lane}, s.Event}
+	doubted, changed := r.unsure[by], r.changed[change{s.Event, s.State, r.world.ranAt()}]
 	switch s.Result {
 	case core.Uncertain:
 		r.unsure[by] = true
 		return
-	case core.Stale, core.Unchanged:
-		delete(r.unsure, by)
+	case core.Stale: // of a lane beside its own perhaps: it is sent again, and as unsure as before
 		return
-	case core.Applied:
+	case core.Applied, core.Unchanged:
+		delete(r.unsure, by)
 	}
-	doubted := r.unsure[by]
-	delete(r.unsure, by)
 	switch s.State {
 	case core.Retrying, core.Parked, core.DeadBlocking, core.Dead:
-		if at, ok := r.changed[change{s.Event, s.State}]; !doubted && (!ok || at != r.world.ranAt()) {
+		switch {
+		case s.Result == core.Applied && !doubted && !changed:
 			r.world.problemf("%s takes %s for written down as %d, and its settle has not changed the row", l.name, short(s.Event), s.State)
+		case s.Result == core.Unchanged && (doubted || changed):
+			r.world.problemf("%s takes %s for not written down as %d, and one of its settles may have done it", l.name, short(s.Event), s.State)
 		}
 	case core.Ready, core.Waiting, core.Published, core.Discarded: // told again and again, they change nothing
+		if s.Result == core.Unchanged {
+			r.world.problemf("%s says that its settle of %s to %d came too late", l.name, short(s.Event), s.State)
+		}
 	}
 }
 
@@ -217,7 +224,7 @@ func (r *recorder) changes() bool {
 	changes := r.world.store.Changes()
 	for _, c := range changes {
 		r.world.logf("row %s %d -> %d by %s", short(c.ID), c.From, c.To, c.By)
-		r.changed[change{c.ID, c.To}] = r.world.now
+		r.changed[change{c.ID, c.To, r.world.now}] = true
 		r.checker.Add(check.Record{Change: &check.Change{ID: c.ID, From: check.State(c.From), To: check.State(c.To)}})
 	}
 	return len(changes) > 0
