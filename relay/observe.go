@@ -26,6 +26,9 @@ func (s *shell) observe(step core.Step) {
 		if step.Result == core.Stale {
 			s.logAttempt(slog.LevelWarn, "settled too late: the lane is another relay's", step)
 		}
+		if step.Result == core.Unchanged {
+			s.logAttempt(slog.LevelInfo, "settled too late: somebody else has changed the event, which is read again", step)
+		}
 	case core.DidAcquire, core.DidRelease:
 		config.Logger.DebugContext(s.work, "lane", slog.String("step", string(step.Do)), slog.Int("lane", int(step.Lane)))
 	case core.DidLose:

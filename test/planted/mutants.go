@@ -191,6 +191,26 @@ func mutantsOfSettling() []mutant {
 			test(coreTests, "TestASettleThatComesTooLateIsNotTakenForApplied", `told map\[applied:1\]`),
 		},
 		{
+			"lost-answer-too-late", "a settle whose answer was lost, and that had been applied, is taken for one that came too late", "S7",
+			[]change{{coreTests + "/settle.go", "sent[i].unchanged = !sent[i].unsure && ", "sent[i].unchanged = "}},
+			test(coreTests, "TestALostAnswerIsNotTooLate", "told"),
+		},
+		{
+			"all-too-late", "one row for which a settle came too late speaks for all of the settle", "S7",
+			[]change{{coreTests + "/settle.go", "slices.Contains(ids, sent[i].row.ID)", "len(ids) > 0"}},
+			test(coreTests, "TestOnlyWhatTheAnswerNamesIsUnchanged", "told"),
+		},
+		{
+			"too-late-at-once", "a row for which a settle came too late is read again without a rest", "S7",
+			[]change{{coreTests + "/settle.go", "h.due = now + c.config.HeldPeriod", "h.due = min(h.due, now)"}},
+			test(coreTests, "TestARowThatIsNeverAsItWasRead", "does not come to rest"),
+		},
+		{
+			"late-suspect-sent", "a suspect whose death came too late is sent again", "C17",
+			[]change{{coreTests + "/settle.go", "if f.unchanged && f.reason == reasonCrashSuspect {", "if f.unchanged && f.reason == \"\" {"}},
+			test(coreTests, "TestASuspectWhoseDeathComesTooLateIsNotSent", "the suspect was sent: true"),
+		},
+		{
 			"too-late-untold", "the database does not say for which rows a settle came too late", "S7",
 			[]change{{storeTests + "/settle.go", "if answer.Applied {\n\t\tfor", "if !answer.Applied {\n\t\tfor"}},
 			test(storeTests, "TestWhatOperatorsUndidStaysUndone", "settled again: \\[\\] of"),
