@@ -152,11 +152,11 @@ func (b *broker) arrive(m *message) {
 	case l.gone && (pipe.failed || w.chance(0.5)):
 		pipe.failed = true
 		return
+	case pipe.failed && !m.answered: // also in the client's buffer: those before it were told so
+		w.after(b.behind(m), func() { b.answer(m, core.Outcome{Class: core.NotSent, Detail: "the key is paused"}) })
+		return
 	case pipe.heldUp > w.now:
 		w.after(pipe.heldUp-w.now, func() { b.arrive(m) })
-		return
-	case pipe.failed && !m.answered:
-		w.after(b.behind(m), func() { b.answer(m, core.Outcome{Class: core.NotSent, Detail: "the key is paused"}) })
 		return
 	}
 	if b.down(m) || b.troubled(m) || b.unlucky(m) {

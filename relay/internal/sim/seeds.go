@@ -19,6 +19,7 @@ func FailedOnce() []uint64 {
 		251,       // relay_killed, over_deadline: the event of a topic that hangs was taken for what killed the relays
 		4859,      // a retry that was given up charged an event anew, after a redrive
 		454, 4766, // poison: care ended while the noted event was in flight, and it was blamed for what another one did
+		1640, 11386524, // a retry, and a death, came too late for the row, and were taken for written down
 		676, // too much in all lanes: fewer rows were asked of one after the other, with a longer pause each time
 	}
 }
