@@ -33,12 +33,12 @@ func TestMain(m *testing.M) {
 	os.Exit(calm.Run(m))
 }
 
-// ownRange is where a small range begins that no server is given a port of, and no other run of this test.
+// ownRange is where a small range begins that no server is given a port of, and no other test nor run of this one.
 func ownRange(t *testing.T) int {
 	t.Helper()
 	for from := 12_000; from < 14_000; from += few {
 		if claim, err := listen("unix", fmt.Sprint("@posthaste-port-test-", from)); err == nil {
-			t.Cleanup(func() { _ = claim.Close() })
+			claims.keep(claim) // for good, as are the ports that a test is given of it
 			return from
 		}
 	}

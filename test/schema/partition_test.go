@@ -52,14 +52,15 @@ func TestEventsCanBecomePartitioned(t *testing.T) {
 			t.Fatalf("took over %d lanes", n)
 		}
 		none, never := []string{}, []*time.Time{}
-		for range 2 {
+		for again := range 2 {
 			var applied bool
 			var held []int16
 			var at int64
+			var unchanged []string
 			err := relay.QueryRow(t.Context(), db.SQL(relaySQL(t, "settle")), []int16{lane}, []string{tokenOne}, events[1:], none, []int32{}, []int64{}, none, []int16{}, never, none, none, none, []int16{}, never,
-				events[:1], []bool{true}, []int32{1}, []string{"orders"}, []string{"rejected"}, []string{""}, []int16{0}, []*time.Time{nil}, []int16{}, none).Scan(&applied, &held, &at)
-			if err != nil || !applied {
-				t.Errorf("the settle answered %v, %v", applied, err)
+				events[:1], []bool{true}, []int32{1}, []string{"orders"}, []string{"rejected"}, []string{""}, []int16{0}, []*time.Time{nil}, []int16{}, none).Scan(&applied, &held, &at, &unchanged)
+			if err != nil || !applied || len(unchanged) != again {
+				t.Errorf("time %d: the settle answered %v, %v, and left %v", again, applied, err, unchanged)
 			}
 		}
 		if published, letters := db.Count(t, "SELECT count(*) FROM {schema}.outbox_events WHERE state = 6"), db.Count(t, "SELECT count(*) FROM {schema}.outbox_dlq"); published != 10 || letters != 1 {
