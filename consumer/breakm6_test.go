@@ -1,0 +1,75 @@
+package consumer_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/posthaste-dev/posthaste/consumer"
+	"github.com/posthaste-dev/posthaste/outbox"
+)
+
+// Three bad events of one aggregate, one after the other: the relay sends the next one only when the one before is dead, or
+// done. The third is never charged, so that the good one behind it never comes.
+func TestBreakThreeBadEventsInARow(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		good := outbox.NewID()
+		s := newScene(t, consumer.Config{}, func(_ context.Context, e *consumer.Event) error {
+			if e.ID == good {
+				return nil
+			}
+			return errFailed
+		})
+		for n, id := range []outbox.ID{outbox.NewID(), outbox.NewID(), outbox.NewID(), good} {
+			attempts := 0
+			for tries := 0; ; tries++ {
+				v := s.try(t.Context(), id, attempts+1)
+				if v.Acknowledge() {
+					break
+				}
+				if v.Outcome == consumer.Failed {
+					attempts++
+				}
+				if attempts == 10 {
+					break // dead
+				}
+				if tries > 500 {
+					t.Fatalf("event %d: %d tries in %d hours, %d attempts: it neither dies nor goes", n+1, tries, tries, attempts)
+				}
+				time.Sleep(time.Hour)
+			}
+		}
+	})
+}
+
+// The backend of one type is away for an hour, that of another works.
+func TestBreakOutageOfOneType(t *testing.T) {
+	t.Parallel()
+	c, err := consumer.New(consumer.Config{Name: "tester"},
+		consumer.OnType(happened, answer(errFailed)), consumer.OnType("other", answer(nil)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	failed := map[outbox.ID]int{}
+	var ids []outbox.ID
+	for range 100 {
+		ids = append(ids, outbox.NewID())
+	}
+	for range 10 { // each is tried ten times within the hour
+		for _, id := range ids {
+			if v := c.Try(t.Context(), attributesOf(id), nil, 1); v.Outcome == consumer.Failed {
+				failed[id]++
+			}
+			c.Try(t.Context(), map[string]string{"event_id": outbox.NewID().String(), "event_type": "other"}, nil, 1)
+		}
+	}
+	dead := 0
+	for _, n := range failed {
+		if n >= 10 {
+			dead++
+		}
+	}
+	t.Errorf("%d of 100 are dead", dead)
+}
