@@ -75,3 +75,21 @@ func TestBreakOutageOfOneType(t *testing.T) {
 		t.Errorf("%d of 100 are dead", dead)
 	}
 }
+
+// In a long outage in which many events are tried nobody is charged after the first two, however rarely each comes again.
+func TestBreakLongOutageOfMany(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := newScene(t, consumer.Config{}, answer(errFailed))
+		charged := 0
+		for range 2000 { // 33 hours, each event once
+			if s.try(t.Context(), outbox.NewID(), 1).Outcome == consumer.Failed {
+				charged++
+			}
+			time.Sleep(time.Minute)
+		}
+		if charged != 2 {
+			t.Errorf("%d were charged", charged)
+		}
+	})
+}
