@@ -59,7 +59,7 @@ type Consumer struct {
 	config   Config
 	routes   map[string]Handler
 	ignored  map[string]bool
-	stall    stall
+	stalls   map[string]*stall // per event type: each has its own handler, and that what it needs
 	failures failures
 	unknown  unknown
 }
@@ -71,7 +71,7 @@ func New(config Config, routes ...Route) (*Consumer, error) {
 		return nil, err
 	}
 	config = config.withDefaults()
-	c := &Consumer{config: config, routes: make(map[string]Handler, len(routes)), ignored: ignored(routes)}
+	c := &Consumer{config: config, routes: make(map[string]Handler, len(routes)), ignored: ignored(routes), stalls: map[string]*stall{}}
 	for _, route := range routes {
 		if route.ignored != nil {
 			continue
@@ -80,7 +80,7 @@ func New(config Config, routes ...Route) (*Consumer, error) {
 		for _, wrap := range slices.Backward(config.Wrap) {
 			handler = wrap(config.Name, handler)
 		}
-		c.routes[route.eventType] = handler
+		c.routes[route.eventType], c.stalls[route.eventType] = handler, &stall{}
 	}
 	return c, nil
 }
@@ -164,7 +164,7 @@ func (c *Consumer) judgeOnce(ctx context.Context, event *Event, err error) Verdi
 	switch {
 	case decided:
 		return verdict
-	case errors.Is(ctx.Err(), context.Canceled), c.stall.failed(event.ID):
+	case errors.Is(ctx.Err(), context.Canceled), c.stalls[event.Type].failed(event.ID):
 		return Verdict{Outcome: Delayed, After: backoff(event.Attempt)}
 	default:
 		return Verdict{Outcome: Failed, After: backoff(event.Attempt)}
@@ -176,7 +176,7 @@ func (c *Consumer) judge(event *Event, err error, try int) Verdict {
 	if verdict, decided := c.judgeAnswer(event, err); decided {
 		return verdict
 	}
-	if c.stall.failed(event.ID) {
+	if c.stalls[event.Type].failed(event.ID) {
 		if try < stalledTries {
 			return Verdict{Outcome: Delayed, After: backoff(try)}
 		}
@@ -195,7 +195,7 @@ func (c *Consumer) judgeAnswer(event *Event, err error) (verdict Verdict, decide
 	var poison *PoisonError
 	switch {
 	case err == nil:
-		c.stall.handled()
+		c.stalls[event.Type].handled()
 		c.failures.forget(event.ID)
 		return Verdict{Outcome: Handled}, true
 	case errors.Is(err, ErrDuplicate):

@@ -2,6 +2,7 @@ package consumer
 
 import (
 	"sync"
+	"time"
 
 	"github.com/posthaste-dev/posthaste/outbox"
 )
@@ -13,6 +14,10 @@ const (
 	// the message goes back, without blame, so that others have their turn: it may be bad after all, and those that wait
 	// behind it good.
 	stalledTries = 10
+	// stalledWithin is for how long a failure counts: longer than anybody waits before the next try. What has not failed for
+	// longer is dead or elsewhere, and says nothing about those that fail now. Where an outage meets one aggregate only, an
+	// event dies of it about so often.
+	stalledWithin = time.Hour
 )
 
 // A stall tells an outage from bad events. While the consumer's database is away every event fails; if each failure
@@ -20,7 +25,7 @@ const (
 // events are handled, or while too few fail to tell. A duplicate says nothing: it may be Redis that knows it.
 type stall struct {
 	mu     sync.Mutex
-	events map[outbox.ID]struct{} // that failed since one was handled, up to stalledAt
+	events map[outbox.ID]time.Time // that failed of late and since one was handled, and when; up to stalledAt
 }
 
 func (s *stall) handled() {
@@ -34,10 +39,20 @@ func (s *stall) failed(event outbox.ID) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.events == nil {
-		s.events = make(map[outbox.ID]struct{}, stalledAt)
+		s.events = make(map[outbox.ID]time.Time, stalledAt)
 	}
-	if len(s.events) < stalledAt {
-		s.events[event] = struct{}{}
+	now, oldest := time.Now(), event
+	s.events[event] = now
+	for id, at := range s.events {
+		switch {
+		case now.Sub(at) > stalledWithin:
+			delete(s.events, id)
+		case at.Before(s.events[oldest]):
+			oldest = id
+		}
+	}
+	if len(s.events) > stalledAt { // those that failed last
+		delete(s.events, oldest)
 	}
 	return len(s.events) >= stalledAt
 }

@@ -32,30 +32,44 @@ func (c *Checker) judgeLetters(e *entry, d *desk) {
 }
 
 // judgeReasons asks whether every death had a reason: a publish that failed since the last redrive, or a broken
-// contract. Nobody publishes an event of a type that is not known, and of one that kills relays no answer comes.
+// contract. Nobody publishes an event of a type that is not known, and of one that kills relays no answer comes. One reason
+// does not stand for the other, but where both can have said it.
 func (c *Checker) judgeReasons(e *entry, d *desk) {
 	if !c.publishing.seen {
 		return // nobody told what was published
 	}
-	needed := 0
+	var needed, refused, broken int
 	for _, reason := range d.reasons {
-		if needsFailure(reason) {
+		if needsReason(reason) {
 			needed++
 		}
+		switch reason {
+		case "rejected", "max_attempts": // nobody but the broker says so
+			refused++
+		case "invalid_payload", "aggregate_mismatch": // nobody but the contract does
+			broken++
+		}
 	}
-	if failed := d.reasonsToDie(e); needed > failed {
-		c.countf(IllegalTransitions, e.id, "died %d times of a publish that failed, and %d failed", needed, failed)
+	switch failed := int(e.failures); {
+	case refused > failed:
+		c.countf(IllegalTransitions, e.id, "died %d times of a publish that failed, and %d failed", refused, failed)
+		return
+	case broken > d.broken:
+		c.countf(IllegalTransitions, e.id, "died %d times of its contract, and broke it %d times", broken, d.broken)
+		return
+	case needed > d.reasonsToDie(e):
+		c.countf(IllegalTransitions, e.id, "died %d times, and had %d reasons", needed, d.reasonsToDie(e))
 		return
 	}
 	for _, death := range d.unprovoked {
-		if c.end != nil && c.end.Interleaved && death <= len(d.reasons) && needsFailure(d.reasons[death-1]) {
+		if c.end != nil && c.end.Interleaved && death <= len(d.reasons) && needsReason(d.reasons[death-1]) {
 			c.countf(IllegalTransitions, e.id, "died of %s, and no publish had failed since the last redrive", d.reasons[death-1])
 			return
 		}
 	}
 }
 
-func needsFailure(reason string) bool {
+func needsReason(reason string) bool {
 	return reason != "unknown_event_type" && reason != "crash_suspect"
 }
 

@@ -119,7 +119,11 @@ func (r *run) act(p *pending, verb check.Verb) {
 func (r *run) die(aggregate int) {
 	p, lane := r.queues[aggregate][0], aggregate%lanes
 	r.publish(p, lane)
-	r.refuse(p, lane, []check.Class{check.Terminal, check.Broken}[r.arrivals%2])
+	class, reason := check.Terminal, "rejected"
+	if r.arrivals%2 > 0 {
+		class, reason = check.Broken, "invalid_payload"
+	}
+	r.refuse(p, lane, class)
 	blocking := r.rand.IntN(2) == 0
 	state := check.Dead
 	if blocking {
@@ -128,7 +132,7 @@ func (r *run) die(aggregate int) {
 	r.to(p, state)
 	r.event(p, lane, check.Step{Do: check.Settle, Result: check.Applied, To: state})
 	r.letters = append(r.letters, check.Letter{
-		ID: p.event.ID, Reason: "rejected", Attempts: p.row.Attempts, Blocking: blocking, Payload: p.event.Payload, Headers: p.event.Headers, Next: r.arrivals + 1,
+		ID: p.event.ID, Reason: reason, Attempts: p.row.Attempts, Blocking: blocking, Payload: p.event.Payload, Headers: p.event.Headers, Next: r.arrivals + 1,
 	})
 	if !blocking {
 		r.queues[aggregate] = r.queues[aggregate][1:]

@@ -93,6 +93,21 @@ func TestDeathsHaveReasons(t *testing.T) {
 			good: history(true, broken, died(check.Ready, "invalid_payload", 0), redriven, broken, died(check.Retrying, "invalid_payload", 0)),
 		},
 		{
+			name: "a broken contract is no reason to die of the broker's refusal", count: check.IllegalTransitions,
+			bad:  history(true, broken, died(check.Ready, "rejected", 0)),
+			good: history(true, failed, died(check.Ready, "rejected", 0)),
+		},
+		{
+			name: "nor to be out of attempts", count: check.IllegalTransitions,
+			bad:  history(true, broken, broken, broken, died(check.Ready, "max_attempts", 0)),
+			good: history(true, failed, broken, died(check.Ready, "max_attempts", 0)),
+		},
+		{
+			name: "a refusal is no reason to die of the contract", count: check.IllegalTransitions,
+			bad:  history(true, failed, died(check.Ready, "invalid_payload", 0)),
+			good: history(true, broken, died(check.Ready, "invalid_payload", 0)),
+		},
+		{
 			name: "the attempts of two deaths and the failures of one", count: check.ChargedWrongly,
 			bad:  history(true, failed, failed, died(check.Ready, "rejected", 2), redriven, failed, died(check.Retrying, "rejected", 2)),
 			good: history(true, failed, failed, died(check.Ready, "rejected", 2), redriven, failed, died(check.Retrying, "rejected", 1)),

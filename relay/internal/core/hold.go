@@ -185,7 +185,7 @@ func (c *Core) look(now time.Duration, h *hold, rows []*Event) {
 		c.reschedule(now, h)
 	case h.key.topic == "":
 		h.next, h.due = rows[0].Seq, never
-		c.lookAtUnknown(now, h, rows[0])
+		c.lookAtUnknown(now, h, rows)
 	default:
 		h.next, h.due = rows[0].Seq, never
 		for _, event := range rows {
@@ -196,14 +196,17 @@ func (c *Core) look(now time.Duration, h *hold, rows []*Event) {
 	}
 }
 
-// lookAtUnknown decides about the first event of types that are not known here.
-func (c *Core) lookAtUnknown(now time.Duration, h *hold, event *Event) {
-	if h.first != event.Seq {
-		h.first = event.Seq
+// lookAtUnknown decides about held events of types that are not known here. All are parked at once: one that was released,
+// or that waits since a relay had the lane that knew it, would else have its age only from the death of the one before.
+func (c *Core) lookAtUnknown(now time.Duration, h *hold, events []*Event) {
+	if h.first != events[0].Seq {
+		h.first = events[0].Seq
 		c.lookBehind(now, h)
 	}
-	if r := c.takeHeld(now, h, event); r != nil { // it was released, or its turn has come
-		c.notKnown(r)
+	for _, event := range events {
+		if r := c.takeHeld(now, h, event); r != nil {
+			c.notKnown(r)
+		}
 	}
 }
 

@@ -258,3 +258,52 @@ func TestALaneStaysWhereItsTypesAreKnown(t *testing.T) {
 		t.Errorf("the older relay has %d of 4 lanes after that", n)
 	}
 }
+
+// What waits when a relay takes the lane that does not know its type is parked at once, all of it: each has its age from
+// then on, and not from the death of the one before.
+func TestWhatWaitsOfAnUnknownTypeIsParked(t *testing.T) {
+	t.Parallel()
+	p := newPlace(1)
+	short := func(c *core.Config) {
+		c.SweepPeriod, c.UnknownTypeMaxAge, c.MaxAttempts = 10*time.Second, 10*time.Minute, 100
+	}
+	knows := p.relay(t, registry{"a": {Topic: "topic"}, "b": {Topic: "topic"}}, short)
+	knows.answer = func(*core.Publish) (core.Outcome, bool) { return core.Outcome{Class: core.Rejected}, true }
+	var unknown []outbox.ID
+	for range 5 {
+		unknown = append(unknown, p.emit(t, "0", "one", "b"))
+	}
+	behind := p.emit(t, "0", "one", "a")
+	knows.pass(5 * time.Second)
+	knows.core.Stop(knows.now)
+	knows.pass(30 * time.Second)
+	if n := p.in(t, core.Waiting, unknown); !knows.stopped || n != 4 {
+		t.Fatalf("%d of 5 wait: this test does not test", n)
+	}
+	r := p.relay(t, registry{"a": {Topic: "topic"}}, short)
+	r.pass(30 * time.Second)
+	if n := p.in(t, core.Parked, unknown); n != len(unknown) {
+		t.Errorf("%d of %d are parked", n, len(unknown))
+	}
+	r.pass(11 * time.Minute)
+	if dead, state := p.in(t, core.Dead, unknown), p.state(t, behind); dead != len(unknown) || state != core.Published {
+		t.Errorf("after their age %d of %d are dead, and the one behind them is in state %d", dead, len(unknown), state)
+	}
+}
+
+// One that is released behind another that is parked is parked again soon.
+func TestTheSecondOfAnUnknownTypeIsReleased(t *testing.T) {
+	t.Parallel()
+	for _, later := range []string{"b", "c"} {
+		p := newPlace(1)
+		r := p.relay(t, registry{"a": {Topic: "topic"}}, nil)
+		p.emit(t, "0", "one", "b")
+		second := p.emit(t, "0", "one", later)
+		r.pass(2 * time.Second)
+		p.operate(t, check.Free, second)
+		r.pass(5 * time.Second)
+		if state := p.state(t, second); state != core.Parked {
+			t.Errorf("%s: after 5 s it is in state %d", later, state)
+		}
+	}
+}
