@@ -100,7 +100,7 @@ func TestWrongUseExitsWith2(t *testing.T) {
 		"pauses":                        "no database is given",
 		"prune":                         "no database is given",
 		"prune orders":                  `unknown command "orders"`,
-		"prune --published 1s":          "Published: 1s, must be at least 1 min",
+		"prune --published 1s":          "--published 1s is too short: use 1m or more, or 0s",
 		"prune --published -1h":         "--published -1h0m0s is less than nothing",
 		"prune --every 0s":              "--every and --batch must not be 0",
 		"prune --batch 5001":            "Batch: 5001, must be between 100 and 5000",

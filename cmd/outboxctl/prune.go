@@ -71,12 +71,19 @@ const weekly = 168 * time.Hour
 // retention is what the flags ask for.
 func (c *pruneCommand) retention(db relay.RetentionDB, progress func(relay.RetentionResult)) (*relay.Retention, error) {
 	var problems []error
-	for _, flag := range []struct {
+	type duration struct {
 		name  string
 		value time.Duration
-	}{{"published", c.published}, {"dead", c.dead}, {"dedupe", c.dedupe}, {"every", c.every}, {"pause", c.pause}, {"progress", c.progress}} {
+	}
+	windows := []duration{{"published", c.published}, {"dead", c.dead}, {"dedupe", c.dedupe}}
+	for _, flag := range append(windows, duration{"every", c.every}, duration{"pause", c.pause}, duration{"progress", c.progress}) {
 		if flag.value < 0 {
 			problems = append(problems, fmt.Errorf("--%s %s is less than nothing", flag.name, flag.value))
+		}
+	}
+	for _, flag := range windows {
+		if flag.value > 0 && flag.value < time.Minute {
+			problems = append(problems, fmt.Errorf("--%s %s is too short: use 1m or more, or 0s to keep all of it", flag.name, flag.value))
 		}
 	}
 	if c.every == 0 || c.batch == 0 {
