@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"flag"
 	"os"
 	"path/filepath"
@@ -174,5 +175,14 @@ func TestSQLNeedsNoDatabase(t *testing.T) {
 		if code != exitDone || !strings.HasPrefix(stdout, want.begins) || !strings.Contains(stdout, want.has) || strings.Contains(stdout, want.hasNot) || stderr != "" {
 			t.Errorf("%s: exit code %d %s\n%.300s", line, code, stderr, stdout)
 		}
+	}
+}
+
+// TestPruneNamesItsFlags: also in an error that comes from retention as it is.
+func TestPruneNamesItsFlags(t *testing.T) {
+	t.Parallel()
+	err := errors.New("count what would go: canceled; if the clock is right, set Confirmed to 2026-01-31T00:00:00Z")
+	if got := (&pruneCommand{}).hint(err); got != "; that is --confirmed here" {
+		t.Errorf("got %q", got)
 	}
 }

@@ -137,8 +137,12 @@ func (c *pruneCommand) run(ctx context.Context, out io.Writer) error {
 	return nil
 }
 
-// hint says what to do where there is no outbox; what a role needs, retention says itself.
+// hint says what to do where there is no outbox, and how a setting that an error names is called here; what a role needs,
+// retention says itself.
 func (c *pruneCommand) hint(err error) string {
+	if strings.Contains(err.Error(), "set Confirmed to ") { // what would go could not be counted in time
+		return "; that is --confirmed here"
+	}
 	if state := sqlState(nil); errors.As(err, &state) && state.SQLState() != "42501" {
 		return c.root.hint(err)
 	}
