@@ -4,11 +4,12 @@
 # nats_connect HOST PORT: answers arrive on a subject that nobody else has.
 nats_connect() {
   nats_inbox=_INBOX.shell.$$.$RANDOM$RANDOM
-  exec 3<>"/dev/tcp/$1/$2"
+  { exec 3<>"/dev/tcp/$1/$2"; } 2>/dev/null || { echo "NATS: nobody listens on $1:$2" >&2; return 1; }
   printf 'CONNECT {"verbose":false}\r\nSUB %s 1\r\n' "$nats_inbox" >&3
 }
 
-# nats_request SUBJECT BODY: one request and its answer. Lengths are in bytes, hence the locale.
+# nats_request SUBJECT BODY: one request and its answer, or a failure that says why there is none. Lengths are in bytes,
+# hence the locale.
 nats_request() {
   local line length LC_ALL=C
   printf 'PUB %s %s %d\r\n%s\r\n' "$1" "$nats_inbox" "${#2}" "$2" >&3
@@ -16,7 +17,7 @@ nats_request() {
     line=${line%$'\r'}
     case $line in
       PING) printf 'PONG\r\n' >&3 ;;
-      -ERR*) echo "$line"; return 1 ;;
+      -ERR*) echo "NATS: $1: $line" >&2; return 1 ;;
       MSG*)
         length=${line##* }
         IFS= read -r -t 30 -u 3 -N "$length" line
@@ -25,14 +26,14 @@ nats_request() {
         ;;
     esac
   done
-  echo "no answer to $1"
+  echo "NATS: no answer to $1" >&2
   return 1
 }
 
 # nats_api SUBJECT BODY: an answer of JetStream, or a failure that says what was wrong.
 nats_api() {
   local answer problem
-  answer=$(nats_request "\$JS.API.$1" "$2") || { echo "NATS: $answer" >&2; return 1; }
+  answer=$(nats_request "\$JS.API.$1" "$2") || return 1
   problem=$(jq -r '.error.description // empty' <<<"$answer")
   [[ -z $problem ]] || { echo "NATS: $1: $problem" >&2; return 1; }
   echo "$answer"

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"flag"
 	"os"
 	"path/filepath"
@@ -100,7 +101,7 @@ func TestWrongUseExitsWith2(t *testing.T) {
 		"pauses":                        "no database is given",
 		"prune":                         "no database is given",
 		"prune orders":                  `unknown command "orders"`,
-		"prune --published 1s":          "Published: 1s, must be at least 1 min",
+		"prune --published 1s":          "--published 1s is too short: use 1m or more, or 0s",
 		"prune --published -1h":         "--published -1h0m0s is less than nothing",
 		"prune --every 0s":              "--every and --batch must not be 0",
 		"prune --batch 5001":            "Batch: 5001, must be between 100 and 5000",
@@ -174,5 +175,14 @@ func TestSQLNeedsNoDatabase(t *testing.T) {
 		if code != exitDone || !strings.HasPrefix(stdout, want.begins) || !strings.Contains(stdout, want.has) || strings.Contains(stdout, want.hasNot) || stderr != "" {
 			t.Errorf("%s: exit code %d %s\n%.300s", line, code, stderr, stdout)
 		}
+	}
+}
+
+// TestPruneNamesItsFlags: also in an error that comes from retention as it is.
+func TestPruneNamesItsFlags(t *testing.T) {
+	t.Parallel()
+	err := errors.New("count what would go: canceled; if the clock is right, set Confirmed to 2026-01-31T00:00:00Z")
+	if got := (&pruneCommand{}).hint(err); got != "; that is --confirmed here" {
+		t.Errorf("got %q", got)
 	}
 }

@@ -71,12 +71,19 @@ const weekly = 168 * time.Hour
 // retention is what the flags ask for.
 func (c *pruneCommand) retention(db relay.RetentionDB, progress func(relay.RetentionResult)) (*relay.Retention, error) {
 	var problems []error
-	for _, flag := range []struct {
+	type duration struct {
 		name  string
 		value time.Duration
-	}{{"published", c.published}, {"dead", c.dead}, {"dedupe", c.dedupe}, {"every", c.every}, {"pause", c.pause}, {"progress", c.progress}} {
+	}
+	windows := []duration{{"published", c.published}, {"dead", c.dead}, {"dedupe", c.dedupe}}
+	for _, flag := range append(windows, duration{"every", c.every}, duration{"pause", c.pause}, duration{"progress", c.progress}) {
 		if flag.value < 0 {
 			problems = append(problems, fmt.Errorf("--%s %s is less than nothing", flag.name, flag.value))
+		}
+	}
+	for _, flag := range windows {
+		if flag.value > 0 && flag.value < time.Minute {
+			problems = append(problems, fmt.Errorf("--%s %s is too short: use 1m or more, or 0s to keep all of it", flag.name, flag.value))
 		}
 	}
 	if c.every == 0 || c.batch == 0 {
@@ -130,8 +137,12 @@ func (c *pruneCommand) run(ctx context.Context, out io.Writer) error {
 	return nil
 }
 
-// hint says what to do where there is no outbox; what a role needs, retention says itself.
+// hint says what to do where there is no outbox, and how a setting that an error names is called here; what a role needs,
+// retention says itself.
 func (c *pruneCommand) hint(err error) string {
+	if strings.Contains(err.Error(), "set Confirmed to ") { // what would go could not be counted in time
+		return "; that is --confirmed here"
+	}
 	if state := sqlState(nil); errors.As(err, &state) && state.SQLState() != "42501" {
 		return c.root.hint(err)
 	}

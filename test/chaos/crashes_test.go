@@ -42,11 +42,21 @@ func must(t *testing.T, err error) {
 	}
 }
 
+// kill ends a server's process. Number 0 would be all processes of this test's own group.
+func kill(t *testing.T, pid int, signal syscall.Signal) {
+	t.Helper()
+	if pid <= 0 {
+		t.Error("the server does not run")
+		return
+	}
+	must(t, syscall.Kill(pid, signal))
+}
+
 func TestAPoolerThatCrashes(t *testing.T) {
 	t.Parallel()
 	say := &server.Output{}
 	ctx, s, half := small(t, say)
-	must(t, syscall.Kill(s.pooler.Pid(), syscall.SIGABRT))
+	kill(t, s.pooler.Pid(), syscall.SIGABRT)
 	must(t, cluster.Until(ctx, "the crash is counted", func() (bool, error) { return s.poolerCrashes.Load() == 1, nil }))
 	must(t, s.pooler.End(syscall.SIGTERM)) // as the blow does
 	must(t, s.pooler.Start(ctx))
@@ -69,8 +79,10 @@ func TestAPoolerThatCrashesTooOften(t *testing.T) {
 		if err := context.Cause(ctx); err != nil {
 			t.Fatalf("it was given up after %d crashes: %v", crashes, err)
 		}
-		must(t, syscall.Kill(s.pooler.Pid(), syscall.SIGKILL))
-		must(t, cluster.Until(t.Context(), "the crash is counted", func() (bool, error) { return s.poolerCrashes.Load() == crashes+1, nil }))
+		kill(t, s.pooler.Pid(), syscall.SIGKILL)
+		if err := cluster.Until(t.Context(), "the crash is counted", func() (bool, error) { return s.poolerCrashes.Load() == crashes+1, nil }); err != nil {
+			t.Fatal(err)
+		}
 	}
 	if pid := s.pooler.Pid(); pid != 0 {
 		t.Errorf("it was given up, and runs as process %d", pid)
@@ -100,7 +112,7 @@ func TestAServerThatCrashes(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			s.say = &firstWord{then: func() { must(t, syscall.Kill(victim, syscall.SIGKILL)) }}
+			s.say = &firstWord{then: func() { kill(t, victim, syscall.SIGKILL) }}
 			if _, err := s.play(ctx, half); err == nil || !strings.Contains(err.Error(), name+" ended by itself (signal: killed") {
 				t.Errorf("the half ends with %v", err)
 			}

@@ -1,6 +1,7 @@
 package deploy
 
 import (
+	"context"
 	"errors"
 	"os"
 	"os/exec"
@@ -97,8 +98,10 @@ func herokuRuns(t *testing.T, line string, vars ...string) (output string, code 
 // execute runs a line of the shell in a folder, with this environment and no other.
 func execute(t *testing.T, folder, line string, environment ...string) (output string, code int) {
 	t.Helper()
-	run := exec.CommandContext(t.Context(), "sh", "-c", line)
-	run.Dir, run.Env = folder, environment
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
+	defer cancel()
+	run := exec.CommandContext(ctx, "sh", "-c", line)
+	run.Dir, run.Env, run.WaitDelay = folder, environment, time.Second
 	text, err := run.CombinedOutput()
 	if exited := (*exec.ExitError)(nil); err != nil && !errors.As(err, &exited) {
 		t.Fatal(err)
