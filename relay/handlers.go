@@ -20,8 +20,9 @@ import (
 //   - [consumer.Poison]: the event is dead at once.
 //   - a [consumer.DelayError]: it is tried again, and nobody is charged. The relay's own backoff says when.
 //   - any other error, a panic, the end of its deadline: the event is charged with an attempt and tried again, up to
-//     the MaxAttempts of its contract or of the relay. When three different events have failed and none was handled
-//     since, that is taken for an outage: nobody is charged, and the topic pauses until a handler succeeds.
+//     the MaxAttempts of its contract or of the relay. When three different events of its type have failed
+//     within an hour and none of it was handled since, that is taken for an outage: nobody is charged, and the topic
+//     pauses until a handler succeeds.
 //
 // A handler has the relay's publish deadline, or the consumer's if that is shorter, and must end when its context does:
 // a longer one needs a longer Lease. Up to Settings.Concurrency handlers run at a time.
