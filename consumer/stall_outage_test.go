@@ -38,7 +38,7 @@ func TestThreeBadEventsInARow(t *testing.T) {
 				if tries > 500 {
 					t.Fatalf("event %d: %d tries, %d attempts: it neither dies nor goes", n+1, tries, attempts)
 				}
-				time.Sleep(5 * time.Minute)
+				time.Sleep(5 * time.Minute) // synctest
 			}
 		}
 	})
@@ -86,7 +86,7 @@ func TestALongOutageOfMany(t *testing.T) {
 			if s.try(t.Context(), outbox.NewID(), 1).Outcome == consumer.Failed {
 				charged++
 			}
-			time.Sleep(time.Minute)
+			time.Sleep(time.Minute) // synctest
 		}
 		if charged != 2 {
 			t.Errorf("%d were charged", charged)

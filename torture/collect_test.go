@@ -9,6 +9,7 @@ import (
 
 // A relay's charge was not answered, and was written. Sent again it is a death, which is not written, and is told as applied.
 func TestUnwitnessed(t *testing.T) {
+	t.Parallel()
 	id := outbox.NewID()
 	step := func(do check.Do, at int64, result check.Result, to check.State) check.Record {
 		return check.Record{Step: &check.Step{Do: do, Relay: "x", Token: "t", ID: id, At: at, Result: result, To: to}}

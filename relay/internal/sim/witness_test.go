@@ -16,6 +16,7 @@ func breakWorld() *World {
 
 // The first settle was applied and its answer lost, the second was stale for another lane, the third is taken for applied.
 func TestWitnessUncertainStaleApplied(t *testing.T) {
+	t.Parallel()
 	w := breakWorld()
 	l := &life{name: "x"}
 	id := outbox.NewID()
@@ -31,6 +32,7 @@ func TestWitnessUncertainStaleApplied(t *testing.T) {
 
 // A death that was applied is told as unchanged.
 func TestWitnessFalseUnchanged(t *testing.T) {
+	t.Parallel()
 	w := breakWorld()
 	id := outbox.NewID()
 	w.record.changed[change{id, core.Dead, w.now}] = true
