@@ -193,12 +193,12 @@ func mutantsOfSettling() []mutant {
 		{
 			"lost-answer-too-late", "a settle whose answer was lost, and that had been applied, is taken for one that came too late", "S7",
 			[]change{{coreTests + "/settle.go", "sent[i].unchanged = !sent[i].unsure && ", "sent[i].unchanged = "}},
-			test(coreTests, "TestALostAnswerIsNotTooLate", "told"),
+			test(coreTests, "TestALostAnswerIsNotTooLate", `told map\[uncertain:1 unchanged:1\], counted 0 deaths`),
 		},
 		{
 			"all-too-late", "one row for which a settle came too late speaks for all of the settle", "S7",
 			[]change{{coreTests + "/settle.go", "slices.Contains(ids, sent[i].row.ID)", "len(ids) > 0"}},
-			test(coreTests, "TestOnlyWhatTheAnswerNamesIsUnchanged", "told"),
+			test(coreTests, "TestOnlyWhatTheAnswerNamesIsUnchanged", "counted {Published:0 "),
 		},
 		{
 			"too-late-at-once", "a row for which a settle came too late is read again without a rest", "S7",
@@ -258,7 +258,7 @@ func mutantsOfEdges() []mutant {
 			"handlers-outage-charged", "events pay for an outage of the handlers in the relay's process", "P8",
 			[]change{{
 				"consumer/consumer.go",
-				"case errors.Is(ctx.Err(), context.Canceled), c.stall.failed(event.ID):",
+				"case errors.Is(ctx.Err(), context.Canceled), c.stalls[event.Type].failed(event.ID):",
 				"case errors.Is(ctx.Err(), context.Canceled), false:",
 			}},
 			test("consumer", "TestTryTellsAnOutageFromABadEvent", "the third: got {Outcome:failed "),

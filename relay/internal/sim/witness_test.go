@@ -8,7 +8,7 @@ import (
 	"github.com/posthaste-dev/posthaste/relay/internal/core"
 )
 
-func breakWorld() *World {
+func recordingWorld() *World {
 	w := &World{now: start}
 	w.record = newRecorder(w)
 	return w
@@ -17,7 +17,7 @@ func breakWorld() *World {
 // The first settle was applied and its answer lost, the second was stale for another lane, the third is taken for applied.
 func TestWitnessUncertainStaleApplied(t *testing.T) {
 	t.Parallel()
-	w := breakWorld()
+	w := recordingWorld()
 	l := &life{name: "x"}
 	id := outbox.NewID()
 	w.record.changed[change{id, core.Dead, w.now}] = true
@@ -33,7 +33,7 @@ func TestWitnessUncertainStaleApplied(t *testing.T) {
 // A death that was applied is told as unchanged.
 func TestWitnessFalseUnchanged(t *testing.T) {
 	t.Parallel()
-	w := breakWorld()
+	w := recordingWorld()
 	id := outbox.NewID()
 	w.record.changed[change{id, core.Dead, w.now}] = true
 	w.record.witnessed(&life{name: "x"}, core.Step{Do: core.DidSettle, Event: id, State: core.Dead, Result: core.Unchanged})
