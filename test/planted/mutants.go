@@ -158,10 +158,10 @@ func mutantsOfHolding() []mutant {
 		{
 			"unknown-ages-in-turn", "an event of an unknown type begins to age only when those before it are dead", "V1",
 			[]change{{
-				coreTests + "/line.go", "\t\tc.notKnown(r)\n\t\treturn\n",
-				"\t\tif c.isHeld(r.lane, lineKey{Aggregate: r.Aggregate}) {\n\t\t\tc.wait(r, lineKey{Aggregate: r.Aggregate})\n\t\t\treturn\n\t\t}\n\t\tc.notKnown(r)\n\t\treturn\n",
+				coreTests + "/hold.go", "for _, event := range events {\n\t\tif r := c.takeHeld(now, h, event); r != nil {\n\t\t\tc.notKnown(r)",
+				"for _, event := range events[:1] {\n\t\tif r := c.takeHeld(now, h, event); r != nil {\n\t\t\tc.notKnown(r)",
 			}},
-			test(coreTests, "TestTheDeathOfAnUnknownTypeStopsNobody", "1 of 2 are dead"),
+			test(coreTests, "TestWhatWaitsOfAnUnknownTypeIsParked", "1 of 5 are parked"),
 		},
 	}
 }

@@ -152,7 +152,9 @@ func (b *broker) arrive(m *message) {
 	case l.gone && (pipe.failed || w.chance(0.5)):
 		pipe.failed = true
 		return
-	case pipe.failed && !m.answered: // also in the client's buffer: those before it were told so
+	case pipe.failed && m.answered: // it waited in the client's buffer until nobody did for it, and is not sent behind a failure
+		return
+	case pipe.failed: // also in the client's buffer: those before it were told so
 		w.after(b.behind(m), func() { b.answer(m, core.Outcome{Class: core.NotSent, Detail: "the key is paused"}) })
 		return
 	case pipe.heldUp > w.now:
