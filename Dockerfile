@@ -1,6 +1,6 @@
 # The publisher, and outboxctl to migrate its database, as static programs on an empty image:
 #   docker build --build-arg VERSION="$(git describe --always --dirty)" -t outbox-publisher .
-# docs/deploy.md says how to run it. heroku.yml uses the stage heroku.
+# docs/operate/deploy.md says how to run it. heroku.yml uses the stage heroku.
 
 FROM golang:1.26.8-bookworm AS build
 WORKDIR /src

@@ -20,7 +20,7 @@ services-down: ## Stop the servers (S="..." for some of them)
 
 build: ## Build every module; the commands go to bin/
 	@scripts/build
-test: ## Run every test against PostgreSQL 18 and 15, and check docs/conformance.md (P=./test/emit for one package)
+test: ## Run every test against PostgreSQL 18 and 15, and check the conformance page (P=./test/suite/emit for one package)
 	@scripts/test $(P)
 examples: ## Run the producers in Python, Node.js, Rust and SQL (L="python sql" for some of them)
 	@examples/run $(L)
@@ -30,6 +30,10 @@ format: ## Format every module
 	@scripts/format
 tidy: ## go mod tidy in every module
 	@scripts/tidy
+house: ## Measure the tree and check its order: modules, sizes, interfaces, names (ARGS="-help" for more)
+	@$(call program,./test/cmd/house) $(ARGS)
+coverage: ## Count the statements that tests run, per product package (ARGS="--keep after.txt --before before.txt" to compare)
+	@scripts/coverage $(ARGS)
 check-deps: ## Count the modules that a user's build sees
 	@scripts/check-deps
 check-deploy: services-postgres ## Check what people deploy with: image, compose, Helm chart, Heroku, systemd (needs Helm, which it builds)
@@ -75,9 +79,9 @@ proof-hostile: services-postgres ## Prove hostile inputs through the whole path,
 proof-inbox: services-postgres ## Prove the inboxes: consumers killed at every point, copies at the same moment, Redis that dies and forgets (SHORT=1 for fewer events)
 	@services/services up nats redis >/dev/null
 	@$(call program,./test/cmd/proof-inbox,-tags crash) $(if $(SHORT),-short) $(if $(RESULTS),-results $(RESULTS))
-proof-planted: services-postgres ## Prove the proofs: every planted bug is caught by the cheapest of them
+proof-mutants: services-postgres ## Prove the proofs: every mutant is caught by the cheapest of them
 	@services/services up nats pubsub redis >/dev/null
-	@$(call program,./test/cmd/proof-planted)
+	@$(call program,./test/cmd/proof-mutants)
 proof-retention: services-postgres ## Prove that retention removes what is settled and hurts nobody (SHORT=1 for less)
 	@$(call program,./test/cmd/proof-retention) $(if $(SHORT),-short)
 proof-publisher: services-postgres publisher-binaries ## Prove outbox-publisher: the first steps of the pages on fresh servers, restarts of everything, an outage with 20,000 events waiting (SHORT=1 for less)
@@ -114,4 +118,4 @@ publisher-binaries:
 services-postgres:
 	@services/services up postgres18 postgres15 pgbouncer >/dev/null
 
-.PHONY: run-outbox-publisher example-event marketplace help services services-status services-check services-down build test examples lint format tidy check-deps check-deploy check-alerts vulncheck proof-emit bench-emit proof-sim proof-model proof-order proof-crash proof-chaos proof-failover proof-hostile proof-inbox proof-planted proof-retention proof-publisher proof-drain-stop proof-leaks proof-marketplace proofs fuzz bench-inbox bench-pinned bench-drain ci publisher-binaries services-postgres
+.PHONY: run-outbox-publisher example-event marketplace help services services-status services-check services-down build test examples lint format tidy house coverage check-deps check-deploy check-alerts vulncheck proof-emit bench-emit proof-sim proof-model proof-order proof-crash proof-chaos proof-failover proof-hostile proof-inbox proof-mutants proof-retention proof-publisher proof-drain-stop proof-leaks proof-marketplace proofs fuzz bench-inbox bench-pinned bench-drain ci publisher-binaries services-postgres

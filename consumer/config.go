@@ -11,7 +11,7 @@ import (
 
 // Config says how events are handled. Only Name has no default.
 type Config struct {
-	// Name is the consumer's own for ever: marks in inboxes are under it. `[a-z0-9._-]`, 1 to 64.
+	// Name is the consumer's own forever: marks in inboxes are under it. `[a-z0-9._-]`, 1 to 64.
 	Name string
 	// Deadline is how long a handler has for one event; then its context ends. It is also how long a loop takes to stop
 	// at most. Defaults to 30 s.
@@ -20,8 +20,8 @@ type Config struct {
 	// than three times: it may have been given back by processes that do not know its type. Defaults to 10.
 	// Pub/Sub counts by itself: set it in the subscription's dead-letter policy there.
 	MaxAttempts int
-	// Wrap is put around every handler, the first outermost. Defaults to nothing.
-	Wrap []Wrap
+	// Middleware is put around every handler, the first outermost. Defaults to nothing.
+	Middleware []Middleware
 	// Observe is told what became of every message. It must be quick. Defaults to nothing.
 	Observe func(ctx context.Context, observation Observation)
 	// Logger defaults to slog.Default().
@@ -42,22 +42,23 @@ func (c Config) validate() error {
 	return errors.Join(problems...)
 }
 
-// checkRoutes says everything that is wrong with the handlers.
-func checkRoutes(routes []Route) error {
+// checkRules says everything that is wrong with the handlers.
+func checkRules(rules []Rule) error {
 	var problems []error
-	handled := make(map[string]bool, len(routes))
-	for _, route := range routes {
+	handled := make(map[string]bool, len(rules))
+	for _, rule := range rules {
 		switch {
-		case route.ignored != nil:
-		case route.eventType == "" || route.handle == nil:
-			problems = append(problems, fmt.Errorf("consumer: a handler of the event type %.80q: one of them is missing", route.eventType))
-		case handled[route.eventType]:
-			problems = append(problems, fmt.Errorf("consumer: the event type %s has two handlers", route.eventType))
+		case rule.ignored != nil:
+		case rule.eventType == "" || rule.handle == nil:
+			problems = append(problems, fmt.Errorf("consumer: a handler of the event type %.80q: one of them is missing",
+				rule.eventType))
+		case handled[rule.eventType]:
+			problems = append(problems, fmt.Errorf("consumer: the event type %s has two handlers", rule.eventType))
 		default:
-			handled[route.eventType] = true
+			handled[rule.eventType] = true
 		}
 	}
-	for eventType := range ignored(routes) {
+	for eventType := range ignored(rules) {
 		switch {
 		case eventType == "":
 			problems = append(problems, errors.New("consumer: an event type that is ignored has no name"))
@@ -72,10 +73,10 @@ func checkRoutes(routes []Route) error {
 }
 
 // ignored are the event types that are named by Ignore.
-func ignored(routes []Route) map[string]bool {
+func ignored(rules []Rule) map[string]bool {
 	all := map[string]bool{}
-	for _, route := range routes {
-		for _, eventType := range route.ignored {
+	for _, rule := range rules {
+		for _, eventType := range rule.ignored {
 			all[eventType] = true
 		}
 	}

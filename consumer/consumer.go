@@ -32,7 +32,7 @@ const (
 	Duplicate Outcome = "duplicate" // handled before
 	Ignored   Outcome = "ignored"   // of a type that Ignore names
 	Unknown   Outcome = "unknown"   // of a type that has no handler here and that Ignore does not name: given back
-	Delayed   Outcome = "delayed"   // nothing is known against the event; the handler is run again, here or after another delivery
+	Delayed   Outcome = "delayed"   // to be handled again, here or after another delivery: it is not the event's fault
 	Failed    Outcome = "failed"    // to be delivered again
 	Poisoned  Outcome = "poisoned"  // belongs to the dead letters
 )
@@ -57,30 +57,32 @@ func (v Verdict) Acknowledge() bool {
 // A Consumer handles messages, many at a time. A loop calls [Consumer.Process].
 type Consumer struct {
 	config   Config
-	routes   map[string]Handler
+	handlers map[string]Handler
 	ignored  map[string]bool
 	stalls   map[string]*stall // per event type: each has its own handler, and that what it needs
 	failures failures
 	unknown  unknown
 }
 
-// New makes a consumer of these event types. Messages of types that [Ignore] names are acknowledged and not looked at; those
-// of others are given back to the broker.
-func New(config Config, routes ...Route) (*Consumer, error) {
-	if err := errors.Join(config.validate(), checkRoutes(routes)); err != nil {
+// New makes a consumer of these event types. Messages of types that [Ignore] names are acknowledged and not looked at;
+// those of others are given back to the broker.
+func New(config Config, rules ...Rule) (*Consumer, error) {
+	if err := errors.Join(config.validate(), checkRules(rules)); err != nil {
 		return nil, err
 	}
 	config = config.withDefaults()
-	c := &Consumer{config: config, routes: make(map[string]Handler, len(routes)), ignored: ignored(routes), stalls: map[string]*stall{}}
-	for _, route := range routes {
-		if route.ignored != nil {
+	c := &Consumer{
+		config: config, handlers: make(map[string]Handler, len(rules)), ignored: ignored(rules), stalls: map[string]*stall{},
+	}
+	for _, rule := range rules {
+		if rule.ignored != nil {
 			continue
 		}
-		handler := route.handle
-		for _, wrap := range slices.Backward(config.Wrap) {
+		handler := rule.handle
+		for _, wrap := range slices.Backward(config.Middleware) {
 			handler = wrap(config.Name, handler)
 		}
-		c.routes[route.eventType], c.stalls[route.eventType] = handler, &stall{}
+		c.handlers[rule.eventType], c.stalls[rule.eventType] = handler, &stall{}
 	}
 	return c, nil
 }
@@ -89,11 +91,11 @@ func New(config Config, routes ...Route) (*Consumer, error) {
 func (c *Consumer) Name() string { return c.config.Name }
 
 // Types are the event types that have a handler, sorted.
-func (c *Consumer) Types() []string { return slices.Sorted(maps.Keys(c.routes)) }
+func (c *Consumer) Types() []string { return slices.Sorted(maps.Keys(c.handlers)) }
 
 // Takes tells whether an event type has a handler or is ignored: what is neither is given back.
 func (c *Consumer) Takes(eventType string) bool {
-	return c.routes[eventType] != nil || c.ignored[eventType]
+	return c.handlers[eventType] != nil || c.ignored[eventType]
 }
 
 // MaxAttempts is how often a message is delivered before it goes to the dead letters.
@@ -116,7 +118,7 @@ func (c *Consumer) Process(ctx context.Context, attributes map[string]string, bo
 	for try := 1; ; try++ {
 		began := time.Now()
 		err := c.handle(context.WithoutCancel(ctx), handler, event)
-		verdict := c.tell(ctx, event, c.judge(event, err, try), try, time.Since(began), err)
+		verdict := c.report(ctx, event, c.verdictAfter(event, err, try), try, time.Since(began), err)
 		if verdict.Outcome != Delayed || wait.For(ctx, verdict.After) != nil {
 			return verdict
 		}
@@ -125,10 +127,11 @@ func (c *Consumer) Process(ctx context.Context, attributes map[string]string, bo
 
 // Try runs the handler of one event once and says what came of it, for a caller that keeps the events itself, waits
 // and counts: relay.Handlers is one. It differs from [Consumer.Process] in that it never waits, that the handler's
-// context ends with ctx too, and that no event is given up for having failed often: Config.MaxAttempts is not looked at.
+// context ends with ctx too, and that no event is given up for having failed often: Config.MaxAttempts is not looked
+// at.
 //
-// [Failed] is then the event's own failure, and [Delayed] nobody's: the handler said so, every event fails, or the caller
-// has given up.
+// [Failed] is then the event's own failure, and [Delayed] nobody's: the handler said so, every event fails, or the
+// caller has given up.
 func (c *Consumer) Try(ctx context.Context, attributes map[string]string, body []byte, attempt int) Verdict {
 	event, handler, verdict := c.receive(ctx, attributes, body, attempt)
 	if handler == nil {
@@ -136,7 +139,7 @@ func (c *Consumer) Try(ctx context.Context, attributes map[string]string, body [
 	}
 	began := time.Now()
 	err := c.handle(ctx, handler, event)
-	return c.tell(ctx, event, c.judgeOnce(ctx, event, err), 1, time.Since(began), err)
+	return c.report(ctx, event, c.verdictOnce(ctx, event, err), 1, time.Since(began), err)
 }
 
 // receive reads a message and finds the handler of its type. Without one it says what is to become of the message.
@@ -146,21 +149,21 @@ func (c *Consumer) receive(
 	event, err := Read(attributes, body)
 	event.Attempt = attempt
 	if err != nil {
-		return event, nil, c.tell(ctx, event, Verdict{Outcome: Poisoned}, 1, 0, err)
+		return event, nil, c.report(ctx, event, Verdict{Outcome: Poisoned}, 1, 0, err)
 	}
 	if c.ignored[event.Type] {
-		return event, nil, c.tell(ctx, event, Verdict{Outcome: Ignored}, 1, 0, nil)
+		return event, nil, c.report(ctx, event, Verdict{Outcome: Ignored}, 1, 0, nil)
 	}
-	if handler = c.routes[event.Type]; handler == nil {
+	if handler = c.handlers[event.Type]; handler == nil {
 		verdict = Verdict{Outcome: Unknown, After: backoff(attempt)}
-		return event, nil, c.tell(ctx, event, verdict, c.unknown.met(event.Type), 0, errUnknown)
+		return event, nil, c.report(ctx, event, verdict, c.unknown.met(event.Type), 0, errUnknown)
 	}
 	return event, handler, Verdict{}
 }
 
-// judgeOnce is judge for a caller that counts by itself.
-func (c *Consumer) judgeOnce(ctx context.Context, event *Event, err error) Verdict {
-	verdict, decided := c.judgeAnswer(event, err)
+// verdictOnce is verdictAfter for a caller that counts by itself.
+func (c *Consumer) verdictOnce(ctx context.Context, event *Event, err error) Verdict {
+	verdict, decided := c.verdictOf(event, err)
 	switch {
 	case decided:
 		return verdict
@@ -171,9 +174,9 @@ func (c *Consumer) judgeOnce(ctx context.Context, event *Event, err error) Verdi
 	}
 }
 
-// judge says what follows from a handler's answer.
-func (c *Consumer) judge(event *Event, err error, try int) Verdict {
-	if verdict, decided := c.judgeAnswer(event, err); decided {
+// verdictAfter is what follows from a handler's answer.
+func (c *Consumer) verdictAfter(event *Event, err error, try int) Verdict {
+	if verdict, decided := c.verdictOf(event, err); decided {
 		return verdict
 	}
 	if c.stalls[event.Type].failed(event.ID) {
@@ -182,15 +185,16 @@ func (c *Consumer) judge(event *Event, err error, try int) Verdict {
 		}
 		return Verdict{Outcome: Failed, After: backoff(try)}
 	}
-	if here := c.failures.count(event.ID); event.Attempt >= c.config.MaxAttempts && here >= min(leastFailures, c.config.MaxAttempts) {
+	if here := c.failures.count(event.ID); event.Attempt >= c.config.MaxAttempts &&
+		here >= min(leastFailures, c.config.MaxAttempts) {
 		c.failures.forget(event.ID)
 		return Verdict{Outcome: Poisoned}
 	}
 	return Verdict{Outcome: Failed, After: backoff(event.Attempt)}
 }
 
-// judgeAnswer decides where the answer alone says it. Any other error may be the event's own fault or an outage.
-func (c *Consumer) judgeAnswer(event *Event, err error) (verdict Verdict, decided bool) {
+// verdictOf decides where the answer alone says it. Any other error may be the event's own fault or an outage.
+func (c *Consumer) verdictOf(event *Event, err error) (verdict Verdict, decided bool) {
 	var delay *DelayError
 	var poison *PoisonError
 	switch {
@@ -215,8 +219,10 @@ func (c *Consumer) handle(ctx context.Context, handler Handler, event *Event) (e
 	ctx, cancel := context.WithTimeout(ctx, c.config.Deadline)
 	defer cancel()
 	late := time.AfterFunc(2*c.config.Deadline, func() {
-		c.config.Logger.ErrorContext(ctx, "a handler goes on after its deadline, and its message waits: it must end when its context does",
-			slog.String("consumer", c.config.Name), slog.String("event_id", event.ID.String()), slog.String("event_type", clean.Cut(event.Type)))
+		c.config.Logger.ErrorContext(ctx,
+			"a handler goes on after its deadline, and its message waits: it must end when its context does",
+			slog.String("consumer", c.config.Name), slog.String("event_id", event.ID.String()),
+			slog.String("event_type", clean.Cut(event.Type)))
 	})
 	defer late.Stop()
 	defer func() {
@@ -239,8 +245,10 @@ var levels = map[Outcome]slog.Level{
 	Unknown: slog.LevelWarn, Delayed: slog.LevelInfo, Failed: slog.LevelWarn, Poisoned: slog.LevelError,
 }
 
-// tell logs a verdict, shows it to the observer, and returns it with its reason.
-func (c *Consumer) tell(ctx context.Context, event *Event, verdict Verdict, try int, took time.Duration, err error) Verdict {
+// report logs a verdict, shows it to the observer, and returns it with its reason.
+func (c *Consumer) report(ctx context.Context, event *Event, verdict Verdict, try int, took time.Duration,
+	err error,
+) Verdict {
 	if !verdict.Acknowledge() {
 		verdict.Reason = clean.Error(err)
 	}
@@ -250,12 +258,15 @@ func (c *Consumer) tell(ctx context.Context, event *Event, verdict Verdict, try 
 	}
 	c.config.Logger.LogAttrs(ctx, level, "event", slog.String("consumer", c.config.Name),
 		slog.String("event_id", event.ID.String()), slog.String("event_type", clean.Cut(event.Type)),
-		slog.String("namespace", clean.Cut(event.Aggregate.Namespace)), slog.String("aggregate_type", clean.Cut(event.Aggregate.Type)),
+		slog.String("namespace", clean.Cut(event.Aggregate.Namespace)),
+		slog.String("aggregate_type", clean.Cut(event.Aggregate.Type)),
 		slog.String("aggregate_id", clean.Cut(event.Aggregate.ID)),
 		slog.Int("attempt", event.Attempt), slog.String("outcome", string(verdict.Outcome)),
 		slog.Int64("ms", took.Milliseconds()), slog.String("error", verdict.Reason))
 	if c.config.Observe != nil {
-		c.config.Observe(ctx, Observation{Consumer: c.config.Name, Event: event, Outcome: verdict.Outcome, Took: took, Err: err})
+		c.config.Observe(ctx, Observation{
+			Consumer: c.config.Name, Event: event, Outcome: verdict.Outcome, Took: took, Err: err,
+		})
 	}
 	return verdict
 }

@@ -25,17 +25,17 @@ func attributesOf(id outbox.ID) map[string]string {
 	return map[string]string{"event_id": id.String(), "event_type": happened}
 }
 
-// scene is a consumer with one handler, what it observed and what it logged.
-type scene struct {
+// env is a consumer with one handler, what it observed and what it logged.
+type env struct {
 	*consumer.Consumer
 
 	observed []consumer.Observation // by one delivery at a time
 	log      bytes.Buffer
 }
 
-func newScene(t *testing.T, config consumer.Config, handle consumer.Handler) *scene {
+func newEnv(t *testing.T, config consumer.Config, handle consumer.Handler) *env {
 	t.Helper()
-	s := &scene{}
+	s := &env{}
 	config.Name = "tester"
 	config.Logger = slog.New(slog.NewTextHandler(&s.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	config.Observe = func(_ context.Context, observation consumer.Observation) {
@@ -49,7 +49,7 @@ func newScene(t *testing.T, config consumer.Config, handle consumer.Handler) *sc
 }
 
 // deliver has a new event delivered.
-func (s *scene) deliver(t *testing.T, attempt int) consumer.Verdict {
+func (s *env) deliver(t *testing.T, attempt int) consumer.Verdict {
 	t.Helper()
 	return s.Process(t.Context(), attributesOf(outbox.NewID()), nil, attempt)
 }
@@ -59,7 +59,7 @@ func answer(err error) consumer.Handler {
 }
 
 // outcomes are those that were observed.
-func (s *scene) outcomes() (outcomes []consumer.Outcome) {
+func (s *env) outcomes() (outcomes []consumer.Outcome) {
 	for _, observation := range s.observed {
 		outcomes = append(outcomes, observation.Outcome)
 	}
@@ -78,23 +78,30 @@ func TestWhatAnAnswerMeans(t *testing.T) {
 		{nil, 1, consumer.Verdict{Outcome: consumer.Handled}, "DEBUG"},
 		{nil, 1000, consumer.Verdict{Outcome: consumer.Handled}, "DEBUG"},
 		{consumer.ErrDuplicate, 1, consumer.Verdict{Outcome: consumer.Duplicate}, "DEBUG"},
-		{consumer.Poison(errFailed), 1, consumer.Verdict{Outcome: consumer.Poisoned, Reason: "consumer: never to be handled: the mail server is down"}, "ERROR"},
+		{
+			consumer.Poison(errFailed), 1, consumer.Verdict{
+				Outcome: consumer.Poisoned, Reason: "consumer: never to be handled: the mail server is down",
+			}, "ERROR",
+		},
 		{errFailed, 0, consumer.Verdict{Outcome: consumer.Failed, After: time.Second, Reason: errFailed.Error()}, "WARN"},
 		{errFailed, 1, consumer.Verdict{Outcome: consumer.Failed, After: time.Second, Reason: errFailed.Error()}, "WARN"},
 		{errFailed, 9, consumer.Verdict{Outcome: consumer.Failed, After: time.Minute, Reason: errFailed.Error()}, "WARN"},
-		{errFailed, 10, consumer.Verdict{Outcome: consumer.Failed, After: time.Minute, Reason: errFailed.Error()}, "WARN"}, // for the first time here
+		// for the first time here
+		{errFailed, 10, consumer.Verdict{Outcome: consumer.Failed, After: time.Minute, Reason: errFailed.Error()}, "WARN"},
 	} {
-		s := newScene(t, consumer.Config{}, answer(test.answer))
+		s := newEnv(t, consumer.Config{}, answer(test.answer))
 		if got := s.deliver(t, test.attempt); got != test.want {
 			t.Errorf("%v at attempt %d: got %+v", test.answer, test.attempt, got)
 		}
 		observed := s.observed[0]
-		if len(s.observed) != 1 || observed.Outcome != test.want.Outcome || observed.Consumer != "tester" || observed.Event.Attempt != test.attempt ||
+		if len(s.observed) != 1 || observed.Outcome != test.want.Outcome || observed.Consumer != "tester" ||
+			observed.Event.Attempt != test.attempt ||
 			!errors.Is(observed.Err, test.answer) {
 			t.Errorf("%v: observed %+v", test.answer, s.observed)
 		}
 		if log := s.log.String(); strings.Count(log, "\n") != 1 || !strings.Contains(log, "level="+test.level) ||
-			!strings.Contains(log, "outcome="+string(test.want.Outcome)) || !strings.Contains(log, "event_id="+observed.Event.ID.String()) {
+			!strings.Contains(log, "outcome="+string(test.want.Outcome)) ||
+			!strings.Contains(log, "event_id="+observed.Event.ID.String()) {
 			t.Errorf("%v: the log is %s", test.answer, log)
 		}
 		acknowledged := test.want.Outcome == consumer.Handled || test.want.Outcome == consumer.Duplicate
@@ -102,7 +109,7 @@ func TestWhatAnAnswerMeans(t *testing.T) {
 			t.Errorf("%s is acknowledged: %t", test.want.Outcome, !acknowledged)
 		}
 		if test.answer != nil {
-			wrapped := newScene(t, consumer.Config{}, answer(fmt.Errorf("inside: %w", test.answer)))
+			wrapped := newEnv(t, consumer.Config{}, answer(fmt.Errorf("inside: %w", test.answer)))
 			if got := wrapped.deliver(t, test.attempt); got.Outcome != test.want.Outcome {
 				t.Errorf("%v, wrapped: got %+v", test.answer, got)
 			}
@@ -112,10 +119,11 @@ func TestWhatAnAnswerMeans(t *testing.T) {
 
 func TestWaitingGetsLonger(t *testing.T) {
 	t.Parallel()
-	s := newScene(t, consumer.Config{MaxAttempts: 100}, answer(errFailed))
+	s := newEnv(t, consumer.Config{MaxAttempts: 100}, answer(errFailed))
 	for attempt, want := range map[int]int{-1: 1, 0: 1, 1: 1, 2: 2, 3: 4, 6: 32, 7: 60, 8: 60, 50: 60, 99: 60} {
 		// one id, or they would be taken for an outage
-		if got := s.Process(t.Context(), attributesOf(outbox.ID{1}), nil, attempt); got.After != time.Duration(want)*time.Second {
+		if got := s.Process(t.Context(), attributesOf(outbox.ID{1}), nil, attempt); got.After !=
+			time.Duration(want)*time.Second {
 			t.Errorf("after attempt %d: got %s, want %d s", attempt, got.After, want)
 		}
 	}
@@ -124,14 +132,17 @@ func TestWaitingGetsLonger(t *testing.T) {
 func TestWhatPanicsHasFailed(t *testing.T) {
 	t.Parallel()
 	const canary = "CaNaRy"
-	s := newScene(t, consumer.Config{}, func(context.Context, *consumer.Event) error { panic(fmt.Sprintf("no such row: %q", canary)) })
-	if got := s.deliver(t, 1); got.Outcome != consumer.Failed || !strings.Contains(got.Reason, "panicked") || strings.Contains(got.Reason, canary) {
+	s := newEnv(t, consumer.Config{}, func(context.Context, *consumer.Event) error {
+		panic(fmt.Sprintf("no such row: %q", canary))
+	})
+	if got := s.deliver(t, 1); got.Outcome != consumer.Failed || !strings.Contains(got.Reason, "panicked") ||
+		strings.Contains(got.Reason, canary) {
 		t.Errorf("got %+v", got)
 	}
 	if log := s.log.String(); !strings.Contains(log, "consumer_test.go") || strings.Contains(log, canary) {
 		t.Errorf("the log does not say where it was, or what with: %s", log)
 	}
-	once := newScene(t, consumer.Config{MaxAttempts: 1}, func(context.Context, *consumer.Event) error { panic(canary) })
+	once := newEnv(t, consumer.Config{MaxAttempts: 1}, func(context.Context, *consumer.Event) error { panic(canary) })
 	if got := once.deliver(t, 1); got.Outcome != consumer.Poisoned {
 		t.Errorf("at the bound: got %+v", got)
 	}
@@ -150,8 +161,12 @@ func TestNothingOfAPayloadIsLogged(t *testing.T) {
 		return fmt.Appendf(nil, `{"version":1,"eventId":%q,"occurredAt":"2026-01-02T03:04:05Z","data":%s}`, id, data)
 	}
 	var log bytes.Buffer
-	for _, handled := range []error{nil, consumer.ErrDuplicate, errFailed, consumer.Poison(errFailed), fmt.Errorf("no customer %q", canary)} {
-		c, err := consumer.New(consumer.Config{Name: "tester", Logger: slog.New(slog.NewJSONHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))},
+	for _, handled := range []error{
+		nil, consumer.ErrDuplicate, errFailed, consumer.Poison(errFailed), fmt.Errorf("no customer %q", canary),
+	} {
+		c, err := consumer.New(consumer.Config{
+			Name: "tester", Logger: slog.New(slog.NewJSONHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug})),
+		},
 			consumer.On(contract, func(context.Context, *consumer.Event, payload) error { return handled }))
 		if err != nil {
 			t.Fatal(err)
@@ -175,7 +190,7 @@ func TestTheDeadline(t *testing.T) {
 	t.Parallel()
 	for _, deadline := range []time.Duration{0, time.Minute} {
 		synctest.Test(t, func(t *testing.T) {
-			s := newScene(t, consumer.Config{Deadline: deadline}, func(ctx context.Context, _ *consumer.Event) error {
+			s := newEnv(t, consumer.Config{Deadline: deadline}, func(ctx context.Context, _ *consumer.Event) error {
 				<-ctx.Done()
 				return ctx.Err()
 			})
@@ -203,7 +218,7 @@ func TestAHandlerThatGoesOn(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		leave := make(chan struct{})
-		s := newScene(t, consumer.Config{}, func(context.Context, *consumer.Event) error { <-leave; return nil })
+		s := newEnv(t, consumer.Config{}, func(context.Context, *consumer.Event) error { <-leave; return nil })
 		go func() {
 			defer close(leave)
 			<-time.After(time.Hour)
@@ -224,7 +239,7 @@ func TestADelayIsWaitedForInPlace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const delays = 500
 		tries := 0
-		s := newScene(t, consumer.Config{}, func(context.Context, *consumer.Event) error {
+		s := newEnv(t, consumer.Config{}, func(context.Context, *consumer.Event) error {
 			if tries++; tries <= delays {
 				return fmt.Errorf("the guard: %w", &consumer.DelayError{After: 20 * time.Second, Err: errFailed})
 			}
@@ -249,7 +264,7 @@ func TestADelayIsNeverNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		defer cancel()
-		s := newScene(t, consumer.Config{}, answer(&consumer.DelayError{}))
+		s := newEnv(t, consumer.Config{}, answer(&consumer.DelayError{}))
 		got := s.Process(ctx, attributesOf(outbox.NewID()), nil, 1)
 		if got.Outcome != consumer.Delayed || got.Reason == "" || len(s.observed) > 101 {
 			t.Errorf("got %+v after %d tries", got, len(s.observed))
@@ -257,21 +272,22 @@ func TestADelayIsNeverNothing(t *testing.T) {
 	})
 }
 
-// When the loop stops, a delay has an end at once, and the message is given back without blame.
+// When the loop stops, a delay has an end at once, and the message is given back and not charged.
 func TestStoppingEndsADelay(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 90*time.Minute)
 		defer cancel()
 		began := time.Now()
-		s := newScene(t, consumer.Config{}, func(ctx context.Context, _ *consumer.Event) error {
+		s := newEnv(t, consumer.Config{}, func(ctx context.Context, _ *consumer.Event) error {
 			if err := ctx.Err(); err != nil {
 				t.Errorf("the handler was run without a chance: %v", err)
 			}
 			return &consumer.DelayError{After: time.Hour, Err: errFailed}
 		})
 		got := s.Process(ctx, attributesOf(outbox.NewID()), nil, 10)
-		if got.Outcome != consumer.Delayed || got.Acknowledge() || time.Since(began) != 90*time.Minute || len(s.observed) != 2 {
+		if got.Outcome != consumer.Delayed || got.Acknowledge() || time.Since(began) != 90*time.Minute ||
+			len(s.observed) != 2 {
 			t.Errorf("got %+v after %s and %d tries", got, time.Since(began), len(s.observed))
 		}
 	})
@@ -281,7 +297,7 @@ func TestStoppingEndsADelay(t *testing.T) {
 func TestWraps(t *testing.T) {
 	t.Parallel()
 	var calls []string
-	wrap := func(own string) consumer.Wrap {
+	wrap := func(own string) consumer.Middleware {
 		return func(name string, next consumer.Handler) consumer.Handler {
 			return func(ctx context.Context, event *consumer.Event) error {
 				calls = append(calls, own+" of "+name)
@@ -293,7 +309,9 @@ func TestWraps(t *testing.T) {
 		calls = append(calls, event.Type)
 		return nil
 	}
-	c, err := consumer.New(consumer.Config{Name: "tester", Wrap: []consumer.Wrap{wrap("span"), wrap("guard")}, Logger: slog.New(slog.DiscardHandler)},
+	c, err := consumer.New(consumer.Config{
+		Name: "tester", Middleware: []consumer.Middleware{wrap("span"), wrap("guard")}, Logger: slog.New(slog.DiscardHandler),
+	},
 		consumer.OnType("a", handle), consumer.OnType("b", handle))
 	if err != nil {
 		t.Fatal(err)
@@ -312,7 +330,7 @@ func TestWraps(t *testing.T) {
 
 func TestNewSaysEverythingThatIsWrong(t *testing.T) {
 	t.Parallel()
-	_, err := consumer.New(consumer.Config{Name: "A b", Deadline: -1}, consumer.Route{},
+	_, err := consumer.New(consumer.Config{Name: "A b", Deadline: -1}, consumer.Rule{},
 		consumer.OnType("twice", answer(nil)), consumer.OnType("twice", answer(nil)), consumer.OnType("none", nil))
 	if err == nil {
 		t.Fatal("it was taken")
@@ -325,7 +343,8 @@ func TestNewSaysEverythingThatIsWrong(t *testing.T) {
 	if _, err := consumer.New(consumer.Config{Name: "tester"}); err == nil {
 		t.Error("a consumer of nothing was taken")
 	}
-	if _, err := consumer.New(consumer.Config{Name: "tester", MaxAttempts: -1}, consumer.OnType("a", answer(nil))); err == nil {
+	if _, err := consumer.New(consumer.Config{Name: "tester", MaxAttempts: -1}, consumer.OnType("a", answer(nil))); err ==
+		nil {
 		t.Error("less than no attempts were taken")
 	}
 	c, err := consumer.New(consumer.Config{Name: "order-mailer.v2_x"}, consumer.OnType("a", answer(nil)))

@@ -38,7 +38,8 @@ func Read(attributes map[string]string, body []byte) (*Event, error) {
 	event := &Event{
 		Type: attributes["event_type"], TenantID: attributes["tenant_id"], Attributes: attributes, Body: body,
 		Aggregate: outbox.Aggregate{
-			Namespace: cmp.Or(attributes["namespace"], outbox.DefaultNamespace), Type: attributes["aggregate_type"], ID: attributes["aggregate_id"],
+			Namespace: cmp.Or(attributes["namespace"], outbox.DefaultNamespace), Type: attributes["aggregate_type"],
+			ID: attributes["aggregate_id"],
 		},
 	}
 	id, err := outbox.ParseID(attributes["event_id"])
@@ -62,21 +63,21 @@ func Read(attributes map[string]string, body []byte) (*Event, error) {
 // A Handler handles an event. It should end when its context does.
 type Handler func(ctx context.Context, event *Event) error
 
-// A Wrap puts something around a consumer's handlers, for instance a guard or a span.
-type Wrap func(consumer string, next Handler) Handler
+// A Middleware puts something around a consumer's handlers, for instance a guard or a span.
+type Middleware func(consumer string, next Handler) Handler
 
-// A Route says what is done with an event type. Make one with [On], [OnType] or [Ignore].
-type Route struct {
+// A Rule says what is done with an event type. Make one with [On], [OnType] or [Ignore].
+type Rule struct {
 	eventType string
 	handle    Handler
 	ignored   []string // instead of the two
 }
 
-// On handles the events of a contract with their payloads decoded. A payload that is not what the contract says, or is of
-// another event than the message claims, is a [PoisonError]; what the contract has not heard of is left out, so that
+// On handles the events of a contract with their payloads decoded. A payload that is not what the contract says, or is
+// of another event than the message claims, is a [PoisonError]; what the contract has not heard of is left out, so that
 // producers may add fields.
-func On[P any](contract *outbox.ContractFor[P], handle func(ctx context.Context, event *Event, payload P) error) Route {
-	return Route{eventType: contract.Contract().Type, handle: func(ctx context.Context, event *Event) error {
+func On[P any](contract *outbox.ContractFor[P], handle func(ctx context.Context, event *Event, payload P) error) Rule {
+	return Rule{eventType: contract.Contract().Type, handle: func(ctx context.Context, event *Event) error {
 		payload, envelope, err := contract.Decode(event.Body)
 		if err != nil {
 			return Poison(err)
@@ -89,11 +90,13 @@ func On[P any](contract *outbox.ContractFor[P], handle func(ctx context.Context,
 }
 
 // OnType handles the events of a type as they are: for types without a contract.
-func OnType(eventType string, handle Handler) Route {
-	return Route{eventType: eventType, handle: handle}
+func OnType(eventType string, handle Handler) Rule {
+	return Rule{eventType: eventType, handle: handle}
 }
 
 // Ignore names event types that are on the topic and none of this consumer's business: their messages are acknowledged.
 // Types that are neither handled nor named here are given back, because another process may know them: one of the next
 // version, while a deployment rolls.
-func Ignore(eventTypes ...string) Route { return Route{ignored: append([]string{}, eventTypes...)} } // not nil, also for none
+func Ignore(eventTypes ...string) Rule {
+	return Rule{ignored: append([]string{}, eventTypes...)} // not nil, also for none
+}

@@ -18,15 +18,18 @@ func TestReadTakesWhatARelayWrites(t *testing.T) {
 	t.Parallel()
 	id := outbox.NewID()
 	attributes := map[string]string{
-		"event_id": id.String(), "event_type": happened, "aggregate_type": "thing", "aggregate_id": "7/8", "tenant_id": "acme",
+		"event_id": id.String(), "event_type": happened, "aggregate_type": "thing", "aggregate_id": "7/8",
+		"tenant_id":  "acme",
 		"outbox_seq": "42", "created_at": "2026-01-02T03:04:05.123456Z", "traceparent": "00-1-2-01",
 	}
 	event, err := consumer.Read(attributes, []byte("{}"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if event.ID != id || event.Type != happened || event.Key() != "default/thing/7/8" || event.TenantID != "acme" || event.Seq != 42 ||
-		!event.CreatedAt.Equal(time.Date(2026, 1, 2, 3, 4, 5, 123456000, time.UTC)) || event.Attributes["traceparent"] != "00-1-2-01" ||
+	if event.ID != id || event.Type != happened || event.Key() != "default/thing/7/8" || event.TenantID != "acme" ||
+		event.Seq != 42 ||
+		!event.CreatedAt.Equal(time.Date(2026, 1, 2, 3, 4, 5, 123456000, time.UTC)) ||
+		event.Attributes["traceparent"] != "00-1-2-01" ||
 		string(event.Body) != "{}" || event.Attempt != 0 {
 		t.Errorf("got %+v", event)
 	}
@@ -75,16 +78,21 @@ func TestReadOfBrokenMessages(t *testing.T) {
 		if !errors.As(err, &poison) || event == nil {
 			t.Errorf("%.100v: got %+v, %v", attributes, event, err)
 		}
-		s := newScene(t, consumer.Config{}, func(context.Context, *consumer.Event) error {
+		s := newEnv(t, consumer.Config{}, func(context.Context, *consumer.Event) error {
 			t.Error("the handler was run")
 			return nil
 		})
-		if got := s.Process(t.Context(), attributes, nil, 1); got.Outcome != consumer.Poisoned || len(got.Reason) > 2100 || s.log.Len() > 10_000 {
+		if got := s.Process(t.Context(), attributes, nil, 1); got.Outcome != consumer.Poisoned || len(got.Reason) > 2100 ||
+			s.log.Len() > 10_000 {
 			t.Errorf("%.100v: got %+v", attributes, got)
 		}
 	}
-	for _, broken := range []string{"", " 1", "x", "-1", "0", "1.5", "9223372036854775808", "99999999999999999999999", "\x00"} {
-		event, err := consumer.Read(map[string]string{"event_id": id, "event_type": happened, "outbox_seq": broken, "created_at": broken}, nil)
+	for _, broken := range []string{
+		"", " 1", "x", "-1", "0", "1.5", "9223372036854775808", "99999999999999999999999", "\x00",
+	} {
+		event, err := consumer.Read(map[string]string{
+			"event_id": id, "event_type": happened, "outbox_seq": broken, "created_at": broken,
+		}, nil)
 		if err != nil || event.Seq != 0 || !event.CreatedAt.IsZero() {
 			t.Errorf("%q: got %+v, %v", broken, event, err)
 		}
@@ -127,7 +135,8 @@ func TestOnDecodes(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := c.Process(t.Context(), attributesOf(id), []byte(sent), 1); got.Outcome != want || runs == 1 != (want == consumer.Handled) {
+		if got := c.Process(t.Context(), attributesOf(id), []byte(sent), 1); got.Outcome != want ||
+			runs == 1 != (want == consumer.Handled) {
 			t.Errorf("%.100s: got %+v and %d runs", sent, got, runs)
 		}
 	}
@@ -137,7 +146,9 @@ func TestOnDecodes(t *testing.T) {
 // handled is what was sent.
 func FuzzRead(f *testing.F) {
 	id := outbox.NewID().String()
-	f.Add(id, happened, "thing", "7", "42", "2026-01-02T03:04:05.123456Z", `{"version":1,"eventId":"`+id+`","occurredAt":"2026-01-02T03:04:05Z","data":{"number":7}}`, 1)
+	f.Add(id, happened, "thing", "7", "42",
+		"2026-01-02T03:04:05.123456Z",
+		`{"version":1,"eventId":"`+id+`","occurredAt":"2026-01-02T03:04:05Z","data":{"number":7}}`, 1)
 	f.Add("", "", "", "", "", "", "", 0)
 	f.Add(id, happened, "\xff", "\x00", "-1", "0000-00-00T00:00:00Z", "{", -1)
 	f.Add((outbox.ID{}).String(), happened, "a", "b", "9223372036854775808", "9999-12-31T23:59:59Z", "null", 10)
@@ -146,7 +157,8 @@ func FuzzRead(f *testing.F) {
 		c, err := consumer.New(consumer.Config{Name: "tester", Logger: slog.New(slog.DiscardHandler)},
 			consumer.On(things, func(_ context.Context, event *consumer.Event, _ thing) error {
 				handled = true
-				if event.ID == (outbox.ID{}) || !strings.EqualFold(event.ID.String(), id) || event.Type != eventType || event.Seq < 0 {
+				if event.ID == (outbox.ID{}) || !strings.EqualFold(event.ID.String(), id) || event.Type != eventType ||
+					event.Seq < 0 {
 					t.Errorf("got %+v", event)
 				}
 				return nil
@@ -155,9 +167,11 @@ func FuzzRead(f *testing.F) {
 			t.Fatal(err)
 		}
 		verdict := c.Process(t.Context(), map[string]string{
-			"event_id": id, "event_type": eventType, "aggregate_type": aggregateType, "aggregate_id": aggregateID, "outbox_seq": seq, "created_at": created,
+			"event_id": id, "event_type": eventType, "aggregate_type": aggregateType, "aggregate_id": aggregateID,
+			"outbox_seq": seq, "created_at": created,
 		}, []byte(body), attempt)
-		if handled != (verdict.Outcome == consumer.Handled) || !handled && verdict.Outcome != consumer.Poisoned && verdict.Outcome != consumer.Unknown {
+		if handled != (verdict.Outcome == consumer.Handled) || !handled && verdict.Outcome != consumer.Poisoned &&
+			verdict.Outcome != consumer.Unknown {
 			t.Errorf("handled=%t and %+v", handled, verdict)
 		}
 	})

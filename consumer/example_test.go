@@ -26,7 +26,8 @@ func Example() {
 		fmt.Printf("%s is %s\n", license.LicenseID, license.Status)
 		return nil
 	}
-	compliance, err := consumer.New(consumer.Config{Name: "compliance", Logger: slog.New(slog.DiscardHandler)}, consumer.On(licenseStatusChanged, handle))
+	compliance, err := consumer.New(consumer.Config{Name: "compliance", Logger: slog.New(slog.DiscardHandler)},
+		consumer.On(licenseStatusChanged, handle))
 	if err != nil {
 		fmt.Println(err)
 		return

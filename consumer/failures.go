@@ -7,9 +7,9 @@ import (
 )
 
 const (
-	// leastFailures is how often an event fails here before it is given up, however often it was delivered. A broker counts
-	// deliveries, also those that processes gave back that do not know the type, and those that died under it: by those
-	// alone an event would be a dead letter at its first failure.
+	// leastFailures is how often an event fails here before it is given up, however often it was delivered. A broker
+	// counts deliveries, also those that processes gave back that do not know the type, and those that died under it: by
+	// those alone an event would be a dead letter at its first failure.
 	leastFailures = 3
 	// maxFailures bounds what is remembered: an event that failed here may be handled elsewhere. To forget one gives it
 	// some attempts more.

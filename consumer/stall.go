@@ -11,12 +11,12 @@ const (
 	// stalledAt is how many events fail, and none is handled in between, until that is taken for no fault of theirs.
 	stalledAt = 3
 	// stalledTries is how often a handler is run for one delivery while the consumer stalls: for about five minutes. Then
-	// the message goes back, without blame, so that others have their turn: it may be bad after all, and those that wait
+	// the message goes back, not charged, so that others have their turn: it may be bad after all, and those that wait
 	// behind it good.
 	stalledTries = 10
-	// stalledWithin is for how long a failure counts: longer than anybody waits before the next try. What has not failed for
-	// longer is dead or elsewhere, and says nothing about those that fail now. Where an outage meets one aggregate only, an
-	// event dies of it about so often.
+	// stalledWithin is for how long a failure counts: longer than anybody waits before the next try. What has not failed
+	// for longer is dead or elsewhere, and says nothing about those that fail now. Where an outage meets one aggregate
+	// only, an event dies of it about so often.
 	stalledWithin = time.Hour
 )
 

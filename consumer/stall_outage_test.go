@@ -10,13 +10,13 @@ import (
 	"github.com/posthaste-dev/posthaste/outbox"
 )
 
-// Of three bad events of one aggregate a relay sends the next one only when the one before is dead. The third dies as well:
-// else the good one behind it would never come.
+// Of three bad events of one aggregate a relay sends the next one only when the one before is dead. The third dies as
+// well: otherwise the good one behind it would never come.
 func TestThreeBadEventsInARow(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		good := outbox.NewID()
-		s := newScene(t, consumer.Config{}, func(_ context.Context, e *consumer.Event) error {
+		s := newEnv(t, consumer.Config{}, func(_ context.Context, e *consumer.Event) error {
 			if e.ID == good {
 				return nil
 			}
@@ -44,7 +44,7 @@ func TestThreeBadEventsInARow(t *testing.T) {
 	})
 }
 
-// What the handler of one type needs is away, and that of another works: nobody is blamed for long.
+// What the handler of one type needs is away, and that of another works: nobody is charged for long.
 func TestAnOutageOfOneType(t *testing.T) {
 	t.Parallel()
 	c, err := consumer.New(consumer.Config{Name: "tester"},
@@ -76,11 +76,12 @@ func TestAnOutageOfOneType(t *testing.T) {
 	}
 }
 
-// In a long outage in which many events are tried nobody is charged after the first two, however rarely each comes again.
+// In a long outage in which many events are tried nobody is charged after the first two, however rarely each comes
+// again.
 func TestALongOutageOfMany(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s := newScene(t, consumer.Config{}, answer(errFailed))
+		s := newEnv(t, consumer.Config{}, answer(errFailed))
 		charged := 0
 		for range 2000 { // 33 hours, each event once
 			if s.try(t.Context(), outbox.NewID(), 1).Outcome == consumer.Failed {

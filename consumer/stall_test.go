@@ -13,8 +13,8 @@ import (
 	"github.com/posthaste-dev/posthaste/outbox"
 )
 
-// A broker delivers events as real ones do: what failed comes again after its time, and each delivery is counted. It runs
-// in simulated time.
+// A broker delivers events as real ones do: what failed comes again after its time, and each delivery is counted. It
+// runs in simulated time.
 type broker struct {
 	consumer *consumer.Consumer
 	places   chan struct{} // for so many messages at a time
@@ -180,7 +180,7 @@ func TestTooFewFailToTell(t *testing.T) {
 					t.Errorf("%s after %d deliveries", b.verdicts[id], b.delivered[id])
 				}
 			}
-			// 1+2+4+8+16+32+60+60+60: docs/consumers.md says so.
+			// 1+2+4+8+16+32+60+60+60: docs/guide/consumers.md says so.
 			if took := time.Since(began); took != 243*time.Second {
 				t.Errorf("it took %s", took)
 			}
@@ -188,13 +188,13 @@ func TestTooFewFailToTell(t *testing.T) {
 	}
 }
 
-// The third event that fails is not blamed and stays here; one that is handled ends that, and a duplicate does not: it may be
-// Redis that knows it, while the database is away.
+// The third event that fails is not charged and stays here; one that is handled ends that, and a duplicate does not: it
+// may be Redis that knows it, while the database is away.
 func TestWhatBeginsAndEndsAStall(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var answer error
-		s := newScene(t, consumer.Config{MaxAttempts: 1}, func(context.Context, *consumer.Event) error { return answer })
+		s := newEnv(t, consumer.Config{MaxAttempts: 1}, func(context.Context, *consumer.Event) error { return answer })
 		stopped, stop := context.WithCancel(t.Context())
 		stop()
 		// deliver has an event delivered for the last time, by a loop that stops: a delay ends at once.
@@ -232,11 +232,11 @@ func TestWhatBeginsAndEndsAStall(t *testing.T) {
 	})
 }
 
-// While the consumer stalls a message is tried here, later and later, and then given back without blame.
+// While the consumer stalls a message is tried here, later and later, and then given back and not charged.
 func TestAStalledMessageIsGivenBack(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s := newScene(t, consumer.Config{}, answer(errFailed))
+		s := newEnv(t, consumer.Config{}, answer(errFailed))
 		s.deliver(t, 1)
 		s.deliver(t, 1)
 		began, before := time.Now(), len(s.observed)

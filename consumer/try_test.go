@@ -12,7 +12,7 @@ import (
 )
 
 // try has an event tried.
-func (s *scene) try(ctx context.Context, id outbox.ID, attempt int) consumer.Verdict {
+func (s *env) try(ctx context.Context, id outbox.ID, attempt int) consumer.Verdict {
 	return s.Try(ctx, attributesOf(id), nil, attempt)
 }
 
@@ -32,11 +32,12 @@ func TestTryRunsTheHandlerOnce(t *testing.T) {
 	} {
 		for _, attempt := range []int{0, 1, 10, 1000} {
 			synctest.Test(t, func(t *testing.T) {
-				s := newScene(t, consumer.Config{MaxAttempts: 1}, answer(test.answer))
+				s := newEnv(t, consumer.Config{MaxAttempts: 1}, answer(test.answer))
 				began := time.Now()
 				got := s.try(t.Context(), outbox.NewID(), attempt)
 				if got.Outcome != test.want || time.Since(began) != 0 || len(s.observed) != 1 {
-					t.Errorf("%v, attempt %d: got %+v after %s and %d runs", test.answer, attempt, got, time.Since(began), len(s.observed))
+					t.Errorf("%v, attempt %d: got %+v after %s and %d runs", test.answer, attempt, got, time.Since(began),
+						len(s.observed))
 				}
 				if got.Acknowledge() != (got.Reason == "") {
 					t.Errorf("%v: the reason is %q", test.answer, got.Reason)
@@ -49,7 +50,8 @@ func TestTryRunsTheHandlerOnce(t *testing.T) {
 // What has no handler is told apart from what is ignored and from what is no event, without a run.
 func TestTryWithoutAHandler(t *testing.T) {
 	t.Parallel()
-	c, err := consumer.New(consumer.Config{Name: "tester"}, consumer.OnType(happened, answer(nil)), consumer.Ignore("seen"))
+	c, err := consumer.New(consumer.Config{Name: "tester"}, consumer.OnType(happened, answer(nil)),
+		consumer.Ignore("seen"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -66,7 +68,8 @@ func TestTryWithoutAHandler(t *testing.T) {
 	}
 }
 
-// A handler has what its caller gives it, or its own deadline if that is shorter. A caller that gives up blames nobody.
+// A handler has what its caller gives it, or its own deadline if that is shorter. A caller that gives up charges
+// nobody.
 func TestTryEndsWithItsContext(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -79,7 +82,7 @@ func TestTryEndsWithItsContext(t *testing.T) {
 		{timeout: 5 * time.Second, cancelled: 2 * time.Second, want: 2 * time.Second, outcome: consumer.Delayed},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			s := newScene(t, consumer.Config{Deadline: test.deadline}, func(ctx context.Context, _ *consumer.Event) error {
+			s := newEnv(t, consumer.Config{Deadline: test.deadline}, func(ctx context.Context, _ *consumer.Event) error {
 				<-ctx.Done()
 				return ctx.Err()
 			})
@@ -100,7 +103,7 @@ func TestTryEndsWithItsContext(t *testing.T) {
 func TestTryTellsAnOutageFromABadEvent(t *testing.T) {
 	t.Parallel()
 	var fails error
-	s := newScene(t, consumer.Config{}, func(context.Context, *consumer.Event) error { return fails })
+	s := newEnv(t, consumer.Config{}, func(context.Context, *consumer.Event) error { return fails })
 	first, second, third := outbox.NewID(), outbox.NewID(), outbox.NewID()
 	want := func(when string, id outbox.ID, outcome consumer.Outcome) {
 		t.Helper()

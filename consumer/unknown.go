@@ -6,7 +6,8 @@ import (
 )
 
 // errUnknown is why a message of a type without a handler is given back.
-var errUnknown = errors.New("consumer: the event type has no handler here: if it never will have one, name it in Ignore")
+var errUnknown = errors.New("consumer: the event type has no handler here: if it never will have one, name it in " +
+	"Ignore")
 
 // maxUnknown bounds what is remembered of types: whoever publishes to the topic chooses them.
 const maxUnknown = 1000

@@ -27,10 +27,10 @@ type credentials struct {
 	key    config.Key[config.Hidden]
 	logger *slog.Logger
 
-	mutex  sync.Mutex
-	places []string       // where the URL leads to; that does not change while the program runs
-	good   *pgconn.Config // the last that could be read
-	saidAt time.Time
+	mutex   sync.Mutex
+	servers []string       // where the URL leads to; that does not change while the program runs
+	good    *pgconn.Config // the last that could be read
+	saidAt  time.Time
 }
 
 // newCredentials reads them for the first time.
@@ -40,7 +40,7 @@ func newCredentials(values *config.Values, key config.Key[config.Hidden], logger
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", key.Name(), err)
 	}
-	c.places, c.good = places(parsed), parsed
+	c.servers, c.good = serversOf(parsed), parsed
 	return c, nil
 }
 
@@ -72,13 +72,14 @@ func parseDatabaseURL(url string) (*pgconn.Config, error) {
 		return nil, fmt.Errorf("a file that it names: %w", file)
 	}
 	if err != nil {
-		return nil, errors.New("must be a URL that PostgreSQL clients understand, and the certificates that it names must be some")
+		return nil, errors.New("must be a URL that PostgreSQL clients understand, and the certificates that it names must " +
+			"be some")
 	}
 	return parsed, nil
 }
 
-// places are the servers that a URL leads to, in its order, and the database there.
-func places(parsed *pgconn.Config) []string {
+// serversOf are the servers that a URL leads to, in its order, and the database there.
+func serversOf(parsed *pgconn.Config) []string {
 	found := []string{parsed.Database, parsed.Host + ":" + strconv.Itoa(int(parsed.Port))}
 	for _, other := range parsed.Fallbacks {
 		found = append(found, other.Host+":"+strconv.Itoa(int(other.Port)))
@@ -96,7 +97,8 @@ func (c *credentials) renew(ctx context.Context, connection *pgx.ConnConfig) {
 		c.good = fresh
 	} else if time.Since(c.saidAt) >= sayPeriod {
 		c.saidAt = time.Now()
-		c.logger.WarnContext(ctx, "the credentials of the database cannot be read again: the last ones stay in use", slog.String("error", err.Error()))
+		c.logger.WarnContext(ctx, "the credentials of the database cannot be read again: the last ones stay in use",
+			slog.String("error", err.Error()))
 	}
 	connection.User, connection.Password = c.good.User, c.good.Password
 	connection.TLSConfig, connection.Fallbacks = c.good.TLSConfig, c.good.Fallbacks
@@ -108,7 +110,7 @@ func (c *credentials) read() (*pgconn.Config, error) {
 	switch {
 	case err != nil:
 		return nil, err
-	case !slices.Equal(places(parsed), c.places):
+	case !slices.Equal(serversOf(parsed), c.servers):
 		return nil, fmt.Errorf("%s leads to another server or database than at the start: restart to go there", c.key.Name())
 	case !allowsInsecure(c.values, allowDatabase) && unverified(parsed) != "":
 		return nil, fmt.Errorf("%s no longer asks for verified TLS: add sslmode=verify-full", c.key.Name())

@@ -32,9 +32,18 @@ func TestCredentials(t *testing.T) {
 	}{
 		{text: strings.ReplaceAll(first, "hunter1", "hunter2"), user: "app", password: "hunter2"},
 		{text: "", user: "app", password: "hunter2", said: "database.url"},
-		{text: "postgres://app:hunter3@db.example.com:5433,db3.example.com/shop?sslmode=verify-full", user: "app", password: "hunter2", said: "restart to go there"},
-		{text: "postgres://app:hunter3@db.example.com:5433,db2.example.com/other?sslmode=verify-full", user: "app", password: "hunter2", said: "restart to go there"},
-		{text: strings.ReplaceAll(first, "verify-full", "require"), user: "app", password: "hunter2", said: "no longer asks for verified TLS"},
+		{
+			text: "postgres://app:hunter3@db.example.com:5433,db3.example.com/shop?sslmode=verify-full", user: "app",
+			password: "hunter2", said: "restart to go there",
+		},
+		{
+			text: "postgres://app:hunter3@db.example.com:5433,db2.example.com/other?sslmode=verify-full", user: "app",
+			password: "hunter2", said: "restart to go there",
+		},
+		{
+			text: strings.ReplaceAll(first, "verify-full", "require"), user: "app", password: "hunter2",
+			said: "no longer asks for verified TLS",
+		},
 		{text: first + "&sslrootcert=/no/ca", user: "app", password: "hunter2", said: "/no/ca"},
 		{text: strings.ReplaceAll(first, "app:hunter1", "relay:hunter4"), user: "relay", password: "hunter4"},
 	} {
@@ -51,10 +60,12 @@ func TestCredentials(t *testing.T) {
 		}
 		c.renew(t.Context(), connection)
 		c.renew(t.Context(), connection)
-		if connection.User != step.user || connection.Password != step.password || connection.Host != "db.example.com" || connection.Port != 5433 {
+		if connection.User != step.user || connection.Password != step.password || connection.Host != "db.example.com" ||
+			connection.Port != 5433 {
 			t.Errorf("%s: it connects as %s to %s", step.text, connection.User, connection.Host)
 		}
-		if !strings.Contains(log.String(), step.said) || strings.Contains(log.String(), "hunter") || strings.Count(log.String(), "\n") != min(1, len(step.said)) {
+		if !strings.Contains(log.String(), step.said) || strings.Contains(log.String(), "hunter") ||
+			strings.Count(log.String(), "\n") != min(1, len(step.said)) {
 			t.Errorf("%s: want %q, got %s", step.text, step.said, log.String())
 		}
 	}

@@ -19,13 +19,17 @@ import (
 
 	"github.com/posthaste-dev/posthaste/daemon/config"
 	"github.com/posthaste-dev/posthaste/outbox"
+	"github.com/posthaste-dev/posthaste/publish"
 	"github.com/posthaste-dev/posthaste/relay"
+	"github.com/posthaste-dev/posthaste/relay/retention"
 )
 
 // canary is a secret that nobody may see.
 const canary = "hunter2"
 
-var orderCreated = outbox.Define[map[string]any](outbox.Contract{Type: "order_created", Aggregate: "order", Topic: "orders"})
+var orderCreated = outbox.Define[map[string]any](outbox.Contract{
+	Type: "order_created", Aggregate: "order", Topic: "orders",
+})
 
 // inProcess is a program whose broker is a function of this process.
 func inProcess(t *testing.T, ready error) Program {
@@ -38,7 +42,7 @@ func inProcess(t *testing.T, ready error) Program {
 		Name: "here",
 		Open: func(context.Context, *config.Values, Options) (*Connection, error) {
 			return &Connection{
-				Publisher: relay.Func(func(context.Context, *relay.Message) error { return nil }),
+				Publisher: publish.PublisherFunc(func(context.Context, *publish.Message) error { return nil }),
 				Ready:     func(context.Context) error { return ready },
 			}, nil
 		},
@@ -63,17 +67,24 @@ func TestEverythingThatIsWrongIsToldAtOnce(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
 	registry := filepath.Join(folder, "registry.yaml")
-	if err := os.WriteFile(registry, []byte("contracts:\n  - type: order_created\n    aggregates: order\n"), 0o600); err != nil {
+	if err := os.WriteFile(registry, []byte("contracts:\n  - type: order_created\n    aggregates: order\n"), 0o600); err !=
+		nil {
 		t.Fatal(err)
 	}
 	p := inProcess(t, nil)
 	p.Registry = nil
-	p.Brokers = append(p.Brokers, Broker{Name: "there", Check: func(values *config.Values, insecure bool) []config.Problem {
-		return []config.Problem{values.Problem(InsecureAllow, "there is insecure: %v", insecure)}
-	}})
-	code, _, stderr := execute(t, p, []string{"run", "--relay-poll=20s", "--relay-batch=0", "--retention-batch", "7", "--http-listen=8086"},
-		"POSTHASTE_DATABASE_URL=postgres://relay:"+canary+"@db.example.com/shop", "POSTHASTE_DATABASE_LISTEN_URL=postgres://relay:"+canary+"@[broken",
-		"POSTHASTE_BROKER=there", "POSTHASTE_REGISTRY_FILE="+registry, "POSTHASTE_RELAY_BACH=1", "POSTHASTE_INSECURE_ALLOW=thre,there")
+	p.Brokers = append(p.Brokers, Broker{
+		Name: "there", Check: func(values *config.Values, insecure bool) []config.Problem {
+			return []config.Problem{values.Problem(InsecureAllow, "there is insecure: %v", insecure)}
+		},
+	})
+	code, _, stderr := execute(t, p, []string{
+		"run", "--relay-poll=20s", "--relay-batch=0", "--retention-batch", "7", "--http-listen=8086",
+	},
+		"POSTHASTE_DATABASE_URL=postgres://relay:"+canary+"@db.example.com/shop",
+		"POSTHASTE_DATABASE_LISTEN_URL=postgres://relay:"+canary+"@[broken",
+		"POSTHASTE_BROKER=there", "POSTHASTE_REGISTRY_FILE="+registry, "POSTHASTE_RELAY_BACH=1",
+		"POSTHASTE_INSECURE_ALLOW=thre,there")
 	if code != exitUsage {
 		t.Errorf("exit code %d", code)
 	}
@@ -100,7 +111,8 @@ func TestWhatIsMissing(t *testing.T) {
 	p := inProcess(t, nil)
 	p.Registry, p.Brokers = nil, append(p.Brokers, Broker{Name: "there"})
 	code, _, stderr := execute(t, p, nil)
-	if code != exitUsage || !strings.Contains(stderr, "database.url: is missing") || !strings.Contains(stderr, "broker: is missing") ||
+	if code != exitUsage || !strings.Contains(stderr, "database.url: is missing") ||
+		!strings.Contains(stderr, "broker: is missing") ||
 		!strings.Contains(stderr, "registry.file: is missing") {
 		t.Errorf("exit code %d:\n%s", code, stderr)
 	}
@@ -124,7 +136,10 @@ func TestCommands(t *testing.T) {
 	}{
 		{args: "version", stdout: "outbox-publisher v1\n"},
 		{args: "--help", stdout: "usage: outbox-publisher"},
-		{args: "config show --relay-batch=7", stdout: "relay.batch                 7                                     flag --relay-batch"},
+		{
+			args:   "config show --relay-batch=7",
+			stdout: "relay.batch                 7                                     flag --relay-batch",
+		},
 		{args: "config docs", stdout: "# Configuration of outbox-publisher\n"},
 		{args: "config", code: exitUsage, stderr: "usage: outbox-publisher"},
 		{args: "runn", code: exitUsage, stderr: "usage: outbox-publisher"},
@@ -157,14 +172,17 @@ func TestAliases(t *testing.T) {
 		{Variable: "PACKFINDERZ_PUBSUB_DOMAIN_TOPIC", Key: "topic.default"},
 	}
 	environ := []string{
-		nowhere, "PACKFINDERZ_OUTBOX_PUBLISH_BATCH_SIZE=50", "PACKFINDERZ_OUTBOX_PUBLISH_POLL_MS=250", "PACKFINDERZ_OUTBOX_MAX_ATTEMPTS=25",
-		"PACKFINDERZ_PUBSUB_DOMAIN_TOPIC=shop-events", "PACKFINDERZ_EVENTING_IDEMPOTENCY_TTL=720h", // the last one is the consumers'
+		nowhere, "PACKFINDERZ_OUTBOX_PUBLISH_BATCH_SIZE=50", "PACKFINDERZ_OUTBOX_PUBLISH_POLL_MS=250",
+		"PACKFINDERZ_OUTBOX_MAX_ATTEMPTS=25",
+		// the last one is the consumers'
+		"PACKFINDERZ_PUBSUB_DOMAIN_TOPIC=shop-events", "PACKFINDERZ_EVENTING_IDEMPOTENCY_TTL=720h",
 	}
 	found, err := p.load(nil, environ)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s := relaySettings(found.values); s.Batch != 50 || s.Poll != 250*time.Millisecond || s.MaxAttempts != 25 || found.registry == nil {
+	if s := relaySettings(found.values); s.Batch != 50 || s.Poll != 250*time.Millisecond || s.MaxAttempts != 25 ||
+		found.registry == nil {
 		t.Errorf("the settings are %+v", s)
 	}
 	if _, err := p.load(nil, environ[:4]); err == nil || !strings.Contains(err.Error(), "made without the topic") {
@@ -180,14 +198,17 @@ func TestDefaultsAreTheRelays(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := relay.Settings{
-		Batch: 500, MaxBytes: 64 << 20, Concurrency: 256, Poll: 500 * time.Millisecond, Lease: 30 * time.Second, Drain: 20 * time.Second,
-		MaxAttempts: 10, BaseDelay: time.Second, MaxDelay: 300 * time.Second, UnknownTypeMaxAge: 24 * time.Hour, FailoverWindow: 10 * time.Minute,
+		Batch: 500, MaxBytes: 64 << 20, Concurrency: 256, Poll: 500 * time.Millisecond, Lease: 30 * time.Second,
+		Drain:       20 * time.Second,
+		MaxAttempts: 10, BaseDelay: time.Second, MaxDelay: 300 * time.Second, UnknownTypeMaxAge: 24 * time.Hour,
+		FailoverWindow: 10 * time.Minute,
 	}
 	if got := relaySettings(found.values); got != want {
 		t.Errorf("got %+v", got)
 	}
-	if got := retentionConfig(found.values); !reflect.DeepEqual(got, relay.RetentionConfig{
-		Schema: "public", Published: 720 * time.Hour, Dead: 2160 * time.Hour, Dedupe: 720 * time.Hour, Every: time.Hour, Batch: 1000,
+	if got := retentionConfig(found.values); !reflect.DeepEqual(got, retention.Config{
+		Schema: "public", Published: 720 * time.Hour, Dead: 2160 * time.Hour, Dedupe: 720 * time.Hour, Every: time.Hour,
+		Batch: 1000,
 	}) {
 		t.Errorf("got %+v", got)
 	}
@@ -201,7 +222,8 @@ func TestDefaultsAreTheRelays(t *testing.T) {
 			t.Errorf("%s: retention is on %t, %v", flag, p.retention != nil, err)
 		}
 	}
-	found, err = inProcess(t, nil).load([]string{"--retention-dead=0s", "--retention-confirmed=2026-01-31T00:00:00Z"}, []string{nowhere})
+	found, err = inProcess(t, nil).load([]string{"--retention-dead=0s", "--retention-confirmed=2026-01-31T00:00:00Z"},
+		[]string{nowhere})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -276,17 +298,22 @@ func get(t *testing.T, url string) (status int, body string) {
 func TestWithoutAnyServer(t *testing.T) {
 	t.Parallel()
 	p := inProcess(t, errors.New("nobody is there"))
-	p.Handlers = map[string]http.Handler{"GET /metrics": http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "up 1\n") })}
+	p.Handlers = map[string]http.Handler{"GET /metrics": http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(w, "up 1\n")
+	})}
 	address, log, stop := start(t, p)
 	if status, body := get(t, "http://"+address+"/livez"); status != http.StatusOK {
 		t.Errorf("livez: %d %s", status, body)
 	}
 	if status, body := get(t, "http://"+address+"/readyz"); status != http.StatusServiceUnavailable ||
-		!strings.Contains(body, "[-] database: cannot be reached") || !strings.Contains(body, "[-] broker: here: nobody is there") || strings.Contains(body, "[+]") {
+		!strings.Contains(body, "[-] database: cannot be reached") ||
+		!strings.Contains(body, "[-] broker: here: nobody is there") || strings.Contains(body, "[+]") {
 		t.Errorf("readyz: %d\n%s", status, body)
 	}
 	_, body := get(t, "http://"+address+"/readyz?verbose")
-	for _, line := range []string{"[+] topics: none is paused", "[+] operators: have paused nothing", "[+] relay: 0 lanes"} {
+	for _, line := range []string{
+		"[+] topics: none is paused", "[+] operators: have paused nothing", "[+] relay: 0 lanes",
+	} {
 		if !strings.Contains(body, line) {
 			t.Errorf("readyz?verbose:\n%s", body)
 		}
@@ -301,7 +328,8 @@ func TestWithoutAnyServer(t *testing.T) {
 	if code != exitDone || stdout != "ok\n" {
 		t.Errorf("health --live: exit code %d, %s", code, stdout)
 	}
-	if code, stdout, _ := execute(t, p, []string{"health", "--http-listen", address}, nowhere); code != exitFailed || !strings.Contains(stdout, "[-] database") {
+	if code, stdout, _ := execute(t, p, []string{"health", "--http-listen", address}, nowhere); code != exitFailed ||
+		!strings.Contains(stdout, "[-] database") {
 		t.Errorf("health: exit code %d, %s", code, stdout)
 	}
 	const outage = "the database cannot be used yet"
@@ -312,7 +340,9 @@ func TestWithoutAnyServer(t *testing.T) {
 	// The program's end waits a second for its log, and a busy machine may need longer.
 	const end = "the publisher has stopped"
 	until(t, "the last words of the log", func() bool { return strings.Contains(log.String(), end) })
-	for _, want := range []string{`"msg":"the publisher starts"`, "postgres://***@127.0.0.1:1/shop", outage, "draining", end} {
+	for _, want := range []string{
+		`"msg":"the publisher starts"`, "postgres://***@127.0.0.1:1/shop", outage, "draining", end,
+	} {
 		if !strings.Contains(log.String(), want) {
 			t.Errorf("the log does not say %q:\n%s", want, log)
 		}
@@ -354,14 +384,15 @@ func TestWhatDoesNotStart(t *testing.T) {
 	t.Parallel()
 	p := inProcess(t, nil)
 	address, _, _ := start(t, p)
-	ctx, cancel := context.WithTimeout(t.Context(), patience) // what starts all the same does not run for ever
+	ctx, cancel := context.WithTimeout(t.Context(), patience) // what starts all the same does not run forever
 	defer cancel()
 	err := p.Run(ctx, []string{"--http-listen=" + address}, []string{nowhere}, io.Discard)
 	if err == nil || !strings.Contains(err.Error(), "http.listen") {
 		t.Errorf("an address that is taken: %v", err)
 	}
 	p.Handlers = map[string]http.Handler{"GET /livez": http.NotFoundHandler()}
-	if err := p.Run(ctx, []string{"--http-listen=127.0.0.1:0"}, []string{nowhere}, io.Discard); err == nil || !strings.Contains(err.Error(), "Handlers") {
+	if err := p.Run(ctx, []string{"--http-listen=127.0.0.1:0"}, []string{nowhere}, io.Discard); err == nil ||
+		!strings.Contains(err.Error(), "Handlers") {
 		t.Errorf("a handler that is there already: %v", err)
 	}
 	p.Handlers = nil
@@ -423,7 +454,8 @@ func TestASlowReaderOfTheLog(t *testing.T) {
 	receive(t, "the last line", l.ended)
 	_ = writer.Close()
 	receive(t, "the reader's end", read)
-	if !strings.Contains(text.String(), "lines of the log were dropped") || strings.Count(text.String(), "line\n") < mostLines {
+	if !strings.Contains(text.String(), "lines of the log were dropped") ||
+		strings.Count(text.String(), "line\n") < mostLines {
 		t.Errorf("the reader got %d bytes, the last: %s", text.Len(), text.String()[max(0, text.Len()-200):])
 	}
 }

@@ -12,7 +12,9 @@ type OrderCreatedV1 struct {
 	OrderID string `json:"orderId"`
 }
 
-var OrderCreated = outbox.Define[OrderCreatedV1](outbox.Contract{Type: "order_created", Aggregate: "order", Topic: "orders"})
+var OrderCreated = outbox.Define[OrderCreatedV1](outbox.Contract{
+	Type: "order_created", Aggregate: "order", Topic: "orders",
+})
 
 // A publisher with contracts that are compiled in. It is configured like outbox-publisher, without registry.file.
 func Example() {

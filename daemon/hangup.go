@@ -8,9 +8,9 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// answerHangups answers SIGHUP until ctx ends. There is nothing to reload: what is rotated is read at every connect, and
-// the rest is settled at the start. So a hang-up is a question, and the log has the answer: would what the files hold
-// now do?
+// answerHangups answers SIGHUP until ctx ends. There is nothing to reload: what is rotated is read at every connect,
+// and the rest is settled at the start. So a hang-up is a question, and the log has the answer: would what the files
+// hold now do?
 func (p *publisher) answerHangups(ctx context.Context) {
 	for {
 		select {
@@ -27,7 +27,8 @@ func (p *publisher) answerHangups(ctx context.Context) {
 func (p *publisher) sayFiles(ctx context.Context) {
 	now, err := p.program.load(p.args, p.environ)
 	if err != nil {
-		p.logger.WarnContext(ctx, "SIGHUP: a restart would refuse what the files hold now; this publisher goes on with what it has. Mend them before you restart",
+		p.logger.WarnContext(ctx, "SIGHUP: a restart would refuse what the files hold now; this publisher goes on with "+
+			"what it has. Fix them before you restart",
 			slog.String("error", err.Error()))
 		return
 	}
@@ -48,7 +49,8 @@ func (p *publisher) sayLogin(ctx context.Context) {
 	p.credentials.renew(ctx, settings)
 	connection, err := pgx.ConnectConfig(ctx, settings)
 	if err != nil {
-		p.logger.WarnContext(ctx, "SIGHUP: the database does not take the credentials that the files hold now; connections that are open go on",
+		p.logger.WarnContext(ctx,
+			"SIGHUP: the database does not take the credentials that the files hold now; connections that are open go on",
 			slog.String("error", err.Error()))
 		return
 	}

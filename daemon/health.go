@@ -29,12 +29,14 @@ func (p Program) health(ctx context.Context, args, environ []string, stdout io.W
 	}
 	ctx, cancel := context.WithTimeout(ctx, 2*probeTimeout)
 	defer cancel()
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+reachable(address)+path, nil) //nolint:gosec // the address is the configuration's own
+	url := "http://" + reachable(address) + path
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil) //nolint:gosec // the configuration's own
 	if err != nil {
 		return fmt.Errorf("http.listen: %w", err)
 	}
-	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: 10 * time.Second} // without a proxy: it is this machine
-	response, err := client.Do(request)                                                                    //nolint:gosec // as above
+	// without a proxy: it is this machine
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: 10 * time.Second}
+	response, err := client.Do(request) //nolint:gosec // as above
 	if err != nil {
 		return fmt.Errorf("ask the publisher: %w", err)
 	}

@@ -53,7 +53,7 @@ func (l *lines) run() {
 			for len(l.queue) > 0 {
 				l.write(<-l.queue)
 			}
-			l.tellDropped()
+			l.reportDropped()
 			return
 		}
 	}
@@ -61,13 +61,14 @@ func (l *lines) run() {
 
 // write hands one line on. A reader who is gone is nobody to tell.
 func (l *lines) write(line []byte) {
-	l.tellDropped()
+	l.reportDropped()
 	_, _ = l.to.Write(line)
 }
 
-func (l *lines) tellDropped() {
+func (l *lines) reportDropped() {
 	if count := l.dropped.Swap(0); count > 0 {
-		l.said.WarnContext(context.Background(), "lines of the log were dropped: its reader is slow", slog.Int64("count", count))
+		l.said.WarnContext(context.Background(), "lines of the log were dropped: its reader is slow",
+			slog.Int64("count", count))
 	}
 }
 

@@ -71,10 +71,11 @@ func (p Program) loadRegistry(values *config.Values, found *loaded) []config.Pro
 	case registryFile.Get(values) == "": // told as missing
 		return nil
 	}
-	found.file, err = registryfile.Load(registryFile.Get(values), registryfile.Options{DefaultTopic: TopicDefault.Get(values)})
-	if refused := (*registryfile.Error)(nil); errors.As(err, &refused) {
+	found.file, err = registryfile.Load(registryFile.Get(values),
+		registryfile.Options{DefaultTopic: TopicDefault.Get(values)})
+	if invalid := (*registryfile.Error)(nil); errors.As(err, &invalid) {
 		var problems []config.Problem
-		for _, problem := range refused.Problems {
+		for _, problem := range invalid.Problems {
 			problems = append(problems, config.Problem{Text: problem})
 		}
 		return problems

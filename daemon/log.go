@@ -50,7 +50,8 @@ func capped(value slog.Value) slog.Value {
 		}
 	case slog.KindDuration:
 		return slog.StringValue(value.Duration().String())
-	case slog.KindBool, slog.KindFloat64, slog.KindGroup, slog.KindInt64, slog.KindLogValuer, slog.KindTime, slog.KindUint64:
+	case slog.KindBool, slog.KindFloat64, slog.KindGroup, slog.KindInt64, slog.KindLogValuer, slog.KindTime,
+		slog.KindUint64:
 	}
 	return value
 }

@@ -23,7 +23,8 @@ func write(t *testing.T, args []string, value string) string {
 	}
 	var log bytes.Buffer
 	logger := slog.New(newHandler(found.values, &log, false))
-	logger.InfoContext(t.Context(), value, slog.String("text", value), slog.Any("error", errors.New(value)), slog.Any("any", []string{value}), //nolint:sloglint // that is what is tested
+	logger.InfoContext(t.Context(), value, //nolint:sloglint // that is what is tested
+		slog.String("text", value), slog.Any("error", errors.New(value)), slog.Any("any", []string{value}),
 		slog.Group("group", slog.String("text", value)), slog.Any("secret", config.Hide(value)))
 	if strings.Count(log.String(), "\n") != 1 || log.Len() > 7*6*(mostLogged+100) { // six bytes for one at most
 		t.Errorf("%d lines of %d bytes", strings.Count(log.String(), "\n"), log.Len())
@@ -34,7 +35,8 @@ func write(t *testing.T, args []string, value string) string {
 func TestOneLineARecord(t *testing.T) {
 	t.Parallel()
 	for _, value := range []string{
-		"", "plain", "two\nlines", "\r\n\x00\x1b[31m\u2028\u2029\u0085", "\xff\xfe", `"},{"level":"ERROR"`, strings.Repeat("x", 1<<20), strings.Repeat("東", 5000), strings.Repeat("\n", 5000),
+		"", "plain", "two\nlines", "\r\n\x00\x1b[31m\u2028\u2029\u0085", "\xff\xfe", `"},{"level":"ERROR"`,
+		strings.Repeat("x", 1<<20), strings.Repeat("東", 5000), strings.Repeat("\n", 5000),
 	} {
 		line := write(t, nil, value)
 		var record map[string]any
@@ -73,7 +75,8 @@ func TestFormatAndLevel(t *testing.T) {
 		logger := slog.New(newHandler(found.values, &log, c.terminal))
 		logger.InfoContext(t.Context(), "info")
 		logger.WarnContext(t.Context(), "warn")
-		if strings.HasPrefix(log.String(), "{") != c.json || strings.Contains(log.String(), "info") != c.info || !strings.Contains(log.String(), "warn") {
+		if strings.HasPrefix(log.String(), "{") != c.json || strings.Contains(log.String(), "info") != c.info ||
+			!strings.Contains(log.String(), "warn") {
 			t.Errorf("%+v: %s", c, log.String())
 		}
 	}
@@ -88,8 +91,10 @@ func TestALineForPeople(t *testing.T) {
 	}
 	var log bytes.Buffer
 	logger := slog.New(newHandler(found.values, &log, true)).With(slog.String("lane", "7")).WithGroup("more")
-	logger.WarnContext(t.Context(), "the drain is slow", slog.Duration("at_most", 90*time.Second), slog.String("error", "two words"))
-	want := regexp.MustCompile(`^\d\d:\d\d:\d\d\.\d{3} WARN  the drain is slow  lane=7 more\.at_most=1m30s more\.error="two words"\n$`)
+	logger.WarnContext(t.Context(), "the drain is slow", slog.Duration("at_most", 90*time.Second),
+		slog.String("error", "two words"))
+	want := regexp.MustCompile(`^\d\d:\d\d:\d\d\.\d{3} WARN  the drain is slow  lane=7 more\.at_most=1m30s ` +
+		`more\.error="two words"\n$`)
 	if !want.MatchString(log.String()) {
 		t.Errorf("got %q", log.String())
 	}

@@ -36,7 +36,7 @@ func Main(program Program) {
 	ctx, drain := context.WithCancel(context.Background())
 	program.running = &atomic.Pointer[relay.Relay]{}
 	go func() {
-		sayCut(program.Name, obey(signals, program.inFlight, drain))
+		sayCut(program.Name, handleSignals(signals, program.inFlight, drain))
 		os.Exit(exitFailed) //nolint:revive // this is a main function
 	}()
 	os.Exit(program.execute(ctx, os.Args[1:], os.Environ(), os.Stdout, os.Stderr)) //nolint:revive // as above
@@ -108,6 +108,7 @@ func command(args []string) (verb string, flags []string) {
 
 // reference is the page of the keys.
 func (p Program) reference() string {
-	return fmt.Sprintf("# Configuration of %s\n\nWritten by `%[1]s config docs`; a test compares. `%[1]s config show` prints what is in force and where it came from.\n\n%s",
+	return fmt.Sprintf("# Configuration of %s\n\nWritten by `%[1]s config docs`; a test compares. `%[1]s config show` "+
+		"prints what is in force and where it came from.\n\n%s",
 		p.Name, p.set().Markdown())
 }

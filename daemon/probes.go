@@ -16,6 +16,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/posthaste-dev/posthaste/relay"
+	"github.com/posthaste-dev/posthaste/relay/operator"
 )
 
 const (
@@ -31,9 +32,9 @@ type probes struct {
 	stopping   <-chan struct{}
 	stuckAfter time.Duration
 
-	mutex   sync.Mutex
-	asked   time.Time
-	answers []answer
+	mutex     sync.Mutex
+	checkedAt time.Time
+	answers   []answer
 }
 
 // answer is what was found about one thing that the publisher needs.
@@ -45,8 +46,9 @@ type answer struct {
 
 // live answers /livez: does the relay's loop turn? It asks no server, so that no outage restarts the process.
 func (p *probes) live(w http.ResponseWriter, _ *http.Request) {
-	if still := time.Since(p.relay.Turned()); still > p.stuckAfter {
-		reply(w, http.StatusServiceUnavailable, fmt.Sprintf("the relay's loop has not turned for %s\n", still.Round(time.Second)))
+	if still := time.Since(p.relay.LastTick()); still > p.stuckAfter {
+		reply(w, http.StatusServiceUnavailable,
+			fmt.Sprintf("the relay's loop has not turned for %s\n", still.Round(time.Second)))
 		return
 	}
 	reply(w, http.StatusOK, "ok\n")
@@ -54,7 +56,7 @@ func (p *probes) live(w http.ResponseWriter, _ *http.Request) {
 
 // ready answers /readyz: what keeps the publisher from its work? With ?verbose it names also what does not.
 func (p *probes) ready(w http.ResponseWriter, r *http.Request) {
-	answers := p.ask(r.Context())
+	answers := p.check(r.Context())
 	status, text := http.StatusOK, strings.Builder{}
 	verbose := r.URL.Query().Has("verbose")
 	for _, a := range answers {
@@ -77,40 +79,44 @@ func reply(w http.ResponseWriter, status int, text string) {
 	w.Header().Set("Cache-Control", "no-store")
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	w.WriteHeader(status)
-	_, _ = io.WriteString(w, text) // who asked is gone, else it does not fail
+	_, _ = io.WriteString(w, text) // it only fails when the caller is gone
 }
 
-// ask finds out, or returns what was found a moment ago. Those who ask meanwhile wait for the answer.
-func (p *probes) ask(ctx context.Context) []answer {
+// check finds out, or returns what was found a moment ago. Those who ask meanwhile wait for the answer.
+func (p *probes) check(ctx context.Context) []answer {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
-	if p.answers == nil || time.Since(p.asked) > probeFresh {
+	if p.answers == nil || time.Since(p.checkedAt) > probeFresh {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), probeTimeout) // the others wait for it too
 		defer cancel()
 		var brokers answer
-		var asking sync.WaitGroup
-		asking.Go(func() { brokers = p.askBroker(ctx) })
-		database := p.askDatabase(ctx)
-		asking.Wait()
-		p.answers, p.asked = []answer{database, brokers}, time.Now()
+		var checks sync.WaitGroup
+		checks.Go(func() { brokers = p.checkBroker(ctx) })
+		database := p.checkDatabase(ctx)
+		checks.Wait()
+		p.answers, p.checkedAt = []answer{database, brokers}, time.Now()
 	}
-	return append(slices.Clone(p.answers), p.askRelay()...)
+	return append(slices.Clone(p.answers), p.checkRelay()...)
 }
 
-func (p *probes) askDatabase(ctx context.Context) answer {
+func (p *probes) checkDatabase(ctx context.Context) answer {
 	a := answer{name: "database"}
 	var version int
 	var installation string
 	schema := databaseSchema.Get(p.values)
-	err := p.database.QueryRow(ctx, `SELECT schema_version, installation::text FROM `+pgx.Identifier{schema, "outbox_meta"}.Sanitize()).Scan(&version, &installation)
-	refused := (*pgconn.PgError)(nil)
+	err := p.database.QueryRow(ctx,
+		`SELECT schema_version, installation::text FROM `+pgx.Identifier{schema, "outbox_meta"}.Sanitize()).Scan(&version,
+		&installation)
+	failure := (*pgconn.PgError)(nil)
 	switch {
-	case errors.As(err, &refused):
-		a.problem = fmt.Sprintf("refuses, with SQLSTATE %s: %s", refused.Code, p.remedy(refused.Code))
+	case errors.As(err, &failure):
+		a.problem = fmt.Sprintf("refuses, with SQLSTATE %s: %s", failure.Code, p.remedy(failure.Code))
 	case err != nil:
-		a.problem = "cannot be reached: the log says why; is it up, and does database.url lead to it? When it is back, nothing needs to be done"
+		a.problem = "cannot be reached: the log says why; is it up, and does database.url lead to it? When it is back, " +
+			"nothing needs to be done"
 	case version < relay.SchemaVersion:
-		a.problem = fmt.Sprintf("the outbox in schema %q has version %d, this publisher needs %d: run `outboxctl migrate up`", schema, version, relay.SchemaVersion)
+		a.problem = fmt.Sprintf("the outbox in schema %q has version %d, this publisher needs %d: run `outboxctl migrate up`",
+			schema, version, relay.SchemaVersion)
 	default:
 		a.note = fmt.Sprintf("schema %q, version %d, installation %s", schema, version, installation)
 	}
@@ -121,7 +127,8 @@ func (p *probes) askDatabase(ctx context.Context) answer {
 func (p *probes) remedy(code string) string {
 	switch code {
 	case "28P01", "28000":
-		return "put the right password or certificate where " + p.values.Source(databaseURL) + " has it; files are read again at every connect"
+		return "put the right password or certificate where " + p.values.Source(databaseURL) +
+			" has it; files are read again at every connect"
 	case "42501":
 		return "run `outboxctl grant relay <role>`"
 	case "42P01", "3F000":
@@ -135,7 +142,7 @@ func (p *probes) remedy(code string) string {
 	}
 }
 
-func (p *probes) askBroker(ctx context.Context) answer {
+func (p *probes) checkBroker(ctx context.Context) answer {
 	a := answer{name: "broker", note: p.broker.Name}
 	if p.connection.Ready == nil {
 		return a
@@ -146,31 +153,31 @@ func (p *probes) askBroker(ctx context.Context) answer {
 	return a
 }
 
-// askRelay looks at the relay itself, which costs nothing.
-func (p *probes) askRelay() []answer {
+// checkRelay looks at the relay itself, which costs nothing.
+func (p *probes) checkRelay() []answer {
 	stats := p.relay.Stats()
-	home := answer{name: "relay", note: fmt.Sprintf("%d lanes, %d events in flight", stats.Lanes, stats.InFlight)}
+	state := answer{name: "relay", note: fmt.Sprintf("%d lanes, %d events in flight", stats.Lanes, stats.InFlight)}
 	if stats.Lanes == 0 {
-		home.note += "; other publishers have the lanes, or it has just started"
+		state.note += "; other publishers have the lanes, or it has just started"
 	}
-	if pause := p.relay.Paused(); pause != nil {
-		home.problem = cut(fmt.Sprintf("paused, with %d events to send: %s", pause.WouldSend(), pause.Reason))
+	if pause := p.relay.RestoreHold(); pause != nil {
+		state.problem = cut(fmt.Sprintf("paused, with %d events to send: %s", pause.WouldSend(), pause.Reason))
 	}
 	select {
 	case <-p.stopping:
-		home.problem = "draining"
+		state.problem = "draining"
 	default:
 	}
-	return []answer{p.askTopics(), p.askOperators(), home}
+	return []answer{p.checkTopics(), p.checkOperators(), state}
 }
 
-// askTopics names the topics that carry nothing, each with why.
-func (p *probes) askTopics() answer {
+// checkTopics names the topics that carry nothing, each with why.
+func (p *probes) checkTopics() answer {
 	a := answer{name: "topics", note: "none is paused"}
-	paused := p.relay.PausedTopics()
+	paused := p.relay.FailingTopics()
 	var reasons []string
 	for _, topic := range slices.Sorted(maps.Keys(paused)) {
-		if slices.ContainsFunc(p.relay.Pauses(), func(pause relay.StandingPause) bool { return pause.Covers(topic, "") }) {
+		if slices.ContainsFunc(p.relay.OperatorPauses(), func(pause operator.Pause) bool { return pause.Covers(topic, "") }) {
 			continue // whether it works is known when an operator resumes it
 		}
 		reasons = append(reasons, topic+" ("+paused[topic]+")")
@@ -181,12 +188,12 @@ func (p *probes) askTopics() answer {
 	return a
 }
 
-// askOperators names what operators have paused. That is no fault, so the publisher is ready: one that starts
+// checkOperators names what operators have paused. That is no fault, so the publisher is ready: one that starts
 // meanwhile must not look broken.
-func (p *probes) askOperators() answer {
+func (p *probes) checkOperators() answer {
 	a := answer{name: "operators", note: "have paused nothing"}
 	var pauses []string
-	for _, pause := range p.relay.Pauses() {
+	for _, pause := range p.relay.OperatorPauses() {
 		pauses = append(pauses, pause.String())
 	}
 	if len(pauses) > 0 {

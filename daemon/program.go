@@ -11,6 +11,7 @@ import (
 
 	"github.com/posthaste-dev/posthaste/daemon/config"
 	"github.com/posthaste-dev/posthaste/outbox"
+	"github.com/posthaste-dev/posthaste/publish"
 	"github.com/posthaste-dev/posthaste/relay"
 )
 
@@ -84,7 +85,7 @@ type Options struct {
 
 // A Connection is a broker that was opened.
 type Connection struct {
-	Publisher relay.Publisher
+	Publisher publish.Publisher
 	// Ready says why nothing could be published now. Defaults to nothing: it always can.
 	Ready func(context.Context) error
 	// Close ends it when the relay has stopped. Defaults to nothing.

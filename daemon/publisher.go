@@ -14,6 +14,7 @@ import (
 
 	"github.com/posthaste-dev/posthaste/daemon/config"
 	"github.com/posthaste-dev/posthaste/relay"
+	"github.com/posthaste-dev/posthaste/relay/retention"
 )
 
 // ownConnections are the program's own to the database, for retention and the probes.
@@ -31,7 +32,7 @@ type publisher struct {
 	credentials, listenCredentials *credentials
 
 	relay     *relay.Relay
-	retention *relay.Retention // nil: off
+	retention *retention.Runner // nil: off
 }
 
 // open makes everything that runs. Nothing of it waits for a server.
@@ -53,9 +54,11 @@ func (p *publisher) open(ctx context.Context) (err error) {
 	}
 	every := logSample.Get(p.values)
 	settings := relay.Config{
-		Settings: relaySettings(p.values), Database: databaseURL.Get(p.values).Reveal(), ListenDatabase: databaseListenURL.Get(p.values).Reveal(),
-		BeforeConnect: p.beforeConnect, Installation: databaseInstallation.Get(p.values),
-		Schema: databaseSchema.Get(p.values), Registry: p.registry, Publisher: p.connection.Publisher, Name: relayName.Get(p.values),
+		Settings: relaySettings(p.values), Database: databaseURL.Get(p.values).Reveal(),
+		ListenDatabase: databaseListenURL.Get(p.values).Reveal(),
+		BeforeConnect:  p.beforeConnect, Installation: databaseInstallation.Get(p.values),
+		Schema: databaseSchema.Get(p.values), Registry: p.registry, Publisher: p.connection.Publisher,
+		Name:    relayName.Get(p.values),
 		Version: p.program.Version, Logger: p.logger, LogPublished: every > 0, SamplePublished: every,
 	}
 	setFormats(p.values, &settings)
@@ -83,7 +86,7 @@ func (p *publisher) prepareRetention() (err error) {
 	if retentionEvery.Get(p.values) > 0 {
 		settings := retentionConfig(p.values)
 		settings.Logger = p.logger
-		p.retention, err = relay.NewRetention(p.database, settings)
+		p.retention, err = retention.New(p.database, settings)
 	}
 	return err
 }
@@ -92,7 +95,8 @@ func (p *publisher) openDatabase(ctx context.Context) error {
 	if err := p.openCredentials(); err != nil {
 		return err
 	}
-	unusable := errors.New("database.url: not a URL that PostgreSQL clients understand") // an error of the client may quote it
+	// an error of the client may quote it
+	unusable := errors.New("database.url: not a URL that PostgreSQL clients understand")
 	settings, err := pgxpool.ParseConfig(databaseURL.Get(p.values).Reveal())
 	if err != nil {
 		return unusable
@@ -153,11 +157,13 @@ func (p *publisher) sayHello(ctx context.Context) {
 		slog.String("broker", p.broker.Name), slog.Int("event_types", len(p.registry.Types())),
 	}
 	if p.file != nil {
-		attributes = append(attributes, slog.String("registry", p.file.Files[0]), slog.String("registry_sha256", p.file.SHA256))
+		attributes = append(attributes, slog.String("registry", p.file.Files[0]),
+			slog.String("registry_sha256", p.file.SHA256))
 	}
 	p.logger.LogAttrs(ctx, slog.LevelInfo, "the publisher starts", attributes...)
 	for _, name := range InsecureAllow.Get(p.values) {
-		p.logger.WarnContext(ctx, "insecure.allow: events and passwords may go over a network in plain text", slog.String("name", name))
+		p.logger.WarnContext(ctx, "insecure.allow: events and passwords may go over a network in plain text",
+			slog.String("name", name))
 	}
 }
 
@@ -186,7 +192,8 @@ func (p Program) runLoaded(ctx context.Context, found *loaded, log io.Writer) er
 	said := make(chan struct{})
 	untold := context.AfterFunc(ctx, func() {
 		defer close(said)
-		running.logger.InfoContext(ctx, "draining: what is in flight is settled and the lanes are given back", slog.Duration("at_most", relayDrain.Get(found.values)))
+		running.logger.InfoContext(ctx, "draining: what is in flight is settled and the lanes are given back",
+			slog.Duration("at_most", relayDrain.Get(found.values)))
 	})
 	err := running.run(ctx)
 	if !untold() {
@@ -212,6 +219,6 @@ func (p *publisher) failed(ctx context.Context, err error) error {
 
 // isConfiguration tells errors of the configuration from others.
 func isConfiguration(err error) bool {
-	refused := (*config.Error)(nil)
-	return errors.As(err, &refused)
+	invalid := (*config.Error)(nil)
+	return errors.As(err, &invalid)
 }

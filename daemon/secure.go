@@ -51,7 +51,8 @@ func CheckDatabaseURL(url string) error {
 // verified says why others could read what is sent to the database.
 func verified(parsed *pgconn.Config) error {
 	if host := unverified(parsed); host != "" {
-		return fmt.Errorf("%s is not on this machine: add sslmode=verify-full, and sslrootcert=FILE for an authority of your own; "+
+		return fmt.Errorf("%s is not on this machine: add sslmode=verify-full, and sslrootcert=FILE for an authority of "+
+			"your own; "+
 			"or allow plain text with insecure.allow: database", host)
 	}
 	return nil
@@ -83,7 +84,8 @@ func (p Program) checkAllowed(values *config.Values) (problems []config.Problem)
 	}
 	for _, name := range InsecureAllow.Get(values) {
 		if !slices.Contains(names, name) {
-			problems = append(problems, values.Problem(InsecureAllow, "%.80q: must be some of %s%s", name, strings.Join(names, ", "), input.DidYouMean(name, names)))
+			problems = append(problems, values.Problem(InsecureAllow, "%.80q: must be some of %s%s", name,
+				strings.Join(names, ", "), input.DidYouMean(name, names)))
 		}
 	}
 	return problems

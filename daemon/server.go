@@ -22,7 +22,7 @@ func (p *publisher) serve(ctx context.Context, probes *probes) (*server, error) 
 	if address == "" {
 		return nil, nil //nolint:nilnil // its close does nothing
 	}
-	mux, err := p.routes(probes)
+	mux, err := p.handlers(probes)
 	if err != nil {
 		return nil, err
 	}
@@ -32,7 +32,8 @@ func (p *publisher) serve(ctx context.Context, probes *probes) (*server, error) 
 		return nil, fmt.Errorf("http.listen: %w", err)
 	}
 	s := &server{ended: make(chan struct{}), http: &http.Server{
-		Handler: mux, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second, WriteTimeout: 30 * time.Second, IdleTimeout: time.Minute,
+		Handler: mux, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second, WriteTimeout: 30 * time.Second,
+		IdleTimeout:    time.Minute,
 		MaxHeaderBytes: 16 << 10, ErrorLog: slog.NewLogLogger(p.logger.Handler(), slog.LevelDebug),
 	}}
 	p.logger.InfoContext(ctx, "answering probes", slog.String("address", listener.Addr().String()))
@@ -45,8 +46,8 @@ func (p *publisher) serve(ctx context.Context, probes *probes) (*server, error) 
 	return s, nil
 }
 
-// routes has the probes and what the program adds. ServeMux panics where two of them are the same.
-func (p *publisher) routes(probes *probes) (mux *http.ServeMux, err error) {
+// handlers has the probes and what the program adds. ServeMux panics where two of them are the same.
+func (p *publisher) handlers(probes *probes) (mux *http.ServeMux, err error) {
 	defer func() {
 		if cause := recover(); cause != nil {
 			err = fmt.Errorf("daemon.Program.Handlers: %v", cause)

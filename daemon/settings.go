@@ -8,26 +8,31 @@ import (
 
 	"github.com/posthaste-dev/posthaste/daemon/config"
 	"github.com/posthaste-dev/posthaste/outbox"
+	"github.com/posthaste-dev/posthaste/publish"
 	"github.com/posthaste-dev/posthaste/relay"
+	"github.com/posthaste-dev/posthaste/relay/retention"
 )
 
 // relayKeys are the keys of relay.Settings by field, because the relay's errors begin with the field.
 var relayKeys = map[string]config.AnyKey{
-	"Batch": relayBatch, "MaxInFlight": relayMaxInFlight, "MaxBytes": relayMaxBytes, "Concurrency": relayConcurrency, "Poll": relayPoll,
-	"Lease": relayLease, "Deadline": relayDeadline, "Drain": relayDrain, "MaxAttempts": relayMaxAttempts, "BaseDelay": relayBaseDelay,
-	"MaxDelay": relayMaxDelay,
+	"Batch": relayBatch, "MaxInFlight": relayMaxInFlight, "MaxBytes": relayMaxBytes, "Concurrency": relayConcurrency,
+	"Poll":  relayPoll,
+	"Lease": relayLease, "Deadline": relayDeadline, "Drain": relayDrain, "MaxAttempts": relayMaxAttempts,
+	"BaseDelay": relayBaseDelay,
+	"MaxDelay":  relayMaxDelay,
 }
 
-// retentionKeys are those of relay.RetentionConfig.
+// retentionKeys are those of retention.Config.
 var retentionKeys = map[string]config.AnyKey{
-	"Published": retentionPublished, "Dead": retentionDead, "Dedupe": retentionDedupe, "Every": retentionEvery, "Batch": retentionBatch, "MaxStep": retentionEvery,
+	"Published": retentionPublished, "Dead": retentionDead, "Dedupe": retentionDedupe, "Every": retentionEvery,
+	"Batch": retentionBatch, "MaxStep": retentionEvery,
 }
 
 // formatKeys are those of the formats.
 var formatKeys = map[string]config.AnyKey{"Format": messageFormat, "Formats": messageFormats, "Source": messageSource}
 
 func formatNames() (names []string) {
-	for _, format := range relay.Formats() {
+	for _, format := range publish.Formats() {
 		names = append(names, string(format))
 	}
 	return names
@@ -35,15 +40,15 @@ func formatNames() (names []string) {
 
 // setFormats gives the relay its formats.
 func setFormats(values *config.Values, settings *relay.Config) {
-	settings.Format, settings.Source = relay.Format(messageFormat.Get(values)), messageSource.Get(values)
-	settings.Formats = map[string]relay.Format{}
+	settings.Format, settings.Source = publish.Format(messageFormat.Get(values)), messageSource.Get(values)
+	settings.Formats = map[string]publish.Format{}
 	for topic, format := range messageFormats.Get(values) {
-		settings.Formats[topic] = relay.Format(format)
+		settings.Formats[topic] = publish.Format(format)
 	}
 }
 
 // nobody stands for the publisher where only settings are checked.
-var nobody = relay.Func(func(context.Context, *relay.Message) error { return relay.ErrNotSent })
+var nobody = publish.PublisherFunc(func(context.Context, *publish.Message) error { return publish.ErrNotSent })
 
 // checkFormats asks the relay what it would refuse about the formats. It needs the registry, which knows the topics.
 func checkFormats(values *config.Values, registry *outbox.Registry) []config.Problem {
@@ -53,23 +58,27 @@ func checkFormats(values *config.Values, registry *outbox.Registry) []config.Pro
 	settings := relay.Config{Database: "checked elsewhere", Registry: registry, Publisher: nobody}
 	setFormats(values, &settings)
 	_, err := relay.New(settings)
-	return refusals(values, err, formatKeys)
+	return fieldProblems(values, err, formatKeys)
 }
 
 func relaySettings(values *config.Values) relay.Settings {
 	return relay.Settings{
-		Batch: relayBatch.Get(values), MaxInFlight: relayMaxInFlight.Get(values), MaxBytes: relayMaxBytes.Get(values), Concurrency: relayConcurrency.Get(values),
-		Poll: relayPoll.Get(values), Lease: relayLease.Get(values), Deadline: relayDeadline.Get(values), Drain: relayDrain.Get(values),
+		Batch: relayBatch.Get(values), MaxInFlight: relayMaxInFlight.Get(values), MaxBytes: relayMaxBytes.Get(values),
+		Concurrency: relayConcurrency.Get(values),
+		Poll:        relayPoll.Get(values), Lease: relayLease.Get(values), Deadline: relayDeadline.Get(values),
+		Drain:       relayDrain.Get(values),
 		MaxAttempts: relayMaxAttempts.Get(values), BaseDelay: relayBaseDelay.Get(values), MaxDelay: relayMaxDelay.Get(values),
 		UnknownTypeMaxAge: relayUnknownAge.Get(values), FailoverWindow: relayFailover.Get(values),
 	}
 }
 
-func retentionConfig(values *config.Values) relay.RetentionConfig {
+func retentionConfig(values *config.Values) retention.Config {
 	confirmed, _ := time.Parse(time.RFC3339, retentionConfirmed.Get(values)) // checked with the key
-	return relay.RetentionConfig{
-		Schema: databaseSchema.Get(values), Published: forEver(retentionPublished.Get(values)), Dead: forEver(retentionDead.Get(values)),
-		Dedupe: forEver(retentionDedupe.Get(values)), Every: retentionEvery.Get(values), Batch: retentionBatch.Get(values), Confirmed: confirmed,
+	return retention.Config{
+		Schema: databaseSchema.Get(values), Published: forEver(retentionPublished.Get(values)),
+		Dead:   forEver(retentionDead.Get(values)),
+		Dedupe: forEver(retentionDedupe.Get(values)), Every: retentionEvery.Get(values), Batch: retentionBatch.Get(values),
+		Confirmed: confirmed,
 	}
 }
 
@@ -89,7 +98,9 @@ func checkSettings(values *config.Values) (problems []config.Problem) {
 			problems = append(problems, values.Problem(key, "must not be 0"))
 		}
 	}
-	for _, key := range []config.Key[time.Duration]{relayPoll, relayLease, relayDrain, relayBaseDelay, relayMaxDelay, relayUnknownAge, relayFailover} {
+	for _, key := range []config.Key[time.Duration]{
+		relayPoll, relayLease, relayDrain, relayBaseDelay, relayMaxDelay, relayUnknownAge, relayFailover,
+	} {
 		if key.Get(values) == 0 {
 			problems = append(problems, values.Problem(key, "must not be 0"))
 		}
@@ -98,16 +109,16 @@ func checkSettings(values *config.Values) (problems []config.Problem) {
 	_, err := relay.New(relay.Config{
 		Settings: relaySettings(values), Database: "checked elsewhere", Registry: nothing, Publisher: nobody,
 	})
-	problems = append(problems, refusals(values, err, relayKeys)...)
+	problems = append(problems, fieldProblems(values, err, relayKeys)...)
 	if retentionEvery.Get(values) == 0 {
 		return problems
 	}
-	_, err = relay.NewRetention(nil, retentionConfig(values))
-	return append(problems, refusals(values, err, retentionKeys)...)
+	_, err = retention.New(nil, retentionConfig(values))
+	return append(problems, fieldProblems(values, err, retentionKeys)...)
 }
 
-// refusals makes problems of keys of an error that joins several, each of which begins with its field.
-func refusals(values *config.Values, err error, keys map[string]config.AnyKey) (problems []config.Problem) {
+// fieldProblems makes problems of keys of an error that joins several, each of which begins with its field.
+func fieldProblems(values *config.Values, err error, keys map[string]config.AnyKey) (problems []config.Problem) {
 	if err == nil {
 		return nil
 	}

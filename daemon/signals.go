@@ -6,12 +6,12 @@ import (
 	"time"
 )
 
-// obey drains at the first signal, and returns when the process must end at once, with the reason.
+// handleSignals drains at the first signal, and returns when the process must end at once, with the reason.
 //
 // Who stops processes may send two signals within milliseconds. With nothing in flight there is nothing to cut: the
-// drain is about to end by itself, as was asked. Should it hang all the same, because the database is away and the lanes
-// cannot be given back, a third signal ends it.
-func obey(signals <-chan os.Signal, inFlight func() int, drain func()) (why string) {
+// drain is about to end by itself, as was asked. Should it hang all the same, because the database is away and the
+// lanes cannot be given back, a third signal ends it.
+func handleSignals(signals <-chan os.Signal, inFlight func() int, drain func()) (why string) {
 	<-signals
 	drain()
 	<-signals

@@ -15,7 +15,7 @@ func TestASecondSignalCutsWhatIsInFlight(t *testing.T) {
 	t.Parallel()
 	signals, why := make(chan os.Signal), make(chan string, 1)
 	drained := false
-	go func() { why <- obey(signals, func() int { return 3 }, func() { drained = true }) }()
+	go func() { why <- handleSignals(signals, func() int { return 3 }, func() { drained = true }) }()
 	send(signals)
 	send(signals)
 	if got := <-why; got != "a second signal: ended with 3 events in flight, which will be sent again" || !drained {
@@ -37,7 +37,7 @@ func TestASecondSignalWithNothingInFlightCutsNothing(t *testing.T) {
 		var inFlight atomic.Int64
 		asked := make(chan struct{}, 3)
 		go func() {
-			why <- obey(signals, func() int { asked <- struct{}{}; return int(inFlight.Load()) }, func() {})
+			why <- handleSignals(signals, func() int { asked <- struct{}{}; return int(inFlight.Load()) }, func() {})
 		}()
 		send(signals)
 		send(signals)

@@ -28,7 +28,8 @@ func newForPeople(to io.Writer, options slog.HandlerOptions) *forPeople {
 	line := &line{to: to}
 	others := options.ReplaceAttr
 	options.ReplaceAttr = func(groups []string, attribute slog.Attr) slog.Attr {
-		if len(groups) == 0 && (attribute.Key == slog.TimeKey || attribute.Key == slog.LevelKey || attribute.Key == slog.MessageKey) {
+		if len(groups) == 0 && (attribute.Key == slog.TimeKey || attribute.Key == slog.LevelKey ||
+			attribute.Key == slog.MessageKey) {
 			return slog.Attr{} // they stand before the attributes
 		}
 		return others(groups, attribute)
@@ -46,7 +47,8 @@ func (h *forPeople) Handle(ctx context.Context, record slog.Record) error {
 	h.line.mutex.Lock()
 	defer h.line.mutex.Unlock()
 	h.line.text.Reset()
-	fmt.Fprintf(&h.line.text, "%s %-5s %s  ", record.Time.Format("15:04:05.000"), record.Level, printable(cut(record.Message)))
+	fmt.Fprintf(&h.line.text, "%s %-5s %s  ", record.Time.Format("15:04:05.000"), record.Level,
+		printable(cut(record.Message)))
 	if err := h.attributes.Handle(ctx, record); err != nil {
 		return err //nolint:wrapcheck // it is slog's
 	}

@@ -7,7 +7,7 @@ import (
 	"log/slog"
 
 	"github.com/posthaste-dev/posthaste/daemon/config"
-	"github.com/posthaste-dev/posthaste/relay"
+	"github.com/posthaste-dev/posthaste/publish"
 )
 
 // Tracing sends a span of every publish somewhere.
@@ -19,7 +19,8 @@ type Tracing struct {
 	Check func(values *config.Values, insecure bool) []config.Problem
 	// Open returns the publisher that traces this one, and what sends the last spans when the relay has stopped; nil
 	// and nil when nothing is to be traced. It does not wait for anybody.
-	Open func(ctx context.Context, values *config.Values, publisher relay.Publisher, options TracingOptions) (relay.Publisher, func(), error)
+	Open func(ctx context.Context, values *config.Values, publisher publish.Publisher,
+		options TracingOptions) (publish.Publisher, func(), error)
 }
 
 // TracingOptions are what tracing is opened with besides its keys.
@@ -50,7 +51,7 @@ func (p Program) checkTracing(values *config.Values) []config.Problem {
 }
 
 // trace returns the publisher that traces this one, or this one.
-func (p *publisher) trace(ctx context.Context, plain relay.Publisher) (relay.Publisher, error) {
+func (p *publisher) trace(ctx context.Context, plain publish.Publisher) (publish.Publisher, error) {
 	if p.program.Tracing == nil {
 		return plain, nil
 	}

@@ -9,11 +9,14 @@ import (
 	"testing"
 
 	"github.com/posthaste-dev/posthaste/daemon/config"
+	"github.com/posthaste-dev/posthaste/publish"
 	"github.com/posthaste-dev/posthaste/relay"
 )
 
 // tracedProgram is one whose tracing does what the test says.
-func tracedProgram(t *testing.T, open func(relay.Publisher, TracingOptions) (relay.Publisher, func(), error)) Program {
+func tracedProgram(t *testing.T,
+	open func(publish.Publisher, TracingOptions) (publish.Publisher, func(), error),
+) Program {
 	t.Helper()
 	key := config.Text("tracing.endpoint", config.Spec[string]{Doc: "Where to."})
 	p := inProcess(t, nil)
@@ -25,7 +28,9 @@ func tracedProgram(t *testing.T, open func(relay.Publisher, TracingOptions) (rel
 			}
 			return nil
 		},
-		Open: func(_ context.Context, _ *config.Values, publisher relay.Publisher, options TracingOptions) (relay.Publisher, func(), error) {
+		Open: func(_ context.Context, _ *config.Values, publisher publish.Publisher,
+			options TracingOptions,
+		) (publish.Publisher, func(), error) {
 			return open(publisher, options)
 		},
 	}
@@ -57,7 +62,8 @@ func configured(t *testing.T, p Program, args ...string) relay.Config {
 func TestTracingIsChecked(t *testing.T) {
 	t.Parallel()
 	p := tracedProgram(t, nil)
-	if code, _, stderr := execute(t, p, []string{"run", "--tracing-endpoint=far"}, nowhere); code != exitUsage || !strings.Contains(stderr, "is insecure") {
+	if code, _, stderr := execute(t, p, []string{"run", "--tracing-endpoint=far"}, nowhere); code != exitUsage ||
+		!strings.Contains(stderr, "is insecure") {
 		t.Errorf("exit code %d: %s", code, stderr)
 	}
 	if _, err := p.load([]string{"--tracing-endpoint=far", "--insecure-allow=tracing"}, []string{nowhere}); err != nil {
@@ -74,8 +80,8 @@ func TestTracingIsOpenedAndEnded(t *testing.T) {
 	t.Parallel()
 	ended := 0
 	var given TracingOptions
-	wrapped := relay.Func(func(context.Context, *relay.Message) error { return errors.New("traced") })
-	p := tracedProgram(t, func(_ relay.Publisher, options TracingOptions) (relay.Publisher, func(), error) {
+	wrapped := publish.PublisherFunc(func(context.Context, *publish.Message) error { return errors.New("traced") })
+	p := tracedProgram(t, func(_ publish.Publisher, options TracingOptions) (publish.Publisher, func(), error) {
 		given = options
 		return wrapped, func() { ended++ }, nil
 	})
@@ -84,7 +90,7 @@ func TestTracingIsOpenedAndEnded(t *testing.T) {
 		t.Fatal(err)
 	}
 	running := &publisher{loaded: loaded, program: p}
-	traced, err := running.trace(t.Context(), relay.Func(nil))
+	traced, err := running.trace(t.Context(), publish.PublisherFunc(nil))
 	if err != nil || traced.Publish(t.Context(), nil) == nil || running.close() != nil || ended != 1 {
 		t.Errorf("%v; ended %d times", err, ended)
 	}
@@ -101,13 +107,15 @@ func TestTracingIsOpenedAndEnded(t *testing.T) {
 func TestTracingIsOff(t *testing.T) {
 	t.Parallel()
 	for name, is := range map[string]error{"off": nil, "broken": errors.New("no")} {
-		p := tracedProgram(t, func(relay.Publisher, TracingOptions) (relay.Publisher, func(), error) { return nil, nil, is })
+		p := tracedProgram(t, func(publish.Publisher, TracingOptions) (publish.Publisher, func(), error) {
+			return nil, nil, is
+		})
 		loaded, err := p.load(nil, []string{nowhere})
 		if err != nil {
 			t.Fatal(err)
 		}
 		running := &publisher{loaded: loaded, program: p}
-		plain := &struct{ relay.Func }{}
+		plain := &struct{ publish.PublisherFunc }{}
 		got, err := running.trace(t.Context(), plain)
 		if !errors.Is(err, is) || is == nil && got != plain || running.endTracing != nil {
 			t.Errorf("%s: %v, %v", name, got, err)

@@ -63,12 +63,12 @@ func scanAll(rows *sql.Rows, answer *string) (err error) {
 	return errors.Join(err, rows.Err())
 }
 
-// ask sends one statement that answers 1 or 0, unless there is a problem with its arguments.
-func (c conn) ask(name string, problems []string, args ...any) (bool, error) {
+// send runs one statement that answers 1 or 0, unless there is a problem with its arguments.
+func (c conn) send(name string, problems []string, args ...any) (bool, error) {
 	if c.err != nil {
 		return false, c.err
 	}
-	if err := refuse(name, problems); err != nil {
+	if err := invalid(name, problems); err != nil {
 		return false, err
 	}
 	var answer string
@@ -76,7 +76,8 @@ func (c conn) ask(name string, problems []string, args ...any) (bool, error) {
 		return false, fmt.Errorf("inbox: %s: %w%s", name, err, hint(err, "consumer"))
 	}
 	if answer != "0" && answer != "1" {
-		return false, fmt.Errorf("inbox: %s: the database answered %.20q: is a trigger or rule on the inbox's tables in the way?", name, answer)
+		return false, fmt.Errorf("inbox: %s: the database answered %.20q: is a trigger or rule on the inbox's tables in "+
+			"the way?", name, answer)
 	}
 	return answer == "1", nil
 }
@@ -91,5 +92,5 @@ func schemaOf(tx any) string {
 // statementText reads a statement and names the schema in it.
 func statementText(schema, name string) string {
 	text, _ := statements.ReadFile("sql/" + name + ".sql") // embedded
-	return strings.ReplaceAll(mistaken(name, string(text)), "{schema}", `"`+strings.ReplaceAll(schema, `"`, `""`)+`"`)
+	return strings.ReplaceAll(string(text), "{schema}", `"`+strings.ReplaceAll(schema, `"`, `""`)+`"`)
 }

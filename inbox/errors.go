@@ -13,13 +13,14 @@ import (
 var ErrRefused = errors.New("inbox: refused")
 
 // ErrNoTransaction is the refusal of [FirstGORM] and [NewerGORM] outside a transaction.
-var ErrNoTransaction = fmt.Errorf("%w: not in a transaction: call it inside db.Transaction, with that transaction's Statement.ConnPool", ErrRefused)
+var ErrNoTransaction = fmt.Errorf("%w: not in a transaction: call it inside db.Transaction, with that transaction's "+
+	"Statement.ConnPool", ErrRefused)
 
 // MaxConsumerBytes is the limit of a consumer's name.
 const MaxConsumerBytes = 64
 
-// refuse makes an error of the problems; empty ones are none. It names sizes and limits and never a value.
-func refuse(name string, problems []string) error {
+// invalid makes an error of the problems; empty ones are none. It names sizes and limits and never a value.
+func invalid(name string, problems []string) error {
 	var found []string
 	for _, problem := range problems {
 		if problem != "" {

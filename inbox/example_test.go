@@ -10,8 +10,8 @@ import (
 )
 
 // The mark and the effect are in one transaction, the one that the handler is given. It gets no pool, so it cannot
-// commit anything elsewhere: a mark that commits alone loses the event when the effect fails, and an effect that commits
-// alone happens again when the mark does not.
+// commit anything elsewhere: a mark that commits alone loses the event when the effect fails, and an effect that
+// commits alone happens again when the mark does not.
 func ExampleFirstSQL() {
 	noteOrder := func(ctx context.Context, tx *sql.Tx, orderID string) error {
 		_, err := tx.ExecContext(ctx, "INSERT INTO notices (order_id) VALUES ($1)", orderID)
@@ -32,7 +32,9 @@ func ExampleFirstSQL() {
 
 // A read model takes the newest state of each order. An older event that comes late is marked as handled and left out.
 func ExampleNewerSQL() {
-	handle := func(ctx context.Context, db *sql.DB, eventID outbox.ID, order outbox.Aggregate, status string, seq int64) error {
+	handle := func(ctx context.Context, db *sql.DB, eventID outbox.ID, order outbox.Aggregate, status string,
+		seq int64,
+	) error {
 		return outbox.InTxSQL(ctx, db, func(ctx context.Context, tx *sql.Tx) error {
 			if first, err := inbox.FirstSQL(ctx, tx, "order-list", eventID); err != nil || !first {
 				return err
@@ -40,7 +42,8 @@ func ExampleNewerSQL() {
 			if newer, err := inbox.NewerSQL(ctx, tx, "order-list", order, seq); err != nil || !newer {
 				return err
 			}
-			_, err := tx.ExecContext(ctx, "INSERT INTO order_list (id, status) VALUES ($1, $2) ON CONFLICT (id) DO UPDATE SET status = $2", order.ID, status)
+			_, err := tx.ExecContext(ctx,
+				"INSERT INTO order_list (id, status) VALUES ($1, $2) ON CONFLICT (id) DO UPDATE SET status = $2", order.ID, status)
 			return err
 		})
 	}
@@ -51,7 +54,9 @@ func ExampleNewerSQL() {
 func ExampleNewRetention() {
 	consume := func(ctx context.Context, db *sql.DB) error {
 		// Pub/Sub keeps a message for 7 days, and operators can redeliver for 30: an event may come again after 37.
-		retention, err := inbox.NewRetention(db, inbox.RetentionConfig{Keep: 40 * 24 * time.Hour, Horizon: 37 * 24 * time.Hour})
+		retention, err := inbox.NewRetention(db, inbox.RetentionConfig{
+			Keep: 40 * 24 * time.Hour, Horizon: 37 * 24 * time.Hour,
+		})
 		if err != nil {
 			return err
 		}

@@ -8,7 +8,7 @@ import (
 )
 
 // First marks the event as handled by this consumer, and tells whether it was not before. Call it before the effect, in
-// the transaction of the effect, with a name of the consumer that is its own for ever: `[a-z0-9._-]`, 1 to 64.
+// the transaction of the effect, with a name of the consumer that is its own forever: `[a-z0-9._-]`, 1 to 64.
 //
 // On false skip the effect and acknowledge the message. On an error do neither: roll back and let it come again. An
 // error that is an [ErrRefused] wrote nothing and leaves the transaction usable; for any other, outbox.Retryable tells
@@ -36,7 +36,7 @@ func first(c conn, consumer string, event outbox.ID) (bool, error) {
 		problems = append(problems, "event id: missing")
 	}
 	crash.Point("first.before")
-	isFirst, err := c.ask("first", problems, consumer, event.String())
+	isFirst, err := c.send("first", problems, consumer, event.String())
 	if isFirst {
 		crash.Point("first.after")
 	}

@@ -19,14 +19,19 @@ func asked(answer string, err error) (conn, *[]any) {
 	}}, &sent
 }
 
-func TestARefusalNamesEveryProblemAndNoValue(t *testing.T) {
+func TestAnErrorNamesEveryProblemAndNoValue(t *testing.T) {
 	t.Parallel()
 	c, sent := asked("1", nil)
-	_, err := newer(c, "SECRET", outbox.Aggregate{Namespace: strings.Repeat("SECRET", 22), ID: strings.Repeat("SECRET", 100)}, 0)
+	_, err := newer(c, "SECRET", outbox.Aggregate{
+		Namespace: strings.Repeat("SECRET", 22), ID: strings.Repeat("SECRET", 100),
+	}, 0)
 	if !errors.Is(err, ErrRefused) || len(*sent) != 0 {
 		t.Fatalf("got %v, and %d arguments were sent", err, len(*sent))
 	}
-	for _, want := range []string{"consumer: must be of a to z", "namespace: 132 bytes, the limit is 128", "aggregate type: missing", "aggregate id: 600 bytes, the limit is 512", "seq: not positive"} {
+	for _, want := range []string{
+		"consumer: must be of a to z", "namespace: 132 bytes, the limit is 128", "aggregate type: missing",
+		"aggregate id: 600 bytes, the limit is 512", "seq: not positive",
+	} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("%v does not say %q", err, want)
 		}
@@ -43,7 +48,8 @@ func TestOnlyOneAndZeroAreAnswers(t *testing.T) {
 		if got, err := first(c, "mailer", outbox.NewID()); err != nil || got != want {
 			t.Errorf("%q: got %t, %v", answer, got, err)
 		}
-		if statement := (*sent)[0].(string); !strings.Contains(statement, `INSERT INTO "we""ird".inbox_handled`) || strings.Contains(statement, "{schema}") {
+		if statement := (*sent)[0].(string); !strings.Contains(statement, `INSERT INTO "we""ird".inbox_handled`) ||
+			strings.Contains(statement, "{schema}") {
 			t.Error(statement)
 		}
 	}
@@ -62,7 +68,9 @@ func TestOnlyOneAndZeroAreAnswers(t *testing.T) {
 // FuzzConsumer: the rule in Go is that of the table.
 func FuzzConsumer(f *testing.F) {
 	rule := regexp.MustCompile(`\A[a-z0-9._-]{1,64}\z`)
-	for _, name := range []string{"mailer", "", "A", "a b", "ü", "a\n", "\x00", strings.Repeat("x", 64), strings.Repeat("x", 65), "-._9"} {
+	for _, name := range []string{
+		"mailer", "", "A", "a b", "ü", "a\n", "\x00", strings.Repeat("x", 64), strings.Repeat("x", 65), "-._9",
+	} {
 		f.Add(name)
 	}
 	f.Fuzz(func(t *testing.T, name string) {

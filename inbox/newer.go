@@ -17,22 +17,28 @@ import (
 // every event counts, as with notices and sums, use First alone: Newer would drop the late ones for good. It cannot see
 // that an event is missing, since the numbers of one aggregate have gaps.
 //
-// An aggregate is one of its namespace: events of others with the same type and id neither are older nor make these so. For
-// a message it is the consumer.Event's Aggregate.
+// An aggregate is one of its namespace: events of others with the same type and id neither are older nor make these so.
+// For a message it is the consumer.Event's Aggregate.
 //
 // Two transactions at the same aggregate take turns. Numbers of two outboxes cannot be compared: give each a consumer's
 // name of its own.
-func Newer[T outbox.PgxTx[R], R outbox.Row](ctx context.Context, tx T, consumer string, aggregate outbox.Aggregate, seq int64) (bool, error) {
+func Newer[T outbox.PgxTx[R], R outbox.Row](ctx context.Context, tx T, consumer string, aggregate outbox.Aggregate,
+	seq int64,
+) (bool, error) {
 	return newer(pgxConn[T, R](ctx, tx), consumer, aggregate, seq)
 }
 
 // NewerSQL is [Newer] in a transaction of database/sql.
-func NewerSQL(ctx context.Context, tx outbox.SQLTx, consumer string, aggregate outbox.Aggregate, seq int64) (bool, error) {
+func NewerSQL(ctx context.Context, tx outbox.SQLTx, consumer string, aggregate outbox.Aggregate,
+	seq int64,
+) (bool, error) {
 	return newer(sqlConn(ctx, tx), consumer, aggregate, seq)
 }
 
 // NewerGORM is [Newer] in a GORM transaction, as [FirstGORM] is [First].
-func NewerGORM(ctx context.Context, pool outbox.GORMPool, consumer string, aggregate outbox.Aggregate, seq int64) (bool, error) {
+func NewerGORM(ctx context.Context, pool outbox.GORMPool, consumer string, aggregate outbox.Aggregate,
+	seq int64,
+) (bool, error) {
 	return newer(gormConn(ctx, pool), consumer, aggregate, seq)
 }
 
@@ -47,5 +53,5 @@ func newer(c conn, consumer string, aggregate outbox.Aggregate, seq int64) (bool
 	if seq <= 0 {
 		problems = append(problems, "seq: not positive: is it the message's outbox_seq?")
 	}
-	return c.ask("newer", problems, consumer, namespace, aggregate.Type, aggregate.ID, strconv.FormatInt(seq, 10))
+	return c.send("newer", problems, consumer, namespace, aggregate.Type, aggregate.ID, strconv.FormatInt(seq, 10))
 }

@@ -36,7 +36,7 @@ type RetentionConfig struct {
 	// Confirmed is that person's word: up to this time everything may go that is old enough, however much it is. It can
 	// stay where it is, since it is soon overtaken. Defaults to nothing.
 	Confirmed time.Time
-	// Logger takes what was deleted and what was refused. Defaults to slog.Default().
+	// Logger takes what was deleted, and why nothing was. Defaults to slog.Default().
 	Logger *slog.Logger
 }
 
@@ -52,10 +52,10 @@ type RetentionDB interface {
 }
 
 // Retention deletes what an inbox need not remember any more. It takes small batches and rests between them. Any number
-// may run at once: their batches take turns. The grants of the part janitor are enough.
+// may run at once: their batches take turns. The grants of the janitor role are enough.
 //
 // When more would go than time alone explains, it deletes nothing and says so: a clock that jumped a year ahead would
-// else make consumers handle again whatever still comes. It goes on by itself when the clock is right again.
+// otherwise make consumers handle again whatever still comes. It goes on by itself when the clock is right again.
 type Retention struct {
 	db     RetentionDB
 	config RetentionConfig
@@ -95,16 +95,19 @@ func (c RetentionConfig) withDefaults() RetentionConfig {
 
 func (c RetentionConfig) problems() []error {
 	var problems []error
-	refuse := func(bad bool, format string, args ...any) {
+	check := func(bad bool, format string, args ...any) {
 		if bad {
 			problems = append(problems, fmt.Errorf(format, args...))
 		}
 	}
-	refuse(c.Horizon < time.Minute, "Horizon: %s, must be at least 1 min", c.Horizon)
-	refuse(c.Keep < c.Horizon, "Keep: %s, must be at least Horizon (%s): what comes again after it was forgotten is handled again", c.Keep, c.Horizon)
-	refuse(c.Every < time.Second, "Every: %s, must be at least 1 s", c.Every)
-	refuse(c.Batch < 100 || c.Batch > 5_000, "Batch: %d, must be between 100 and 5000", c.Batch)
-	refuse(c.MaxStep <= max(c.Every, ordinaryStep), "MaxStep: %s, must be more than Every (%s) and %s, or no run could follow another", c.MaxStep, c.Every, ordinaryStep)
+	check(c.Horizon < time.Minute, "Horizon: %s, must be at least 1 min", c.Horizon)
+	check(c.Keep < c.Horizon,
+		"Keep: %s, must be at least Horizon (%s): what comes again after it was forgotten is handled again",
+		c.Keep, c.Horizon)
+	check(c.Every < time.Second, "Every: %s, must be at least 1 s", c.Every)
+	check(c.Batch < 100 || c.Batch > 5_000, "Batch: %d, must be between 100 and 5000", c.Batch)
+	check(c.MaxStep <= max(c.Every, ordinaryStep),
+		"MaxStep: %s, must be more than Every (%s) and %s, or no run could follow another", c.MaxStep, c.Every, ordinaryStep)
 	return problems
 }
 
@@ -114,17 +117,18 @@ type RetentionResult struct {
 	Deleted int64
 	Batches int
 	Slowest time.Duration
-	// Refused says why nothing was deleted; empty: it was not refused.
-	Refused string
+	// Halted says why nothing was deleted; empty: what was due was deleted.
+	Halted string
 }
 
 // Run deletes now and then until ctx is done. What fails is logged and tried again at the next run.
 func (r *Retention) Run(ctx context.Context) error {
-	// Processes that start together would else always meet.
+	// Processes that start together would otherwise always meet.
 	for wait := min(r.config.Every, time.Minute); rest(ctx, rand.N(wait)+wait/2); wait = r.config.Every {
 		result, err := r.Once(ctx)
 		if err != nil && ctx.Err() == nil {
-			r.config.Logger.ErrorContext(ctx, "retention of the inbox failed; it is tried again at its next run", slog.String("error", err.Error()))
+			r.config.Logger.ErrorContext(ctx, "retention of the inbox failed; it is tried again at its next run",
+				slog.String("error", err.Error()))
 		}
 		if result.Deleted > 0 {
 			r.config.Logger.InfoContext(ctx, "retention of the inbox has deleted", slog.Int64("rows", result.Deleted),
@@ -146,8 +150,8 @@ func (r *Retention) Once(ctx context.Context) (RetentionResult, error) {
 		}
 		took := time.Since(began)
 		result.Slowest = max(result.Slowest, took)
-		if result.Refused != "" {
-			r.config.Logger.WarnContext(ctx, "retention of the inbox deletes nothing", slog.String("reason", result.Refused))
+		if result.Halted != "" {
+			r.config.Logger.WarnContext(ctx, "retention of the inbox deletes nothing", slog.String("reason", result.Halted))
 		}
 		if !more {
 			return result, nil
@@ -169,8 +173,9 @@ func (r *Retention) batch(ctx context.Context, result *RetentionResult) (more bo
 	}
 	seconds := func(d time.Duration) string { return fmt.Sprint(int64(d / time.Second)) }
 	var deleted int64
-	err = r.db.QueryRowContext(ctx, statementText(r.config.Schema, "clean"), seconds(r.config.Keep), seconds(r.config.Horizon),
-		fmt.Sprint(r.config.Batch), seconds(r.config.MaxStep), confirmed).Scan(&deleted, &more, &result.Refused)
+	err = r.db.QueryRowContext(ctx, statementText(r.config.Schema, "clean"), seconds(r.config.Keep),
+		seconds(r.config.Horizon),
+		fmt.Sprint(r.config.Batch), seconds(r.config.MaxStep), confirmed).Scan(&deleted, &more, &result.Halted)
 	if err != nil {
 		return false, fmt.Errorf("inbox: retention: %w%s", err, hint(err, "janitor"))
 	}

@@ -3,7 +3,10 @@ package outbox
 import "testing"
 
 // hostileParts are made to look like the borders between the parts of a key.
-var hostileParts = []string{"", "default", "order", "7", "/", "//", "order/7", "order/order/7", "default/order", "%", "%2F", "%25", "%252F", "a%2Fb", "a/b", "ü/%\x00", " "}
+var hostileParts = []string{
+	"", "default", "order", "7", "/", "//", "order/7", "order/order/7", "default/order", "%", "%2F", "%25", "%252F",
+	"a%2Fb", "a/b", "ü/%\x00", " ",
+}
 
 func TestKeysNeverCollide(t *testing.T) {
 	t.Parallel()

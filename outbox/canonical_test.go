@@ -36,17 +36,21 @@ func TestRegistryTakesEveryFormOfAnEnvelope(t *testing.T) {
 		"a null":                    {head + `"data":null}`, false},
 		"a list":                    {head + `"data":[{}]}`, false},
 		"a number that is a bomb":   {head + `"data":{"amount":1,"x":1e999999}}`, false},
-		"another event's id":        {strings.Replace(head, id.String(), outbox.NewID().String(), 1) + `"data":{"amount":1}}`, false},
-		"a version of zero":         {strings.Replace(head, `"version":1`, `"version":0`, 1) + `"data":{"amount":1}}`, false},
-		"half a surrogate pair":     {head + `"data":{"amount":1,"x":"\ud800"}}`, false},
-		"a NUL":                     {head + `"data":{"amount":1,"x":"\u0000"}}`, false},
-		"a time that is none":       {strings.Replace(head, "2026-01-02", "2026-13-02", 1) + `"data":{"amount":1}}`, false},
-		"braces in a text":          {head + `"data":{"amount":1,"x":"}}"}}`, true},
-		"a second data":             {head + `"data":{"amount":"x"},"data":{"amount":1}}`, true},
+		"another event's id": {
+			strings.Replace(head, id.String(), outbox.NewID().String(), 1) + `"data":{"amount":1}}`, false,
+		},
+		"a version of zero":     {strings.Replace(head, `"version":1`, `"version":0`, 1) + `"data":{"amount":1}}`, false},
+		"half a surrogate pair": {head + `"data":{"amount":1,"x":"\ud800"}}`, false},
+		"a NUL":                 {head + `"data":{"amount":1,"x":"\u0000"}}`, false},
+		"a time that is none":   {strings.Replace(head, "2026-01-02", "2026-13-02", 1) + `"data":{"amount":1}}`, false},
+		"braces in a text":      {head + `"data":{"amount":1,"x":"}}"}}`, true},
+		"a second data":         {head + `"data":{"amount":"x"},"data":{"amount":1}}`, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			_, err := registry.Check(outbox.Stored{ID: id, EventType: "paid", AggregateType: "order", AggregateID: "1", Payload: []byte(c.document)})
+			_, err := registry.Check(outbox.Stored{
+				ID: id, EventType: "paid", AggregateType: "order", AggregateID: "1", Payload: []byte(c.document),
+			})
 			if (err == nil) != c.accepted {
 				t.Errorf("%s: %v", c.document, err)
 			}

@@ -31,7 +31,7 @@ type Contract struct {
 	// differs. Defaults to false: other content under a used key is refused.
 	FirstWins bool
 	// OnDead says whether later events of the aggregate on the same topic go on without one that died, or wait
-	// behind it. Defaults to [Skip].
+	// behind it. Defaults to [OnDeadSkip].
 	OnDead OnDead
 	// MaxAttempts is how often an event may fail by its own fault before it is dead. Outages of the
 	// broker do not count. Defaults to 0: the relay's own limit.
@@ -46,11 +46,11 @@ type Contract struct {
 type OnDead uint8
 
 const (
-	// Skip lets the later ones go on without it: nobody has to act for the aggregate to make progress.
-	Skip OnDead = iota
-	// Block lets the later ones wait, in order, until somebody redrives, skips or discards the dead one. It is for
+	// OnDeadSkip lets the later ones go on without it: nobody has to act for the aggregate to make progress.
+	OnDeadSkip OnDead = iota
+	// OnDeadBlock lets the later ones wait, in order, until somebody redrives, skips or discards the dead one. It is for
 	// aggregates in which a hole is worse than a stop.
-	Block
+	OnDeadBlock
 )
 
 // withDefaults fills in what the contract leaves out.
@@ -86,8 +86,8 @@ func (c Contract) problems() []string {
 	if c.MaxBytes < 0 || c.MaxBytes > MaxContractBytes {
 		problems = append(problems, fmt.Sprintf("MaxBytes: %d, must be between 1 and %d", c.MaxBytes, MaxContractBytes))
 	}
-	if c.OnDead > Block {
-		problems = append(problems, fmt.Sprintf("OnDead: %d, must be Skip or Block", c.OnDead))
+	if c.OnDead > OnDeadBlock {
+		problems = append(problems, fmt.Sprintf("OnDead: %d, must be OnDeadSkip or OnDeadBlock", c.OnDead))
 	}
 	if c.MaxAttempts < 0 || c.MaxAttempts > math.MaxInt32 { // the attempts are counted in an integer column
 		problems = append(problems, fmt.Sprintf("MaxAttempts: %d, must be between 0 and %d", c.MaxAttempts, math.MaxInt32))

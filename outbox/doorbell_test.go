@@ -10,23 +10,23 @@ import (
 	"time"
 )
 
-// Fault W3: a storm of rings. In a bubble the clock moves only when everybody waits, so the storm takes
+// Fault W3: very many rings at once. In a bubble the clock moves only when everybody waits, so they take
 // exactly one second.
-func TestDoorbellCoalescesAStorm(t *testing.T) {
+func TestDoorbellCoalescesManyRings(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		const storm, steps = 1_000_000, 1000
+		const calls, steps = 1_000_000, 1000
 		rings := 0
 		bell := NewDoorbell(func(context.Context) error { rings++; return nil })
 		for range steps {
-			for range storm / steps {
+			for range calls / steps {
 				bell.Ring()
 			}
 			time.Sleep(time.Second / steps) // synctest
 		}
 		bell.Close()
 		if most := int(time.Second/ringGap) + 2; rings < most/2 || rings > most {
-			t.Errorf("%d rings for %d, want between %d and %d", rings, storm, most/2, most)
+			t.Errorf("%d rings for %d, want between %d and %d", rings, calls, most/2, most)
 		}
 	})
 }
@@ -155,7 +155,7 @@ func TestDoorbellRingsAfterACommitOnly(t *testing.T) {
 }
 
 // pool stands for what a driver has; the statement is all that matters here. Real ones are in
-// test/wakeup.
+// test/suite/emit.
 type pool struct {
 	sent atomic.Pointer[string]
 	err  error

@@ -85,7 +85,9 @@ func EmitGORM(ctx context.Context, pool GORMPool, events ...Event) ([]Receipt, e
 	})
 }
 
-func emit(ctx context.Context, schema string, events []Event, query func(string, []any, *string) error) ([]Receipt, error) {
+func emit(ctx context.Context, schema string, events []Event,
+	query func(string, []any, *string) error,
+) ([]Receipt, error) {
 	stmt, err := Statement(schema, events...)
 	if err != nil {
 		return nil, failed(ctx, err)

@@ -14,7 +14,8 @@ var ErrRefused = errors.New("outbox: refused")
 var ErrDedupeMismatch = fmt.Errorf("%w: the dedupe key was used before with other content", ErrRefused)
 
 // ErrNoTransaction is the refusal of [EmitGORM] to write outside a transaction.
-var ErrNoTransaction = fmt.Errorf("%w: not in a transaction: call it inside db.Transaction, with that transaction's Statement.ConnPool", ErrRefused)
+var ErrNoTransaction = fmt.Errorf("%w: not in a transaction: call it inside db.Transaction, with that transaction's "+
+	"Statement.ConnPool", ErrRefused)
 
 // A FieldError says which field of which event was refused and why. It names sizes and limits and
 // never the value, which may be personal or hostile. It is an [ErrRefused].
@@ -51,7 +52,8 @@ func (e *DedupeMismatchError) Error() string {
 	if e.FirstID != (ID{}) {
 		holder = "event " + e.FirstID.String()
 	}
-	return fmt.Sprintf("outbox: event %d (%s): dedupe_key: used before with other content, by %s", e.Index, e.EventType, holder)
+	return fmt.Sprintf("outbox: event %d (%s): dedupe_key: used before with other content, by %s", e.Index,
+		e.EventType, holder)
 }
 
 // Is makes every DedupeMismatchError an [ErrDedupeMismatch] and an [ErrRefused].

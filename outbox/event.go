@@ -38,7 +38,8 @@ func (e *Event) Contract() Contract { return e.contract }
 
 // reservedHeaders are the attributes that the relay sets itself.
 var reservedHeaders = []string{
-	"event_id", "event_type", "namespace", "aggregate_type", "aggregate_id", "created_at", "tenant_id", "dedupe_key", "outbox_seq",
+	"event_id", "event_type", "namespace", "aggregate_type", "aggregate_id", "created_at", "tenant_id", "dedupe_key",
+	"outbox_seq",
 }
 
 // brokerHeaders mean something to a broker: RabbitMQ routes by CC and BCC, and closes the channel when

@@ -37,7 +37,8 @@ func ExampleEmitSQL() {
 			return err
 		}
 		defer func() { _ = tx.Rollback() }()
-		if _, err := tx.ExecContext(ctx, "INSERT INTO orders (id, total_cents) VALUES ($1, $2)", orderID, totalCents); err != nil {
+		if _, err := tx.ExecContext(ctx, "INSERT INTO orders (id, total_cents) VALUES ($1, $2)", orderID, totalCents); err !=
+			nil {
 			return err
 		}
 		event := OrderCreated.New(orderID, OrderCreatedV1{OrderID: orderID, TotalCents: totalCents})
@@ -66,7 +67,7 @@ func ExampleInTxSQL() {
 }
 
 // What cannot be stored or published is refused before anything is sent, with every problem at once.
-func ExampleStatement_refused() {
+func ExampleStatement_invalid() {
 	event := OrderCreated.New(strings.Repeat("x", 600), OrderCreatedV1{TotalCents: -1})
 	event.TenantID, event.DedupeKey = "acme", "globex/1"
 	_, err := outbox.Statement("", event)

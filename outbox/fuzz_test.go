@@ -16,7 +16,9 @@ func FuzzDedupeKey(f *testing.F) {
 	f.Add("a", "b", "", "k", "1", "x", "a", "b", "", "k", "1x", "")
 	f.Add("a", "b", "", "k", "1", "x", "a", "b", "", "K", "1", "x")
 	f.Add("a", "b", "", "k\u0301", "1", "x", "a", "b", "", "k", "\u03011", "x")
-	f.Fuzz(func(t *testing.T, space, kind, tenant, key, aggregate, note, space2, kind2, tenant2, key2, aggregate2, note2 string) {
+	f.Fuzz(func(t *testing.T, space, kind, tenant, key, aggregate, note, space2, kind2, tenant2, key2, aggregate2,
+		note2 string,
+	) {
 		if key == "" || key2 == "" {
 			return // without a key nothing is the same
 		}
@@ -37,7 +39,8 @@ func FuzzDedupeKey(f *testing.F) {
 		case !same && (err != nil || len(stmt.rows) != 2):
 			t.Fatalf("two keys are taken for one: %v", err)
 		}
-		hashed := contentHash(first.contract.Aggregate, aggregate, first.data) == contentHash(second.contract.Aggregate, aggregate2, second.data)
+		hashed := contentHash(first.contract.Aggregate, aggregate, first.data) == contentHash(second.contract.Aggregate,
+			aggregate2, second.data)
 		if hashed != content {
 			t.Fatalf("the contents are the same: %t, and their hashes: %t", content, hashed)
 		}
@@ -50,7 +53,9 @@ func acceptable(space, kind, tenant, key, aggregate, note string) (Event, bool) 
 	if err != nil {
 		return Event{}, false
 	}
-	event := Define[json.RawMessage](Contract{Type: kind, Aggregate: "order", Topic: "orders", Namespace: space}).New(aggregate, data)
+	event := Define[json.RawMessage](Contract{
+		Type: kind, Aggregate: "order", Topic: "orders", Namespace: space,
+	}).New(aggregate, data)
 	event.TenantID, event.DedupeKey = tenant, key
 	_, err = Statement("s", event)
 	return event, err == nil

@@ -70,7 +70,7 @@ func TestIDTextRoundTrip(t *testing.T) {
 	}
 }
 
-func TestParseIDRefuses(t *testing.T) {
+func TestParseIDRejects(t *testing.T) {
 	t.Parallel()
 	for name, text := range map[string]string{
 		"empty":     "",

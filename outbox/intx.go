@@ -41,7 +41,9 @@ func InTxSQL(ctx context.Context, db interface {
 	return run(ctx, fn, tx, tx.Commit, tx.Rollback)
 }
 
-func run[T any](ctx context.Context, fn func(context.Context, T) error, tx T, commit, rollback func() error) (err error) {
+func run[T any](ctx context.Context, fn func(context.Context, T) error, tx T,
+	commit, rollback func() error,
+) (err error) {
 	committed := false
 	defer func() {
 		if !committed {

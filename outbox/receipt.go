@@ -36,7 +36,8 @@ func (s *Stmt) readAnswer(answer string) ([]Receipt, error) {
 	receipts := make([]Receipt, len(s.rows))
 	if !s.dedupe {
 		if answer != strconv.Itoa(len(s.rows)) {
-			return nil, fmt.Errorf("outbox: wrote %d events and the database counted %.20q: is a trigger or rule on outbox_events in the way?", len(s.rows), answer)
+			return nil, fmt.Errorf("outbox: wrote %d events and the database counted %.20q: is a trigger or rule on "+
+				"outbox_events in the way?", len(s.rows), answer)
 		}
 		for i := range s.rows {
 			receipts[i] = Receipt{ID: s.rows[i].id, Created: true}
@@ -45,16 +46,20 @@ func (s *Stmt) readAnswer(answer string) ([]Receipt, error) {
 	}
 	verdicts := strings.Split(answer, ",")
 	if len(verdicts) != len(s.rows) {
-		return nil, fmt.Errorf("outbox: wrote %d events and the database answered for %d: is the schema's version the library's?", len(s.rows), len(verdicts))
+		return nil, fmt.Errorf("outbox: wrote %d events and the database answered for %d: is the schema's version the "+
+			"library's?", len(s.rows), len(verdicts))
 	}
 	var problems []error
 	for i, verdict := range verdicts {
 		id, err := ParseID(strings.TrimLeft(verdict, "+=!"))
 		if err != nil {
-			return nil, fmt.Errorf("outbox: the database's answer for event %d has no id: is the schema's version the library's?", i)
+			return nil, fmt.Errorf("outbox: the database's answer for event %d has no id: is the schema's version the "+
+				"library's?", i)
 		}
 		if verdict[0] == '!' {
-			problems = append(problems, &DedupeMismatchError{Index: s.rows[i].index, EventType: s.rows[i].contract.Type, FirstID: id})
+			problems = append(problems, &DedupeMismatchError{
+				Index: s.rows[i].index, EventType: s.rows[i].contract.Type, FirstID: id,
+			})
 		}
 		receipts[i] = Receipt{ID: id, Created: verdict[0] == '+'}
 	}

@@ -112,7 +112,9 @@ func (r *Registry) Check(stored Stored) (Contract, error) {
 	case !known:
 		return Contract{}, &ContractError{Reason: UnknownEventType, Detail: "the registry has no such type"}
 	case stored.AggregateType != contract.Aggregate:
-		return Contract{}, &ContractError{Reason: AggregateMismatch, Detail: "the contract is for aggregate type " + contract.Aggregate}
+		return Contract{}, &ContractError{
+			Reason: AggregateMismatch, Detail: "the contract is for aggregate type " + contract.Aggregate,
+		}
 	case stored.AggregateID == "":
 		return Contract{}, &ContractError{Reason: AggregateMismatch, Detail: "the aggregate id is missing"}
 	}

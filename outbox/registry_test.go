@@ -45,7 +45,8 @@ func TestRegistryGivesOneTopicAndOneAggregate(t *testing.T) {
 		t.Fatal(err)
 	}
 	contract, known := registry.Contract("license_status_changed")
-	if !known || contract.Topic != "domain" || contract.Aggregate != "license" || contract.Version != 1 || contract.Namespace != DefaultNamespace {
+	if !known || contract.Topic != "domain" || contract.Aggregate != "license" || contract.Version != 1 ||
+		contract.Namespace != DefaultNamespace {
 		t.Errorf("got %+v, %v", contract, known)
 	}
 	if _, known := registry.Contract("order_created"); known {
@@ -60,13 +61,18 @@ func TestRegistryReportsEverythingAtOnce(t *testing.T) {
 	t.Parallel()
 	_, err := NewRegistry(
 		licenseContract(), licenseContract(), nil,
-		Define[licenseStatus](Contract{Type: "no spaces", Version: -1, MaxBytes: MaxContractBytes + 1, OnDead: Block + 1, MaxAttempts: -1}),
+		Define[licenseStatus](Contract{
+			Type: "no spaces", Version: -1, MaxBytes: MaxContractBytes + 1, OnDead: OnDeadBlock + 1, MaxAttempts: -1,
+		}),
 	)
-	var refused *RegistryError
-	if !errors.As(err, &refused) {
+	var invalid *RegistryError
+	if !errors.As(err, &invalid) {
 		t.Fatalf("got %v", err)
 	}
-	for _, want := range []string{"defined twice", "contract 2 is nil", "Type: must be", "Aggregate: missing", "Topic: missing", "Version: not", "MaxBytes: 9437185", "OnDead: 2", "MaxAttempts: -1"} {
+	for _, want := range []string{
+		"defined twice", "contract 2 is nil", "Type: must be", "Aggregate: missing", "Topic: missing", "Version: not",
+		"MaxBytes: 9437185", "OnDead: 2", "MaxAttempts: -1",
+	} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("%q is not in: %v", want, err)
 		}
@@ -77,16 +83,19 @@ func TestRegistryKeepsWhatADeadEventMeans(t *testing.T) {
 	t.Parallel()
 	registry, err := NewRegistry(
 		licenseContract(),
-		Define[licenseStatus](Contract{Type: "license_viewed", Aggregate: "license", Topic: "analytics", OnDead: Block, MaxAttempts: 3}),
+		Define[licenseStatus](Contract{
+			Type: "license_viewed", Aggregate: "license", Topic: "analytics", OnDead: OnDeadBlock, MaxAttempts: 3,
+		}),
 	)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if contract, _ := registry.Contract("license_status_changed"); contract.OnDead != Skip || contract.MaxAttempts != 0 {
-		t.Errorf("the defaults are %+v, want Skip and 0", contract)
+	if contract, _ := registry.Contract("license_status_changed"); contract.OnDead != OnDeadSkip ||
+		contract.MaxAttempts != 0 {
+		t.Errorf("the defaults are %+v, want OnDeadSkip and 0", contract)
 	}
-	if contract, _ := registry.Contract("license_viewed"); contract.OnDead != Block || contract.MaxAttempts != 3 {
-		t.Errorf("got %+v, want Block and 3", contract)
+	if contract, _ := registry.Contract("license_viewed"); contract.OnDead != OnDeadBlock || contract.MaxAttempts != 3 {
+		t.Errorf("got %+v, want OnDeadBlock and 3", contract)
 	}
 }
 
@@ -152,7 +161,10 @@ func TestCheckHoldsAStoredEventToItsContract(t *testing.T) {
 		detail string
 	}{
 		{"whole", stored("license_status_changed", "license", "1", `{"status":"pending"}`), "", ""},
-		{"unknown fields are tolerated", stored("license_status_changed", "license", "1", `{"status":"pending","new":1}`), "", ""},
+		{
+			"unknown fields are tolerated", stored("license_status_changed", "license", "1", `{"status":"pending","new":1}`), "",
+			"",
+		},
 		{"empty object", stored("anything", "thing", "1", `{}`), "", ""},
 		{"unknown type", stored("order_created", "license", "1", `{}`), UnknownEventType, "no such type"},
 		{"other aggregate", stored("anything", "license", "1", `{}`), AggregateMismatch, "aggregate type thing"},
@@ -160,8 +172,14 @@ func TestCheckHoldsAStoredEventToItsContract(t *testing.T) {
 		{"no aggregate id", stored("anything", "thing", "", `{}`), AggregateMismatch, "id is missing"},
 		{"null", stored("anything", "thing", "1", `null`), InvalidPayload, "data is missing or null"},
 		{"array", stored("anything", "thing", "1", `[]`), InvalidPayload, "must be a JSON object"},
-		{"wrong type of a field", stored("license_status_changed", "license", "1", `{"status":7}`), InvalidPayload, `field "status" must be a string`},
-		{"the type's own validation", stored("license_status_changed", "license", "1", `{}`), InvalidPayload, "status is required"},
+		{
+			"wrong type of a field", stored("license_status_changed", "license", "1", `{"status":7}`), InvalidPayload,
+			`field "status" must be a string`,
+		},
+		{
+			"the type's own validation", stored("license_status_changed", "license", "1", `{}`), InvalidPayload,
+			"status is required",
+		},
 		{"the contract's validation", stored("anything", "thing", "1", `{"forbidden":1}`), InvalidPayload, "rule 7"},
 		{"another id in the envelope", otherID, InvalidPayload, "is not the event's id"},
 		{"no envelope", noEnvelope, InvalidPayload, "version is missing"},

@@ -24,7 +24,9 @@ func prepare(events []Event) ([]row, error) {
 		return nil, &FieldError{Field: "events", Problem: "none given"}
 	}
 	if len(events) > MaxEventsPerEmit {
-		return nil, &FieldError{Field: "events", Problem: fmt.Sprintf("%d of them, the limit is %d", len(events), MaxEventsPerEmit)}
+		return nil, &FieldError{
+			Field: "events", Problem: fmt.Sprintf("%d of them, the limit is %d", len(events), MaxEventsPerEmit),
+		}
 	}
 	rows := make([]row, 0, len(events))
 	var problems []error
@@ -35,7 +37,12 @@ func prepare(events []Event) ([]row, error) {
 		if len(found) == 0 {
 			made := event.row(i)
 			if len(made.payload) > event.contract.MaxBytes {
-				found = [][2]string{{"data", fmt.Sprintf("the stored payload would be %d bytes, the limit is %d", len(made.payload), event.contract.MaxBytes)}}
+				found = [][2]string{
+					{
+						"data", fmt.Sprintf("the stored payload would be %d bytes, the limit is %d", len(made.payload),
+							event.contract.MaxBytes),
+					},
+				}
 			}
 			size += len(made.payload)
 			rows = append(rows, made)
@@ -49,7 +56,9 @@ func prepare(events []Event) ([]row, error) {
 		}
 	}
 	if size > MaxBytesPerEmit {
-		problems = append(problems, &FieldError{Field: "events", Problem: fmt.Sprintf("%d bytes together, the limit is %d", size, MaxBytesPerEmit)})
+		problems = append(problems, &FieldError{
+			Field: "events", Problem: fmt.Sprintf("%d bytes together, the limit is %d", size, MaxBytesPerEmit),
+		})
 	}
 	return rows, errors.Join(problems...)
 }
@@ -60,7 +69,9 @@ func (e *Event) row(index int) row {
 	if made.id == (ID{}) {
 		made.id = NewID()
 	}
-	envelope := Envelope{Version: e.contract.Version, EventID: made.id, OccurredAt: e.OccurredAt, Actor: e.Actor, Data: e.data}
+	envelope := Envelope{
+		Version: e.contract.Version, EventID: made.id, OccurredAt: e.OccurredAt, Actor: e.Actor, Data: e.data,
+	}
 	if envelope.OccurredAt.IsZero() {
 		envelope.OccurredAt = time.Now()
 	}
@@ -107,7 +118,9 @@ func merge(rows []row) (*Stmt, error) {
 			seen[k] = at
 		}
 		if r.event.ID != (ID{}) && ids[r.id] {
-			problems = append(problems, &FieldError{Index: i, EventType: r.contract.Type, Field: "id", Problem: "another event of the same call has it"})
+			problems = append(problems, &FieldError{
+				Index: i, EventType: r.contract.Type, Field: "id", Problem: "another event of the same call has it",
+			})
 		}
 		ids[r.id] = true
 		stmt.of[i] = at

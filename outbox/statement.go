@@ -63,7 +63,7 @@ func (s *Stmt) fileName() string {
 // statementText reads a statement and names the schema in it.
 func statementText(schema, name string) string {
 	text, _ := statements.ReadFile("sql/" + name + ".sql") // embedded
-	return strings.ReplaceAll(mistaken(name, string(text)), "{schema}", quoteIdent(schema))
+	return strings.ReplaceAll(string(text), "{schema}", quoteIdent(schema))
 }
 
 func quoteIdent(name string) string { return `"` + strings.ReplaceAll(name, `"`, `""`) + `"` }

@@ -38,7 +38,8 @@ func TestStatementIsOneOfFour(t *testing.T) {
 			t.Errorf("%s: %v", test.name, err)
 			continue
 		}
-		if !strings.Contains(stmt.SQL, test.calls) || !strings.Contains(stmt.SQL, `"a""b".outbox_e`) || len(stmt.Args) != test.args {
+		if !strings.Contains(stmt.SQL, test.calls) || !strings.Contains(stmt.SQL, `"a""b".outbox_e`) ||
+			len(stmt.Args) != test.args {
 			t.Errorf("%s: %d arguments for %s", test.name, len(stmt.Args), stmt.SQL)
 		}
 		for i, arg := range stmt.Args {
@@ -80,7 +81,8 @@ func TestReceiptsFollowTheEvents(t *testing.T) {
 	}
 	_, err = stmt.Receipts("+" + a.String() + ",!" + b.String() + ",+" + c.String())
 	var mismatch *DedupeMismatchError
-	if !errors.As(err, &mismatch) || mismatch.Index != 1 || mismatch.FirstID != b || !errors.Is(err, ErrRefused) || !errors.Is(err, ErrDedupeMismatch) {
+	if !errors.As(err, &mismatch) || mismatch.Index != 1 || mismatch.FirstID != b || !errors.Is(err, ErrRefused) ||
+		!errors.Is(err, ErrDedupeMismatch) {
 		t.Errorf("got %v", err)
 	}
 	for _, answer := range []string{"", "3", "+" + a.String(), "+x,+y,+z"} {
@@ -120,7 +122,7 @@ func TestContentHashLeavesTheEnvelopeOut(t *testing.T) {
 	}
 }
 
-func TestRefusalsNameTheFieldAndNeverTheValue(t *testing.T) {
+func TestErrorsNameTheFieldAndNeverTheValue(t *testing.T) {
 	t.Parallel()
 	const canary = "c4n4ry"
 	with := func(change func(*Event)) Event {
@@ -142,20 +144,37 @@ func TestRefusalsNameTheFieldAndNeverTheValue(t *testing.T) {
 		{"aggregate id not UTF-8", thing(canary+"\xff", `{}`), "aggregate_id", "UTF-8"},
 		{"tenant long", with(func(e *Event) { e.TenantID = long }), "tenant_id", "1200 bytes, the limit is 128"},
 		{"key long", with(func(e *Event) { e.DedupeKey = long }), "dedupe_key", "1200 bytes, the limit is 512"},
-		{"key of another tenant", with(func(e *Event) { e.TenantID, e.DedupeKey = canary, "other/1" }), "dedupe_key", "begin with the tenant"},
+		{
+			"key of another tenant", with(func(e *Event) { e.TenantID, e.DedupeKey = canary, "other/1" }), "dedupe_key",
+			"begin with the tenant",
+		},
 		{"id of version 4", with(func(e *Event) { e.ID = ID{6: 0x40, 8: 0x80} }), "id", "not a UUIDv7"},
 		{"actor without id", with(func(e *Event) { e.Actor = &Actor{Type: canary} }), "actor", "type and id"},
-		{"header reserved", with(func(e *Event) { e.Headers = map[string]string{"Event_ID": canary} }), "headers", "reserved"},
-		{"header of a broker", with(func(e *Event) { e.Headers = map[string]string{"googclient_x": canary} }), "headers", "reserved"},
-		{"header value long", with(func(e *Event) { e.Headers = map[string]string{"x": long} }), "headers", "1200 bytes, the limit is 1024"},
-		{"header value with CRLF", with(func(e *Event) { e.Headers = map[string]string{"x": canary + "\r\n"} }), "headers", "control character"},
+		{
+			"header reserved", with(func(e *Event) { e.Headers = map[string]string{"Event_ID": canary} }), "headers", "reserved",
+		},
+		{
+			"header of a broker", with(func(e *Event) { e.Headers = map[string]string{"googclient_x": canary} }), "headers",
+			"reserved",
+		},
+		{
+			"header value long", with(func(e *Event) { e.Headers = map[string]string{"x": long} }), "headers",
+			"1200 bytes, the limit is 1024",
+		},
+		{
+			"header value with CRLF", with(func(e *Event) { e.Headers = map[string]string{"x": canary + "\r\n"} }), "headers",
+			"control character",
+		},
 		{"data not an object", thing("1", `"`+canary+`"`), "data", "must be a JSON object"},
-		{"data too large", thing("1", `{"a":"`+strings.Repeat(canary, MaxPayloadBytes/6)+`"}`), "data", "the limit is 1048576"},
+		{
+			"data too large", thing("1", `{"a":"`+strings.Repeat(canary, MaxPayloadBytes/6)+`"}`), "data",
+			"the limit is 1048576",
+		},
 	} {
 		_, err := Statement("", thing("ok", `{}`), test.event)
-		var refused *FieldError
-		if !errors.As(err, &refused) || !errors.Is(err, ErrRefused) ||
-			refused.Field != test.field || refused.Index != 1 || !strings.Contains(err.Error(), test.problem) {
+		var invalid *FieldError
+		if !errors.As(err, &invalid) || !errors.Is(err, ErrRefused) ||
+			invalid.Field != test.field || invalid.Index != 1 || !strings.Contains(err.Error(), test.problem) {
 			t.Errorf("%s: got %v, want %s: %s", test.name, err, test.field, test.problem)
 		}
 		if err != nil && strings.Contains(err.Error(), canary) {
@@ -164,7 +183,7 @@ func TestRefusalsNameTheFieldAndNeverTheValue(t *testing.T) {
 	}
 }
 
-func TestPayloadsThatCannotBeEncodedAreRefused(t *testing.T) {
+func TestPayloadsThatCannotBeEncodedAreInvalid(t *testing.T) {
 	t.Parallel()
 	type payload struct {
 		Text  string   `json:"text"`
@@ -185,7 +204,8 @@ func TestPayloadsThatCannotBeEncodedAreRefused(t *testing.T) {
 		{"its own error", payload{Any: failing{}}, "MarshalJSON failed"},
 	} {
 		_, err := Statement("", contract.New("1", test.payload))
-		if test.problem == "" && err != nil || test.problem != "" && (err == nil || !strings.Contains(err.Error(), test.problem)) {
+		if test.problem == "" && err != nil ||
+			test.problem != "" && (err == nil || !strings.Contains(err.Error(), test.problem)) {
 			t.Errorf("%s: got %v, want %q", test.name, err, test.problem)
 		}
 	}
@@ -223,7 +243,8 @@ func TestLimitsOfOneCall(t *testing.T) {
 	if _, err := Statement(""); !errors.Is(err, ErrRefused) {
 		t.Errorf("no events: %v", err)
 	}
-	if _, err := Statement("", make([]Event, MaxEventsPerEmit+1)...); err == nil || !strings.Contains(err.Error(), "10001 of them") {
+	if _, err := Statement("", make([]Event, MaxEventsPerEmit+1)...); err == nil ||
+		!strings.Contains(err.Error(), "10001 of them") {
 		t.Errorf("too many: %v", err)
 	}
 	large := thing("1", `{"a":"`+strings.Repeat("x", 1<<20-1000)+`"}`)

@@ -15,6 +15,7 @@ import (
 	"github.com/posthaste-dev/posthaste/consumer"
 	"github.com/posthaste-dev/posthaste/inbox"
 	"github.com/posthaste-dev/posthaste/outbox"
+	"github.com/posthaste-dev/posthaste/publish"
 	"github.com/posthaste-dev/posthaste/relay"
 )
 
@@ -22,9 +23,13 @@ type OrderCreatedV1 struct {
 	OrderID string `json:"orderId"`
 }
 
-var OrderCreated = outbox.Define[OrderCreatedV1](outbox.Contract{Type: "order_created", Aggregate: "order", Topic: "orders"})
+var OrderCreated = outbox.Define[OrderCreatedV1](outbox.Contract{
+	Type: "order_created", Aggregate: "order", Topic: "orders",
+})
 
-var OrderViewed = outbox.Define[OrderCreatedV1](outbox.Contract{Type: "order_viewed", Aggregate: "order", Topic: "orders"})
+var OrderViewed = outbox.Define[OrderCreatedV1](outbox.Contract{
+	Type: "order_viewed", Aggregate: "order", Topic: "orders",
+})
 
 // A whole relay. A broker's publisher takes the place of the function.
 func Example() {
@@ -35,7 +40,7 @@ func Example() {
 	r, err := relay.New(relay.Config{
 		Database: os.Getenv("DATABASE_URL"),
 		Registry: registry,
-		Publisher: relay.Func(func(_ context.Context, message *relay.Message) error {
+		Publisher: publish.PublisherFunc(func(_ context.Context, message *publish.Message) error {
 			fmt.Println(message.Topic, message.Key, string(message.Body))
 			return nil
 		}),
@@ -102,54 +107,6 @@ func ExampleHandlers() {
 	}
 }
 
-// Dead events are sent again once what was wrong with them is repaired. The id makes the decision one: sent
-// twice, it is done once.
-func ExampleOperator_Redrive() {
-	ctx := context.Background()
-	pool, err := pgxpool.New(ctx, os.Getenv("DATABASE_URL"))
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer pool.Close()
-	dead, err := outbox.ParseID("0198c2a4-7c00-7000-8000-000000000001")
-	if err != nil {
-		log.Print(err)
-		return
-	}
-	decision := relay.Action{ID: outbox.NewID(), Actor: "ada@example.com", Reason: "the billing topic accepts 2 MB now"}
-	results, err := relay.NewOperator(pool, "public").Redrive(ctx, decision, dead)
-	if err != nil {
-		log.Print(err)
-		return
-	}
-	for _, result := range results {
-		fmt.Println(result.Event, result.Outcome, result.Was)
-	}
-}
-
-// What died of one cause since yesterday and nobody has decided about, page by page.
-func ExampleOperator_DeadLetters() {
-	ctx := context.Background()
-	pool, err := pgxpool.New(ctx, os.Getenv("DATABASE_URL"))
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer pool.Close()
-	operator := relay.NewOperator(pool, "public")
-	filter := relay.DeadLetterFilter{Topic: "orders", Reason: "max_attempts", Since: time.Now().Add(-24 * time.Hour), Unresolved: true}
-	for more := true; more; {
-		page, err := operator.DeadLetters(ctx, filter)
-		if err != nil {
-			log.Print(err)
-			return
-		}
-		for _, letter := range page.Letters {
-			fmt.Println(letter.FailedAt, letter.Event, letter.Type, letter.AggregateID, letter.Detail)
-		}
-		filter.After, more = page.Next, page.Next != ""
-	}
-}
-
 // Whatever is wrong is said at once.
 func ExampleNew_problems() {
 	_, err := relay.New(relay.Config{Settings: relay.Settings{Poll: 20 * time.Second, Deadline: time.Minute}})
@@ -159,5 +116,5 @@ func ExampleNew_problems() {
 	// Deadline: 1m0s, must be at least 10 ms and at most a third of the lease (30s)
 	// the Database is missing: give the URL of the outbox's database
 	// the Registry is missing: make one with outbox.NewRegistry
-	// the Publisher is missing: give a broker's publisher, or a relay.Func
+	// the Publisher is missing: give a broker's publisher, or a publish.PublisherFunc
 }

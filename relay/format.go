@@ -10,22 +10,8 @@ import (
 	"time"
 
 	"github.com/posthaste-dev/posthaste/outbox"
+	"github.com/posthaste-dev/posthaste/publish"
 )
-
-// Format is how the messages of a topic look. Whatever it is, the body is the stored envelope, byte for byte, and the
-// attributes that [Message] lists are there.
-type Format string
-
-const (
-	// Envelope has no more than that.
-	Envelope Format = "envelope"
-	// CloudEvents adds the attributes of CloudEvents 1.0 in binary mode, named as the bindings of NATS and Pub/Sub name
-	// them: ce-id, ce-source, ce-type, ce-subject and so on. The event's data, in the words of CloudEvents, is the envelope.
-	CloudEvents Format = "cloudevents"
-)
-
-// Formats lists all of them.
-func Formats() []Format { return []Format{Envelope, CloudEvents} }
 
 // maxSourceBytes is what Pub/Sub takes as the value of an attribute.
 const maxSourceBytes = 1024
@@ -34,12 +20,12 @@ const maxSourceBytes = 1024
 // messages would look as nobody expects.
 func (c *Config) formatProblems() []error {
 	var problems []error
-	refuse := func(bad bool, format string, args ...any) {
+	invalid := func(bad bool, format string, args ...any) {
 		if bad {
 			problems = append(problems, fmt.Errorf(format, args...))
 		}
 	}
-	refuse(!slices.Contains(Formats(), c.Format), "Format: %.40q, must be one of %s", c.Format, formatNames())
+	invalid(!slices.Contains(publish.Formats(), c.Format), "Format: %.40q, must be one of %s", c.Format, formatNames())
 	topics := map[string]bool{}
 	if c.Registry != nil {
 		for _, eventType := range c.Registry.Types() {
@@ -48,18 +34,19 @@ func (c *Config) formatProblems() []error {
 		}
 	}
 	for _, topic := range slices.Sorted(maps.Keys(c.Formats)) {
-		refuse(!slices.Contains(Formats(), c.Formats[topic]), "Formats: topic %.40q: %.40q, must be one of %s", topic, c.Formats[topic], formatNames())
-		refuse(c.Registry != nil && !topics[topic], "Formats: topic %.40q: no contract has it; those that are: %s",
+		invalid(!slices.Contains(publish.Formats(), c.Formats[topic]), "Formats: topic %.40q: %.40q, must be one of %s",
+			topic, c.Formats[topic], formatNames())
+		invalid(c.Registry != nil && !topics[topic], "Formats: topic %.40q: no contract has it; those that are: %s",
 			topic, strings.Join(slices.Sorted(maps.Keys(topics)), ", "))
 	}
 	err := checkSource(c.Source)
-	refuse(c.Source != "" && err != nil, "Source: %w", err)
+	invalid(c.Source != "" && err != nil, "Source: %w", err)
 	return problems
 }
 
 func formatNames() string {
-	names := make([]string, 0, len(Formats()))
-	for _, format := range Formats() {
+	names := make([]string, 0, len(publish.Formats()))
+	for _, format := range publish.Formats() {
 		names = append(names, string(format))
 	}
 	return strings.Join(names, ", ")
@@ -79,7 +66,7 @@ func checkSource(source string) error {
 }
 
 // formatOf is the format of a topic.
-func (c *Config) formatOf(topic string) Format {
+func (c *Config) formatOf(topic string) publish.Format {
 	if format, own := c.Formats[topic]; own {
 		return format
 	}
@@ -90,7 +77,7 @@ func (c *Config) formatOf(topic string) Format {
 const cloudEventName = "ce-"
 
 // addCloudEvent makes a message a CloudEvent in binary mode.
-func (c *Config) addCloudEvent(message *Message) error {
+func (c *Config) addCloudEvent(message *publish.Message) error {
 	occurredAt, err := outbox.OccurredAt(message.Body)
 	if err != nil {
 		return err
@@ -110,7 +97,8 @@ func (c *Config) addCloudEvent(message *Message) error {
 	attributes["ce-type"] = message.EventType
 	attributes["ce-subject"] = message.AggregateType + "/" + message.AggregateID
 	attributes["ce-datacontenttype"] = "application/json"
-	if at := occurredAt.UTC(); at.Year() >= 1 && at.Year() <= 9999 { // it is optional; an offset can lead out of what it may be
+	// it is optional; an offset can lead out of what it may be
+	if at := occurredAt.UTC(); at.Year() >= 1 && at.Year() <= 9999 {
 		attributes["ce-time"] = at.Format(time.RFC3339Nano)
 	}
 	// The extension for distributed tracing: the trace in which the event was created, as the headers have it.
@@ -137,7 +125,8 @@ func confusesCloudEvents(header string) bool {
 		return true
 	}
 	switch extension {
-	case "specversion", "id", "source", "type", "subject", "time", "datacontenttype", "dataschema", "data", "traceparent", "tracestate":
+	case "specversion", "id", "source", "type", "subject", "time", "datacontenttype", "dataschema", "data", "traceparent",
+		"tracestate":
 		return true
 	default:
 		return false

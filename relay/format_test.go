@@ -9,12 +9,14 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/posthaste-dev/posthaste/internal/measure"
 	"github.com/posthaste-dev/posthaste/outbox"
+	"github.com/posthaste-dev/posthaste/publish"
 	"github.com/posthaste-dev/posthaste/relay/internal/core"
 )
 
 // formatted is what becomes of an event with this configuration.
-func formatted(t *testing.T, publish *core.Publish, change func(*Config)) *Message {
+func formatted(t *testing.T, p *core.Publish, change func(*Config)) *publish.Message {
 	t.Helper()
 	config := complete(t)
 	change(&config)
@@ -22,19 +24,22 @@ func formatted(t *testing.T, publish *core.Publish, change func(*Config)) *Messa
 	if err != nil {
 		t.Fatal(err)
 	}
-	message, refused := newSender(t.Context(), &r.config, newClock(), &sync.WaitGroup{}, make(chan result, 1)).message(publish)
-	if refused != nil {
-		t.Fatalf("refused: %+v", refused)
+	message, failure := newSender(t.Context(), &r.config, newClock(), &sync.WaitGroup{}, make(chan result, 1)).message(p)
+	if failure != nil {
+		t.Fatalf("refused: %+v", failure)
 	}
 	return message
 }
 
-func asCloudEvents(config *Config) { config.Format = CloudEvents }
+func asCloudEvents(config *Config) { config.Format = publish.CloudEvents }
 
 // The attributes of an envelope are there, those of CloudEvents come in addition, and the body is the same.
 func TestACloudEvent(t *testing.T) {
 	t.Parallel()
-	common := map[string]string{"ce-specversion": "1.0", "ce-type": "order_placed", "ce-datacontenttype": "application/json", "ce-time": "2026-03-01T12:30:15Z"}
+	common := map[string]string{
+		"ce-specversion": "1.0", "ce-type": "order_placed", "ce-datacontenttype": "application/json",
+		"ce-time": "2026-03-01T12:30:15Z",
+	}
 	occurred := func(at string) func(*core.Event) {
 		return func(e *core.Event) {
 			e.Payload = []byte(strings.Replace(string(e.Payload), "2026-03-01T12:30:15Z", at, 1))
@@ -45,8 +50,10 @@ func TestACloudEvent(t *testing.T) {
 		config func(*Config)
 		want   map[string]string // "" is none
 	}{
-		"plain":     {want: map[string]string{"ce-source": "/default", "ce-subject": "order/7"}},
-		"namespace": {change: func(e *core.Event) { e.Aggregate.Namespace = "billing" }, want: map[string]string{"ce-source": "/billing", "ce-subject": "order/7"}},
+		"plain": {want: map[string]string{"ce-source": "/default", "ce-subject": "order/7"}},
+		"namespace": {change: func(e *core.Event) {
+			e.Aggregate.Namespace = "billing"
+		}, want: map[string]string{"ce-source": "/billing", "ce-subject": "order/7"}},
 		"source": {
 			config: func(c *Config) { c.Source = "https://shop.example.com/%7Eorders" },
 			want:   map[string]string{"ce-source": "https://shop.example.com/%7Eorders", "ce-subject": "order/7"},
@@ -73,9 +80,9 @@ func TestACloudEvent(t *testing.T) {
 		if is.change == nil {
 			is.change = func(*core.Event) {}
 		}
-		publish := stored(is.change)
-		plain := formatted(t, publish, func(*Config) {})
-		message := formatted(t, publish, func(c *Config) {
+		p := stored(is.change)
+		plain := formatted(t, p, func(*Config) {})
+		message := formatted(t, p, func(c *Config) {
 			asCloudEvents(c)
 			if is.config != nil {
 				is.config(c)
@@ -84,12 +91,12 @@ func TestACloudEvent(t *testing.T) {
 		want := maps.Clone(plain.Attributes)
 		maps.Copy(want, common)
 		maps.Copy(want, is.want)
-		want["ce-id"] = publish.Event.ID.String()
+		want["ce-id"] = p.Event.ID.String()
 		maps.DeleteFunc(want, func(_, value string) bool { return value == "" })
 		if !maps.Equal(message.Attributes, want) {
 			t.Errorf("%s: the attributes are %v, want %v", name, message.Attributes, want)
 		}
-		if string(message.Body) != string(publish.Event.Payload) || message.Key != plain.Key || want["event_id"] == "" {
+		if string(message.Body) != string(p.Event.Payload) || message.Key != plain.Key || want["event_id"] == "" {
 			t.Errorf("%s: the message is %+v", name, message)
 		}
 	}
@@ -98,12 +105,14 @@ func TestACloudEvent(t *testing.T) {
 // A header cannot speak for the event, and what cannot be an attribute does not travel as one.
 func TestHeadersDoNotStandForACloudEvent(t *testing.T) {
 	t.Parallel()
-	headers := `{"ce-id":"x","ce-source":"x","ce-type":"x","ce-subject":"x","ce-time":"x","ce-specversion":"x","ce-datacontenttype":"x",
-		"ce-dataschema":"x","ce-data":"x","ce-traceparent":"x","ce-":"x","ce-a_b":"x","ce-A":"x","Ce-Id":"x","CE-ID":"x","Content-Type":"x","content-type":"x",
+	headers := `{"ce-id":"x","ce-source":"x","ce-type":"x","ce-subject":"x","ce-time":"x","ce-specversion":"x",` +
+		`"ce-datacontenttype":"x",
+		"ce-dataschema":"x","ce-data":"x","ce-traceparent":"x","ce-":"x","ce-a_b":"x","ce-A":"x",
+		"Ce-Id":"x","CE-ID":"x","Content-Type":"x","content-type":"x",
 		"ce-partitionkey":"mine","other":"mine","cer":"mine","ce":"mine","a-ce-id":"mine"}`
-	publish := stored(func(e *core.Event) { e.Headers = []byte(headers) })
+	p := stored(func(e *core.Event) { e.Headers = []byte(headers) })
 	mine := 0
-	for name, value := range formatted(t, publish, asCloudEvents).Attributes {
+	for name, value := range formatted(t, p, asCloudEvents).Attributes {
 		if value == "x" {
 			t.Errorf("%s is what the header says", name)
 		}
@@ -114,7 +123,7 @@ func TestHeadersDoNotStandForACloudEvent(t *testing.T) {
 	if mine != 5 {
 		t.Errorf("%d of 5 harmless headers are there", mine)
 	}
-	plain := formatted(t, publish, func(*Config) {}).Attributes
+	plain := formatted(t, p, func(*Config) {}).Attributes
 	if plain["ce-id"] != "x" || plain["Content-Type"] != "x" {
 		t.Error("an envelope's headers are the producer's own business")
 	}
@@ -123,16 +132,20 @@ func TestHeadersDoNotStandForACloudEvent(t *testing.T) {
 func TestEveryTopicHasItsFormat(t *testing.T) {
 	t.Parallel()
 	for name, is := range map[string]struct {
-		format  Format
-		formats map[string]Format
+		format  publish.Format
+		formats map[string]publish.Format
 		want    bool
 	}{
-		"default":                 {want: false},
-		"all":                     {format: CloudEvents, want: true},
-		"this one":                {formats: map[string]Format{"orders": CloudEvents}, want: true},
-		"all but this one":        {format: CloudEvents, formats: map[string]Format{"orders": Envelope}, want: false},
-		"said twice, and agreed":  {format: CloudEvents, formats: map[string]Format{"orders": CloudEvents}, want: true},
-		"the default, in writing": {format: Envelope, want: false},
+		"default":  {want: false},
+		"all":      {format: publish.CloudEvents, want: true},
+		"this one": {formats: map[string]publish.Format{"orders": publish.CloudEvents}, want: true},
+		"all but this one": {
+			format: publish.CloudEvents, formats: map[string]publish.Format{"orders": publish.Envelope}, want: false,
+		},
+		"said twice, and agreed": {
+			format: publish.CloudEvents, formats: map[string]publish.Format{"orders": publish.CloudEvents}, want: true,
+		},
+		"the default, in writing": {format: publish.Envelope, want: false},
 	} {
 		message := formatted(t, stored(), func(c *Config) { c.Format, c.Formats = is.format, is.formats })
 		if _, got := message.Attributes["ce-id"]; got != is.want {
@@ -141,11 +154,11 @@ func TestEveryTopicHasItsFormat(t *testing.T) {
 	}
 }
 
-func TestFormatsAreRefusedAllAtOnce(t *testing.T) {
+func TestInvalidFormatsAreNamedAllAtOnce(t *testing.T) {
 	t.Parallel()
 	config := complete(t)
 	config.Format, config.Source = "avro", "/my shop"
-	config.Formats = map[string]Format{"orders": "CloudEvents", "order": CloudEvents}
+	config.Formats = map[string]publish.Format{"orders": "CloudEvents", "order": publish.CloudEvents}
 	_, err := New(config)
 	for _, want := range []string{
 		`Format: "avro", must be one of envelope, cloudevents`, `Formats: topic "orders": "CloudEvents", must be one of`,
@@ -156,8 +169,10 @@ func TestFormatsAreRefusedAllAtOnce(t *testing.T) {
 		}
 	}
 	for source, good := range map[string]bool{
-		"/shop": true, "https://shop.example.com/a?b#c": true, "urn:shop": true, "mailto:a@example.com": true, "/caf%C3%A9": true, "shop": true,
-		"/café": false, "a b": false, "%zz": false, "http://[": false, `/"x"`: false, "/a\n": false, "/" + strings.Repeat("a", 1024): false,
+		"/shop": true, "https://shop.example.com/a?b#c": true, "urn:shop": true, "mailto:a@example.com": true,
+		"/caf%C3%A9": true, "shop": true,
+		"/café": false, "a b": false, "%zz": false, "http://[": false, `/"x"`: false, "/a\n": false,
+		"/" + strings.Repeat("a", 1024): false,
 	} {
 		if err := checkSource(source); (err == nil) != good {
 			t.Errorf("source %.40q: %v", source, err)
@@ -165,19 +180,22 @@ func TestFormatsAreRefusedAllAtOnce(t *testing.T) {
 	}
 }
 
-// Without the check of contracts, a payload that is no envelope has no ce-time, and is dead rather than half a CloudEvent.
+// Without the check of contracts, a payload that is no envelope has no ce-time, and is dead rather than half a
+// CloudEvent.
 func TestWhatIsNoEnvelopeIsNoCloudEvent(t *testing.T) {
 	t.Parallel()
 	config := complete(t)
-	config.NoContractCheck, config.Format = true, CloudEvents
+	config.Format = publish.CloudEvents
 	r, err := New(config)
 	if err != nil {
 		t.Fatal(err)
 	}
-	publish := stored(func(e *core.Event) { e.Payload = []byte(`{"secret":"4111"}`) })
-	_, refused := newSender(t.Context(), &r.config, newClock(), &sync.WaitGroup{}, make(chan result, 1)).message(publish)
-	if refused == nil || refused.Class != core.Terminal || refused.Reason != string(outbox.InvalidPayload) || strings.Contains(refused.Detail, "4111") {
-		t.Errorf("got %+v", refused)
+	p := stored(func(e *core.Event) { e.Payload = []byte(`{"secret":"4111"}`) })
+	unchecked := measure.With(t.Context(), measure.Control{NoContractCheck: true})
+	_, failure := newSender(unchecked, &r.config, newClock(), &sync.WaitGroup{}, make(chan result, 1)).message(p)
+	if failure == nil || failure.Class != core.Terminal || failure.Reason != string(outbox.InvalidPayload) ||
+		strings.Contains(failure.Detail, "4111") {
+		t.Errorf("got %+v", failure)
 	}
 }
 
@@ -185,25 +203,27 @@ func TestClassesHaveNames(t *testing.T) {
 	t.Parallel()
 	cause := errors.New("x")
 	for want, err := range map[string]error{
-		"published": nil, "rejected": &RejectedError{Err: cause}, "terminal": &TerminalError{Reason: ReasonTooLarge, Err: cause},
-		"route_fault": fmt.Errorf("y: %w", &RouteError{Err: cause}), "not_sent": ErrNotSent, "unknown": context.DeadlineExceeded,
+		"published": nil, "rejected": &publish.RejectedError{Err: cause},
+		"terminal":    &publish.TerminalError{Reason: publish.ReasonTooLarge, Err: cause},
+		"topic_fault": fmt.Errorf("y: %w", &publish.TopicError{Err: cause}), "not_sent": publish.ErrNotSent,
+		"unknown": context.DeadlineExceeded,
 	} {
-		if got := Class(err); got != want {
+		if got := publish.ClassOf(err); string(got) != want {
 			t.Errorf("%v is %q, want %q", err, got, want)
 		}
 	}
 }
 
 func BenchmarkMessage(b *testing.B) {
-	for _, format := range Formats() {
+	for _, format := range publish.Formats() {
 		b.Run(string(format), func(b *testing.B) {
 			s := newTestSender(b, quiet)
 			s.config.Format = format
-			publish := stored()
+			p := stored()
 			for b.Loop() {
-				publish.DecidedAt = s.clock.now()
-				if _, refused := s.message(publish); refused != nil {
-					b.Fatal(refused)
+				p.DecidedAt = s.clock.now()
+				if _, failure := s.message(p); failure != nil {
+					b.Fatal(failure)
 				}
 			}
 		})

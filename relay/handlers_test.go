@@ -11,13 +11,14 @@ import (
 
 	"github.com/posthaste-dev/posthaste/consumer"
 	"github.com/posthaste-dev/posthaste/outbox"
+	"github.com/posthaste-dev/posthaste/publish"
 	"github.com/posthaste-dev/posthaste/relay/internal/core"
 )
 
 // newHandlers makes handlers of these routes.
-func newHandlers(t testing.TB, routes ...consumer.Route) Publisher {
+func newHandlers(t testing.TB, handlers ...consumer.Rule) publish.Publisher {
 	t.Helper()
-	c, err := consumer.New(consumer.Config{Name: "tester", Logger: slog.New(slog.DiscardHandler)}, routes...)
+	c, err := consumer.New(consumer.Config{Name: "tester", Logger: slog.New(slog.DiscardHandler)}, handlers...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -25,7 +26,7 @@ func newHandlers(t testing.TB, routes ...consumer.Route) Publisher {
 }
 
 // handling makes the handlers of one type, with this one.
-func handling(t testing.TB, handle func(ctx context.Context) error) Publisher {
+func handling(t testing.TB, handle func(ctx context.Context) error) publish.Publisher {
 	t.Helper()
 	return newHandlers(t, consumer.OnType("order_placed", func(ctx context.Context, _ *consumer.Event) error {
 		return handle(ctx)
@@ -45,14 +46,14 @@ func TestWhatAHandlersAnswerMeans(t *testing.T) {
 		"handled before":          {fmt.Errorf("inside: %w", consumer.ErrDuplicate), core.Acknowledged, ""},
 		"an error":                {cause, core.Rejected, ""},
 		"a deadline":              {context.DeadlineExceeded, core.Rejected, ""},
-		"poison":                  {consumer.Poison(cause), core.Terminal, ReasonRejected},
-		"poison, wrapped":         {fmt.Errorf("inside: %w", consumer.Poison(cause)), core.Terminal, ReasonRejected},
+		"poison":                  {consumer.Poison(cause), core.Terminal, publish.ReasonRejected},
+		"poison, wrapped":         {fmt.Errorf("inside: %w", consumer.Poison(cause)), core.Terminal, publish.ReasonRejected},
 		"a delay":                 {&consumer.DelayError{After: time.Hour, Err: cause}, core.RouteFault, ""},
-		"a broker's outage":       {&RouteError{Err: cause}, core.Rejected, ""},
-		"a broker's refusal":      {&TerminalError{Reason: ReasonTooLarge, Err: cause}, core.Rejected, ""},
-		"not sent, by a broker":   {ErrNotSent, core.Rejected, ""},
-		"poison of not sent":      {consumer.Poison(ErrNotSent), core.Terminal, ReasonRejected},
-		"a delay for a rejection": {&consumer.DelayError{Err: &RejectedError{Err: cause}}, core.RouteFault, ""},
+		"a broker's outage":       {&publish.TopicError{Err: cause}, core.Rejected, ""},
+		"a broker's refusal":      {&publish.TerminalError{Reason: publish.ReasonTooLarge, Err: cause}, core.Rejected, ""},
+		"not sent, by a broker":   {publish.ErrNotSent, core.Rejected, ""},
+		"poison of not sent":      {consumer.Poison(publish.ErrNotSent), core.Terminal, publish.ReasonRejected},
+		"a delay for a rejection": {&consumer.DelayError{Err: &publish.RejectedError{Err: cause}}, core.RouteFault, ""},
 	} {
 		s := newTestSender(t, handling(t, func(context.Context) error { return test.answer }))
 		outcome := publishes(t, s, stored())
@@ -77,7 +78,8 @@ func TestAHandlerThatPanicsHasFailed(t *testing.T) {
 	}))
 	event := stored()
 	outcome := publishes(t, s, event)
-	if outcome.Class != core.Rejected || !strings.Contains(outcome.Detail, "panicked") || strings.Contains(outcome.Detail, "hunter2") {
+	if outcome.Class != core.Rejected || !strings.Contains(outcome.Detail, "panicked") ||
+		strings.Contains(outcome.Detail, "hunter2") {
 		t.Errorf("got %+v", outcome)
 	}
 	panics = false
@@ -110,15 +112,17 @@ func TestAHandlerEndsWithThePublish(t *testing.T) {
 		<-ctx.Done()
 		return ctx.Err()
 	})
-	message := &Message{Attributes: map[string]string{"event_id": outbox.NewID().String(), "event_type": "order_placed"}}
+	message := &publish.Message{
+		Attributes: map[string]string{"event_id": outbox.NewID().String(), "event_type": "order_placed"},
+	}
 	late, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 	defer cancel()
-	if err := publisher.Publish(late, message); Class(err) != "rejected" {
+	if err := publisher.Publish(late, message); publish.ClassOf(err) != "rejected" {
 		t.Errorf("at the deadline: %v", err)
 	}
 	stopped, stop := context.WithCancel(t.Context())
 	stop()
-	if err := publisher.Publish(stopped, message); Class(err) != "route_fault" {
+	if err := publisher.Publish(stopped, message); publish.ClassOf(err) != "topic_fault" {
 		t.Errorf("when the relay gives up: %v", err)
 	}
 }
@@ -142,7 +146,7 @@ func TestEachTypeHasItsHandler(t *testing.T) {
 		}),
 		consumer.Ignore("order_seen"))
 	s := newTestSender(t, publisher)
-	s.config.NoContractCheck = true // the registry of the tests has one type
+	s.unchecked = true // the registry of the tests has one type
 	for _, eventType := range []string{"order_seen", "order_sent", "order_placed"} {
 		outcome := publishes(t, s, stored(func(e *core.Event) {
 			e.Type, e.Seq = eventType, 42
@@ -157,7 +161,7 @@ func TestEachTypeHasItsHandler(t *testing.T) {
 	}
 }
 
-// RG-4, RG-6: a type of the registry that no handler takes is refused at the start, by name.
+// RG-4, RG-6: a type of the registry that no handler takes is an error at the start, by name.
 func TestHandlersMustTakeEveryType(t *testing.T) {
 	t.Parallel()
 	var contracts []outbox.AnyContract
@@ -167,10 +171,11 @@ func TestHandlersMustTakeEveryType(t *testing.T) {
 		}))
 	}
 	nothing := func(context.Context, *consumer.Event) error { return nil }
-	for says, publisher := range map[string]Publisher{
+	for says, publisher := range map[string]publish.Publisher{
 		"no handler for type_01, type_02, type_03": newHandlers(t, consumer.OnType("type_00", nothing)),
-		"type_11 and 2 more: give each":            newHandlers(t, consumer.OnType("type_00", nothing), consumer.Ignore("type_01")),
-		"relay.Handlers of no consumer":            Handlers(nil),
+		"type_11 and 2 more: give each": newHandlers(t, consumer.OnType("type_00", nothing),
+			consumer.Ignore("type_01")),
+		"relay.Handlers of no consumer": Handlers(nil),
 	} {
 		config := complete(t)
 		config.Publisher = publisher
@@ -183,8 +188,8 @@ func TestHandlersMustTakeEveryType(t *testing.T) {
 		}
 	}
 	config := complete(t)
-	for _, route := range []consumer.Route{consumer.OnType("order_placed", nothing), consumer.Ignore("order_placed")} {
-		config.Publisher = newHandlers(t, route, consumer.OnType("of_another_relay", nothing))
+	for _, handler := range []consumer.Rule{consumer.OnType("order_placed", nothing), consumer.Ignore("order_placed")} {
+		config.Publisher = newHandlers(t, handler, consumer.OnType("of_another_relay", nothing))
 		if _, err := New(config); err != nil {
 			t.Error(err)
 		}
@@ -199,8 +204,9 @@ func TestHandlersMustTakeEveryType(t *testing.T) {
 func TestAnEventWithoutAHandlerWaits(t *testing.T) {
 	t.Parallel()
 	inner := newHandlers(t, consumer.OnType("order_sent", func(context.Context, *consumer.Event) error { return nil }))
-	s := newTestSender(t, Func(inner.Publish))
-	if outcome := publishes(t, s, stored()); outcome.Class != core.RouteFault || !strings.Contains(outcome.Detail, "no handler") {
+	s := newTestSender(t, publish.PublisherFunc(inner.Publish))
+	if outcome := publishes(t, s, stored()); outcome.Class != core.RouteFault ||
+		!strings.Contains(outcome.Detail, "no handler") {
 		t.Errorf("got %+v", outcome)
 	}
 }

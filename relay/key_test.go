@@ -16,9 +16,9 @@ func TestKeysOfDifferentAggregatesDiffer(t *testing.T) {
 	for _, namespace := range names {
 		for _, id := range ids {
 			aggregate := core.Aggregate{Namespace: namespace, Type: "order", ID: id}
-			message, refused := newTestSender(t, quiet).message(stored(func(e *core.Event) { e.Aggregate = aggregate }))
-			if refused != nil {
-				t.Fatalf("%+v: %+v", aggregate, refused)
+			message, failure := newTestSender(t, quiet).message(stored(func(e *core.Event) { e.Aggregate = aggregate }))
+			if failure != nil {
+				t.Fatalf("%+v: %+v", aggregate, failure)
 			}
 			if other, is := met[message.Key]; is {
 				t.Errorf("%q is the key of %+v and of %+v", message.Key, other, aggregate)

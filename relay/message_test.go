@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/posthaste-dev/posthaste/outbox"
+	"github.com/posthaste-dev/posthaste/publish"
 	"github.com/posthaste-dev/posthaste/relay/internal/core"
 )
 
@@ -17,9 +18,11 @@ import (
 func stored(change ...func(*core.Event)) *core.Publish {
 	id := outbox.NewID()
 	event := &core.Event{
-		Seq: 9007199254740993, ID: id, Type: "order_placed", Aggregate: core.Aggregate{Namespace: "default", Type: "order", ID: "7"},
+		Seq: 9007199254740993, ID: id, Type: "order_placed",
+		Aggregate: core.Aggregate{Namespace: "default", Type: "order", ID: "7"},
 		CreatedAt: time.Date(2026, 3, 1, 14, 30, 15, 123456000, time.FixedZone("", 7200)),
-		Payload:   json.RawMessage(`{"version":1,"eventId":"` + id.String() + `","occurredAt":"2026-03-01T12:30:15Z","data":{}}`),
+		Payload: json.RawMessage(`{"version":1,"eventId":"` + id.String() + `","occurredAt":"2026-03-01T12:30:15Z",` +
+			`"data":{}}`),
 	}
 	for _, change := range change {
 		change(event)
@@ -27,7 +30,7 @@ func stored(change ...func(*core.Event)) *core.Publish {
 	return &core.Publish{Event: event, Topic: "orders"}
 }
 
-func newTestSender(t testing.TB, publisher Publisher) *sender {
+func newTestSender(t testing.TB, publisher publish.Publisher) *sender {
 	t.Helper()
 	config := complete(t)
 	config.Publisher = publisher
@@ -43,53 +46,67 @@ func newTestSender(t testing.TB, publisher Publisher) *sender {
 func TestTheMessageOfAnEvent(t *testing.T) {
 	t.Parallel()
 	common := map[string]string{
-		"event_type": "order_placed", "aggregate_type": "order", "aggregate_id": "7", "created_at": "2026-03-01T12:30:15.123456Z", "outbox_seq": "9007199254740993",
+		"event_type": "order_placed", "aggregate_type": "order", "aggregate_id": "7",
+		"created_at": "2026-03-01T12:30:15.123456Z", "outbox_seq": "9007199254740993",
 	}
 	for name, is := range map[string]struct {
 		change func(*core.Event)
 		key    string
 		more   map[string]string
 	}{
-		"plain":       {func(*core.Event) {}, "default/order/7", nil},
-		"namespace":   {func(e *core.Event) { e.Aggregate.Namespace = "billing" }, "billing/order/7", map[string]string{"namespace": "billing"}},
-		"tenant":      {func(e *core.Event) { e.Tenant = "acme" }, "default/order/7", map[string]string{"tenant_id": "acme"}},
-		"dedupe key":  {func(e *core.Event) { e.DedupeKey = "k/1" }, "default/order/7", map[string]string{"dedupe_key": "k/1"}},
-		"headers":     {func(e *core.Event) { e.Headers = []byte(`{"traceparent":"00-1","empty":""}`) }, "default/order/7", map[string]string{"traceparent": "00-1", "empty": ""}},
-		"whole":       {func(e *core.Event) { e.CreatedAt = e.CreatedAt.Truncate(time.Second) }, "default/order/7", map[string]string{"created_at": "2026-03-01T12:30:15.000000Z"}},
-		"odd id":      {func(e *core.Event) { e.Aggregate.ID = "a/b ü" }, "default/order/a/b ü", map[string]string{"aggregate_id": "a/b ü"}},
+		"plain": {func(*core.Event) {}, "default/order/7", nil},
+		"namespace": {func(e *core.Event) {
+			e.Aggregate.Namespace = "billing"
+		}, "billing/order/7", map[string]string{"namespace": "billing"}},
+		"tenant": {func(e *core.Event) { e.Tenant = "acme" }, "default/order/7", map[string]string{"tenant_id": "acme"}},
+		"dedupe key": {func(e *core.Event) {
+			e.DedupeKey = "k/1"
+		}, "default/order/7", map[string]string{"dedupe_key": "k/1"}},
+		"headers": {func(e *core.Event) {
+			e.Headers = []byte(`{"traceparent":"00-1","empty":""}`)
+		}, "default/order/7", map[string]string{"traceparent": "00-1", "empty": ""}},
+		"whole": {func(e *core.Event) {
+			e.CreatedAt = e.CreatedAt.Truncate(time.Second)
+		}, "default/order/7", map[string]string{"created_at": "2026-03-01T12:30:15.000000Z"}},
+		"odd id": {func(e *core.Event) {
+			e.Aggregate.ID = "a/b ü"
+		}, "default/order/a/b ü", map[string]string{"aggregate_id": "a/b ü"}},
 		"redelivered": {func(e *core.Event) { e.State = core.Retrying }, "default/order/7", nil},
 	} {
-		publish := stored(is.change)
-		publish.Redelivered, publish.Attempt = name == "redelivered", 4
-		message, refused := newTestSender(t, quiet).message(publish)
-		if refused != nil {
-			t.Errorf("%s: refused: %+v", name, refused)
+		p := stored(is.change)
+		p.Redelivered, p.Attempt = name == "redelivered", 4
+		message, failure := newTestSender(t, quiet).message(p)
+		if failure != nil {
+			t.Errorf("%s: refused: %+v", name, failure)
 			continue
 		}
 		want := maps.Clone(common)
-		want["event_id"] = publish.Event.ID.String()
+		want["event_id"] = p.Event.ID.String()
 		maps.Copy(want, is.more)
 		if !maps.Equal(message.Attributes, want) {
 			t.Errorf("%s: the attributes are %v, want %v", name, message.Attributes, want)
 		}
-		if message.Key != is.key || message.Topic != "orders" || message.ID != publish.Event.ID || message.Redelivered != publish.Redelivered || message.Attempt != 4 ||
-			string(message.Body) != string(publish.Event.Payload) || message.Seq != publish.Event.Seq || !message.CreatedAt.Equal(publish.Event.CreatedAt) {
+		if message.Key != is.key || message.Topic != "orders" || message.ID != p.Event.ID ||
+			message.Redelivered != p.Redelivered || message.Attempt != 4 ||
+			string(message.Body) != string(p.Event.Payload) || message.Seq != p.Event.Seq ||
+			!message.CreatedAt.Equal(p.Event.CreatedAt) {
 			t.Errorf("%s: the message is %+v", name, message)
 		}
 	}
 }
 
 // quiet acknowledges everything.
-var quiet = Func(func(context.Context, *Message) error { return nil })
+var quiet = publish.PublisherFunc(func(context.Context, *publish.Message) error { return nil })
 
 // S10, EM-6: headers that somebody wrote past the library do not stand for what the row says.
 func TestHeadersDoNotStandForTheRow(t *testing.T) {
 	t.Parallel()
-	publish := stored(func(e *core.Event) {
-		e.Headers = []byte(`{"event_id":"x","event_type":"x","aggregate_type":"x","aggregate_id":"x","created_at":"x","outbox_seq":"x","namespace":"evil","tenant_id":"evil","dedupe_key":"evil"}`)
+	p := stored(func(e *core.Event) {
+		e.Headers = []byte(`{"event_id":"x","event_type":"x","aggregate_type":"x","aggregate_id":"x","created_at":"x",` +
+			`"outbox_seq":"x","namespace":"evil","tenant_id":"evil","dedupe_key":"evil"}`)
 	})
-	message, refused := newTestSender(t, quiet).message(publish)
-	if refused != nil {
+	message, failure := newTestSender(t, quiet).message(p)
+	if failure != nil {
 		return // that is an answer as well
 	}
 	for name, value := range message.Attributes {
@@ -107,18 +124,19 @@ func TestABrokenContractBecomesNoMessage(t *testing.T) {
 		"aggregate_mismatch": func(e *core.Event) { e.Aggregate.Type = "card" },
 		"unknown_event_type": func(e *core.Event) { e.Type = "order_shipped" },
 	} {
-		message, refused := newTestSender(t, quiet).message(stored(change))
-		if message != nil || refused == nil || refused.Class != core.Terminal || refused.Reason != reason || !refused.Contract || strings.Contains(refused.Detail, "4111") {
-			t.Errorf("%s: %+v, %+v", reason, message, refused)
+		message, failure := newTestSender(t, quiet).message(stored(change))
+		if message != nil || failure == nil || failure.Class != core.Terminal || failure.Reason != reason ||
+			!failure.Contract || strings.Contains(failure.Detail, "4111") {
+			t.Errorf("%s: %+v, %+v", reason, message, failure)
 		}
 	}
 	for _, headers := range []string{`{"a":1}`, `["a"]`, `null`, `{`} {
-		message, refused := newTestSender(t, quiet).message(stored(func(e *core.Event) { e.Headers = []byte(headers) }))
-		if headers == "null" && refused == nil && len(message.Attributes) == 6 { // none is none
+		message, failure := newTestSender(t, quiet).message(stored(func(e *core.Event) { e.Headers = []byte(headers) }))
+		if headers == "null" && failure == nil && len(message.Attributes) == 6 { // none is none
 			continue
 		}
-		if refused == nil || refused.Class != core.Terminal || !refused.Contract {
-			t.Errorf("headers %s: %+v, %+v", headers, message, refused)
+		if failure == nil || failure.Class != core.Terminal || !failure.Contract {
+			t.Errorf("headers %s: %+v, %+v", headers, message, failure)
 		}
 	}
 }
@@ -127,22 +145,22 @@ func TestABrokenContractBecomesNoMessage(t *testing.T) {
 func TestWhatWasDecidedTooLongAgoIsNotSent(t *testing.T) {
 	t.Parallel()
 	sent := 0
-	s := newTestSender(t, Func(func(context.Context, *Message) error {
+	s := newTestSender(t, publish.PublisherFunc(func(context.Context, *publish.Message) error {
 		sent++
 		return nil
 	}))
-	publish := stored()
-	publish.DecidedAt = s.clock.now()
-	if outcome := s.publish(t.Context(), publish); outcome.Class != core.Acknowledged || sent != 1 {
+	p := stored()
+	p.DecidedAt = s.clock.now()
+	if outcome := s.publish(t.Context(), p); outcome.Class != core.Acknowledged || sent != 1 {
 		t.Errorf("in time: %+v", outcome)
 	}
-	publish.DecidedAt = s.clock.now() - s.config.Lease/30 - time.Millisecond
-	if outcome := s.publish(t.Context(), publish); outcome.Class != core.NotSent || sent != 1 {
+	p.DecidedAt = s.clock.now() - s.config.Lease/30 - time.Millisecond
+	if outcome := s.publish(t.Context(), p); outcome.Class != core.NotSent || sent != 1 {
 		t.Errorf("too late: %+v, sent %d times", outcome, sent)
 	}
 	s.clock.at(time.Now().Add(s.config.Lease)) // the machine was suspended meanwhile
-	publish.DecidedAt = 0
-	if outcome := s.publish(t.Context(), publish); outcome.Class != core.NotSent || sent != 1 {
+	p.DecidedAt = 0
+	if outcome := s.publish(t.Context(), p); outcome.Class != core.NotSent || sent != 1 {
 		t.Errorf("after a suspension: %+v, sent %d times", outcome, sent)
 	}
 }

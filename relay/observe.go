@@ -2,7 +2,6 @@ package relay
 
 import (
 	"log/slog"
-	"strings"
 
 	"github.com/posthaste-dev/posthaste/internal/clean"
 	"github.com/posthaste-dev/posthaste/relay/internal/core"
@@ -12,13 +11,13 @@ import (
 func (s *shell) observe(step core.Step) {
 	config := &s.relay.config
 	if config.Observe != nil {
-		config.Observe(step)
+		config.Observe(newStep(&step))
 	}
 	switch step.Do {
 	case core.DidAck:
 		s.logPublished(step)
 	case core.DidRefuse:
-		s.logAttempt(slog.LevelWarn, outcomes[step.Class], step)
+		s.logAttempt(slog.LevelWarn, string(classes[step.Class]), step)
 	case core.DidSettle:
 		if step.Result == core.Applied && (step.State == core.Dead || step.State == core.DeadBlocking) {
 			s.logAttempt(slog.LevelError, "dead", step)
@@ -35,23 +34,20 @@ func (s *shell) observe(step core.Step) {
 		config.Logger.WarnContext(s.work, "lane lost", slog.Int("lane", int(step.Lane)), slog.String("reason", step.Detail))
 	case core.DidPause:
 		s.relay.paused.add(step.Topic, step.Detail)
-		config.Logger.ErrorContext(s.work, "route paused", slog.String("topic", step.Topic), slog.String("error", step.Detail))
+		config.Logger.ErrorContext(s.work, "topic paused", slog.String("topic", step.Topic),
+			slog.String("error", step.Detail))
 	case core.DidResume:
 		s.relay.paused.remove(step.Topic)
-		config.Logger.InfoContext(s.work, "route resumed", slog.String("topic", step.Topic))
+		config.Logger.InfoContext(s.work, "topic resumed", slog.String("topic", step.Topic))
 	case core.DidAlarm:
-		config.Logger.ErrorContext(s.work, "alarm", slog.String("detail", clean.Text(step.Detail)), slog.Int("lane", int(step.Lane)))
+		config.Logger.ErrorContext(s.work, "alarm", slog.String("detail", clean.Text(step.Detail)),
+			slog.Int("lane", int(step.Lane)))
 	case core.DidFail:
-		config.Logger.WarnContext(s.work, "the database failed", slog.String("call", string(step.Op)), slog.String("error", clean.Text(step.Detail)))
+		config.Logger.WarnContext(s.work, "the database failed", slog.String("call", string(step.Op)),
+			slog.String("error", clean.Text(step.Detail)))
 	case core.DidRenew, core.DidPublish, core.DidCharge:
 	}
 }
-
-// StepClass names the class of a step that says "ack" or "refuse", as [Class] does.
-func StepClass(step Step) string { return strings.ReplaceAll(outcomes[step.Class], " ", "_") }
-
-// StepState names the state that a step that says "settle" is about, as docs/schema.md calls it.
-func StepState(step Step) string { return stateNames[int16(step.State)] }
 
 // logPublished writes one line for each so many published events.
 func (s *shell) logPublished(step core.Step) {
@@ -69,16 +65,11 @@ func (s *shell) logPublished(step core.Step) {
 	}
 }
 
-// outcomes are the classes in words.
-var outcomes = map[core.Class]string{
-	core.Acknowledged: "published", core.Rejected: "rejected", core.Terminal: "terminal", core.RouteFault: "route fault",
-	core.Unknown: "unknown", core.NotSent: "not sent",
-}
-
 func (s *shell) logAttempt(level slog.Level, outcome string, step core.Step, more ...slog.Attr) {
 	s.relay.config.Logger.LogAttrs(s.work, level, "event", append([]slog.Attr{
 		slog.String("event_id", step.Event.String()), slog.String("event_type", clean.Cut(step.Type)),
-		slog.String("aggregate_type", clean.Cut(step.Aggregate.Type)), slog.String("aggregate_id", clean.Cut(step.Aggregate.ID)),
+		slog.String("aggregate_type", clean.Cut(step.Aggregate.Type)),
+		slog.String("aggregate_id", clean.Cut(step.Aggregate.ID)),
 		slog.String("topic", step.Topic), slog.Int("attempt", step.Attempt), slog.Bool("redelivered", step.Redelivered),
 		slog.String("outcome", outcome), slog.String("error", step.Detail),
 	}, more...)...)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/posthaste-dev/posthaste/internal/clean"
 	"github.com/posthaste-dev/posthaste/outbox"
+	"github.com/posthaste-dev/posthaste/publish"
 	"github.com/posthaste-dev/posthaste/relay/internal/core"
 )
 
@@ -59,19 +60,19 @@ func (s *suspects) acknowledged(event outbox.ID, topic string) {
 }
 
 // panicked is what a publish came to that panicked.
-func (s *sender) panicked(publish *core.Publish, cause any) core.Outcome {
+func (s *sender) panicked(p *core.Publish, cause any) core.Outcome {
 	outcome := core.Outcome{Class: core.Unknown, Detail: clean.Text(fmt.Sprintf("the publisher panicked: %v", cause))}
-	if s.suspects.panicked(publish.Event.ID, publish.Topic) {
+	if s.suspects.panicked(p.Event.ID, p.Topic) {
 		outcome.Class = core.Rejected
 	}
 	return outcome
 }
 
 // answered says what the publisher's answer means, and keeps in mind what has passed.
-func (s *sender) answered(publish *core.Publish, err error) core.Outcome {
+func (s *sender) answered(p *core.Publish, err error) core.Outcome {
 	outcome := classify(err)
 	if outcome.Class == core.Acknowledged {
-		s.suspects.acknowledged(publish.Event.ID, publish.Topic)
+		s.suspects.acknowledged(p.Event.ID, p.Topic)
 	}
 	return outcome
 }
@@ -96,7 +97,7 @@ func (s *sender) check(event *core.Event) (err error) {
 }
 
 // isNothing tells whether a publisher is one in name only: every call of it would panic.
-func isNothing(publisher Publisher) bool {
+func isNothing(publisher publish.Publisher) bool {
 	value := reflect.ValueOf(publisher)
 	switch value.Kind() {
 	case reflect.Invalid:

@@ -7,16 +7,17 @@ import (
 	"time"
 
 	"github.com/posthaste-dev/posthaste/outbox"
+	"github.com/posthaste-dev/posthaste/publish"
 	"github.com/posthaste-dev/posthaste/relay/internal/core"
 )
 
 // willing is a pipeliner that acknowledges whatever it gets.
 type willing struct{ got []outbox.ID }
 
-func (w *willing) Publish(context.Context, *Message) error { return nil }
-func (w *willing) Depth() int                              { return 8 }
+func (w *willing) Publish(context.Context, *publish.Message) error { return nil }
+func (w *willing) Depth() int                                      { return 8 }
 
-func (w *willing) Enqueue(_ context.Context, message *Message, done func(error)) {
+func (w *willing) Enqueue(_ context.Context, message *publish.Message, done func(error)) {
 	w.got = append(w.got, message.ID) // read only after done
 	done(nil)
 }
@@ -29,19 +30,19 @@ func TestNothingPassesAnEventThatWasNotSent(t *testing.T) {
 	s := newTestSender(t, publisher)
 	results := make(chan result, 8)
 	s.results = results
-	send := func(publish *core.Publish, first bool) core.Class {
-		publish.DecidedAt, publish.First = s.clock.now(), first
-		s.send([]*core.Publish{publish})
+	send := func(p *core.Publish, first bool) core.Class {
+		p.DecidedAt, p.First = s.clock.now(), first
+		s.send([]*core.Publish{p})
 		select {
 		case result := <-results:
 			return result.outcome.Class
 		case <-time.After(time.Minute):
-			t.Fatalf("event %s has no outcome", publish.Event.ID)
+			t.Fatalf("event %s has no outcome", p.Event.ID)
 			return core.Unknown
 		}
 	}
-	head, follower, elsewhere := stored(), stored(), stored()
-	elsewhere.Topic = "invoices"
+	head, follower, other := stored(), stored(), stored()
+	other.Topic = "invoices"
 	whole := head.Event.Payload
 	head.Event.Payload = []byte(`{}`)
 	if class := send(head, true); class != core.Terminal {
@@ -50,16 +51,16 @@ func TestNothingPassesAnEventThatWasNotSent(t *testing.T) {
 	if class := send(follower, false); class != core.NotSent {
 		t.Errorf("behind the head: class %d", class)
 	}
-	if class := send(elsewhere, true); class != core.Acknowledged {
+	if class := send(other, true); class != core.Acknowledged {
 		t.Errorf("on another topic: class %d", class)
 	}
 	head.Event.Payload = whole
-	for i, publish := range []*core.Publish{head, follower} {
-		if class := send(publish, i == 0); class != core.Acknowledged {
+	for i, p := range []*core.Publish{head, follower} {
+		if class := send(p, i == 0); class != core.Acknowledged {
 			t.Errorf("%d again: class %d", i, class)
 		}
 	}
-	if want := []outbox.ID{elsewhere.Event.ID, head.Event.ID, follower.Event.ID}; !slices.Equal(publisher.got, want) {
+	if want := []outbox.ID{other.Event.ID, head.Event.ID, follower.Event.ID}; !slices.Equal(publisher.got, want) {
 		t.Errorf("the broker got %v, want %v", publisher.got, want)
 	}
 }

@@ -12,7 +12,9 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/posthaste-dev/posthaste/outbox"
+	"github.com/posthaste-dev/posthaste/publish"
 	"github.com/posthaste-dev/posthaste/relay/internal/core"
+	"github.com/posthaste-dev/posthaste/relay/survey"
 )
 
 // Config says what a relay reads, what it knows and where it publishes. Only Database, Registry and
@@ -31,17 +33,17 @@ type Config struct {
 	BeforeConnect func(ctx context.Context, config *pgx.ConnConfig) error
 	// Schema is where the outbox is. Defaults to "public".
 	Schema string
-	// Installation is the id of the outbox that Database must lead to, as outbox_meta has it: another one is refused.
-	// Defaults to any.
+	// Installation is the id of the outbox that Database must lead to, as outbox_meta has it. On another
+	// one Run fails. Defaults to any.
 	Installation string
 	// Registry is what the relay may publish.
 	Registry *outbox.Registry
 	// Publisher is where it publishes.
-	Publisher Publisher
+	Publisher publish.Publisher
 	// Format is how messages look. Defaults to Envelope.
-	Format Format
+	Format publish.Format
 	// Formats are those of single topics. Defaults to Format for all.
-	Formats map[string]Format
+	Formats map[string]publish.Format
 	// Source is the ce-source of CloudEvents: a URI, or the path of one, that names the system which emits. Defaults to
 	// "/" and the event's namespace.
 	Source string
@@ -61,26 +63,19 @@ type Config struct {
 	// SurveyEvery is how often the tables are asked for their backlog, for metrics: see [Relay.Survey]. At least a
 	// second. Defaults to never.
 	SurveyEvery time.Duration
-	// NoContractCheck publishes without looking at payloads. For measurements only.
-	NoContractCheck bool
-	// NoWatermark reads every lane from the beginning each time. For the control run of a benchmark only.
-	NoWatermark bool
 }
-
-// Step is something that the relay did or learned.
-type Step = core.Step
 
 // Relay moves events. Make one with [New] and [Relay.Run] it.
 type Relay struct {
 	config Config
 	id     outbox.ID
 	counts atomic.Pointer[core.Counts]
-	pause  atomic.Pointer[Pause]
+	hold   atomic.Pointer[RestoreHold]
 	pulse  pulse
-	paused pausedRoutes
+	paused pausedTopics
 
 	standing standing
-	survey   *surveyor
+	survey   *survey.Surveyor
 }
 
 // New checks the configuration and makes a relay. It does not connect.
@@ -95,7 +90,8 @@ func New(config Config) (*Relay, error) {
 	}
 	switch {
 	case config.Publisher == nil:
-		problems = append(problems, errors.New("the Publisher is missing: give a broker's publisher, or a relay.Func"))
+		problems = append(problems,
+			errors.New("the Publisher is missing: give a broker's publisher, or a publish.PublisherFunc"))
 	case isNothing(config.Publisher):
 		problems = append(problems,
 			fmt.Errorf("the Publisher is a nil %T: give it what it shall publish with", config.Publisher))
@@ -106,7 +102,7 @@ func New(config Config) (*Relay, error) {
 		}
 	}
 	if config.Format == "" {
-		config.Format = Envelope
+		config.Format = publish.Envelope
 	}
 	problems = append(problems, config.formatProblems()...)
 	if every := config.SurveyEvery; every < 0 || every > 0 && every < time.Second {
@@ -133,15 +129,18 @@ func New(config Config) (*Relay, error) {
 	}
 	r := &Relay{config: config, id: outbox.NewID(), pulse: pulse{began: time.Now()}}
 	r.counts.Store(&core.Counts{})
-	r.survey = newSurveyor(r)
+	r.survey = survey.New(survey.Config{
+		Schema: config.Schema, Every: config.SurveyEvery, Registry: config.Registry, MaxAttempts: config.MaxAttempts,
+		Logger: config.Logger,
+	})
 	return r, nil
 }
 
-// Stats is what a relay has done since it was made.
-type Stats = core.Counts
-
 // Stats returns the counters. It may be called at any time.
-func (r *Relay) Stats() Stats { return *r.counts.Load() }
+func (r *Relay) Stats() Stats { return Stats(*r.counts.Load()) }
+
+// Survey returns what was last found in the outbox's tables. It may be called at any time; see [Config.SurveyEvery].
+func (r *Relay) Survey() survey.Report { return r.survey.Report() }
 
 // Settings are the relay's limits and times. The zero value of each means its default.
 type Settings struct {
@@ -206,22 +205,25 @@ func fill[T int | time.Duration](value *T, otherwise T) {
 // problems lists what is wrong with the settings.
 func (s Settings) problems() []error {
 	var problems []error
-	refuse := func(bad bool, format string, args ...any) {
+	invalid := func(bad bool, format string, args ...any) {
 		if bad {
 			problems = append(problems, fmt.Errorf(format, args...))
 		}
 	}
-	refuse(s.Batch < 1 || s.Batch > 10_000, "Batch: %d, must be between 1 and 10000", s.Batch)
-	refuse(s.MaxInFlight < s.Batch, "MaxInFlight: %d, must not be less than Batch (%d)", s.MaxInFlight, s.Batch)
-	refuse(s.MaxBytes < 1<<20, "MaxBytes: %d, must be at least 1 MiB", s.MaxBytes)
-	refuse(s.Concurrency < 1, "Concurrency: %d, must be at least 1", s.Concurrency)
-	refuse(s.Lease < time.Second, "Lease: %s, must be at least 1 s", s.Lease)
-	refuse(s.Poll < time.Millisecond || s.Poll > s.Lease/3, "Poll: %s, must be at least 1 ms and at most a third of the lease (%s)", s.Poll, s.Lease)
-	refuse(s.Deadline < 10*time.Millisecond || s.Deadline > s.Lease/3,
+	invalid(s.Batch < 1 || s.Batch > 10_000, "Batch: %d, must be between 1 and 10000", s.Batch)
+	invalid(s.MaxInFlight < s.Batch, "MaxInFlight: %d, must not be less than Batch (%d)", s.MaxInFlight, s.Batch)
+	invalid(s.MaxBytes < 1<<20, "MaxBytes: %d, must be at least 1 MiB", s.MaxBytes)
+	invalid(s.Concurrency < 1, "Concurrency: %d, must be at least 1", s.Concurrency)
+	invalid(s.Lease < time.Second, "Lease: %s, must be at least 1 s", s.Lease)
+	invalid(s.Poll < time.Millisecond || s.Poll > s.Lease/3,
+		"Poll: %s, must be at least 1 ms and at most a third of the lease (%s)", s.Poll, s.Lease)
+	invalid(s.Deadline < 10*time.Millisecond || s.Deadline > s.Lease/3,
 		"Deadline: %s, must be at least 10 ms and at most a third of the lease (%s)", s.Deadline, s.Lease)
-	refuse(s.Drain < 0, "Drain: %s, must not be negative", s.Drain)
-	refuse(max(s.Lease, s.Drain, s.BaseDelay, s.MaxDelay) > longestTime, "Lease, Drain, BaseDelay, MaxDelay: must not be longer than a year")
-	refuse(s.MaxAttempts < 1, "MaxAttempts: %d, must be at least 1", s.MaxAttempts)
-	refuse(s.BaseDelay < 0 || s.MaxDelay < s.BaseDelay, "BaseDelay and MaxDelay: %s and %s, must not be negative and in this order", s.BaseDelay, s.MaxDelay)
+	invalid(s.Drain < 0, "Drain: %s, must not be negative", s.Drain)
+	invalid(max(s.Lease, s.Drain, s.BaseDelay, s.MaxDelay) > longestTime,
+		"Lease, Drain, BaseDelay, MaxDelay: must not be longer than a year")
+	invalid(s.MaxAttempts < 1, "MaxAttempts: %d, must be at least 1", s.MaxAttempts)
+	invalid(s.BaseDelay < 0 || s.MaxDelay < s.BaseDelay,
+		"BaseDelay and MaxDelay: %s and %s, must not be negative and in this order", s.BaseDelay, s.MaxDelay)
 	return problems
 }

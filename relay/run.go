@@ -13,7 +13,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/posthaste-dev/posthaste/internal/crash"
-	"github.com/posthaste-dev/posthaste/internal/planted"
+	"github.com/posthaste-dev/posthaste/internal/measure"
 	"github.com/posthaste-dev/posthaste/relay/internal/core"
 	"github.com/posthaste-dev/posthaste/relay/internal/listen"
 	"github.com/posthaste-dev/posthaste/relay/internal/pgstore"
@@ -32,14 +32,16 @@ const (
 func (r *Relay) Run(ctx context.Context) error {
 	config, err := pgxpool.ParseConfig(r.config.Database)
 	if err != nil {
-		return errors.New("relay: Database: not a URL that PostgreSQL clients understand") // without the URL: it may hold a password
+		// without the URL: it may hold a password
+		return errors.New("relay: Database: not a URL that PostgreSQL clients understand")
 	}
 	config.MaxConns = leaseConnections
 	config.BeforeConnect = r.config.BeforeConnect
 	pgstore.Configure(config, r.config.Lease)
-	home := newHome(&r.config)
-	home.guard(config)
-	pool, err := pgxpool.NewWithConfig(context.WithoutCancel(ctx), config) // what is in flight at the end is settled after ctx
+	identity := newDatabaseIdentity(&r.config)
+	identity.guard(config)
+	// what is in flight at the end is settled after ctx
+	pool, err := pgxpool.NewWithConfig(context.WithoutCancel(ctx), config)
 	if err != nil {
 		return fmt.Errorf("relay: %w", err)
 	}
@@ -58,40 +60,43 @@ func (r *Relay) Run(ctx context.Context) error {
 	var survey sync.WaitGroup
 	defer survey.Wait()
 	defer stop()
-	if len(r.survey.parts) > 0 {
-		survey.Go(func() { r.survey.run(surveying, readers) })
-	}
+	survey.Go(func() { r.survey.Run(surveying, readers) })
 	for ctx.Err() == nil {
-		if err := r.awaitHome(ctx, home, config.ConnConfig); err != nil {
+		if err := r.awaitDatabase(ctx, identity, config.ConnConfig); err != nil {
 			return err
 		}
-		r.live(ctx, home, pool, readers)
+		r.moveEvents(ctx, identity, pool, readers)
 	}
 	return nil
 }
 
-// live moves events until the context ends, or the database turns out to be a restored one.
-func (r *Relay) live(ctx context.Context, home *home, pool, readers *pgxpool.Pool) {
+// moveEvents moves events until the context ends, or the database turns out to be a restored one.
+func (r *Relay) moveEvents(ctx context.Context, identity *databaseIdentity, pool, readers *pgxpool.Pool) {
 	if ctx.Err() != nil {
 		return
 	}
 	// What runs when the context ends must still be able to settle, so nothing below hangs on it.
 	work, giveUp := context.WithCancel(context.WithoutCancel(ctx))
 	s := &shell{
-		relay: r, leases: &homely{Store: pgstore.New(pool, r.config.Schema), home: home, pool: pool, hear: r.hear},
-		reads: &homely{Store: pgstore.New(readers, r.config.Schema), home: home, pool: readers}, clock: newClock(), work: work,
-		tells: make(chan func(time.Duration), 64), results: make(chan result, r.config.Concurrency), bell: make(chan struct{}, 1),
+		relay: r, leases: &identityStore{
+			Store: pgstore.New(pool, r.config.Schema), identity: identity, pool: pool, onPauses: r.applyPauses,
+		},
+		reads: &identityStore{Store: pgstore.New(readers, r.config.Schema), identity: identity, pool: readers},
+		clock: newClock(), work: work,
+		answers: make(chan func(time.Duration), 64), results: make(chan result, r.config.Concurrency),
+		bell: make(chan struct{}, 1),
 	}
 	s.prepare()
 	r.paused.clear()
 	defer s.wait()
 	defer giveUp()
 	s.listen(ctx)
-	s.loop(ctx.Done(), home.elsewhere()) //nolint:contextcheck // what the loop starts outlives ctx, so that it can be settled
+	moved := identity.whenMoved()
+	s.loop(ctx.Done(), moved) //nolint:contextcheck // what the loop starts outlives ctx, so that it can be settled
 }
 
-// shell does what the core decides: it makes the calls, publishes, keeps the time, and tells the core what
-// came of it. All calls of the core are made by loop.
+// shell does what the core decides: it makes the calls, publishes, keeps the time, and reports the
+// results to the core. All calls of the core are made by loop.
 type shell struct {
 	relay   *Relay
 	leases  core.Store // for leases and settles
@@ -99,9 +104,9 @@ type shell struct {
 	core    *core.Core
 	clock   *clock
 	sender  *sender
-	work    context.Context //nolint:containedctx // the life of everything the shell starts
+	work    context.Context //nolint:containedctx // ends everything that the shell starts
 	running sync.WaitGroup
-	tells   chan func(time.Duration)
+	answers chan func(time.Duration)
 	results chan result
 	bell    chan struct{}
 	// acknowledged counts publishes, for the log.
@@ -119,12 +124,16 @@ func (s *shell) prepare() {
 	config := &s.relay.config
 	s.sender = newSender(s.work, config, s.clock, &s.running, s.results)
 	s.core = core.New(core.Config{
-		Relay: s.relay.id, Name: config.Name, Version: config.Version, Routes: newRoutes(config.Registry),
-		Batch: config.Batch, MaxInFlight: config.MaxInFlight, MaxBytes: config.MaxBytes, Concurrency: config.Concurrency, Depth: s.sender.depth(),
-		MinPoll: min(minPoll, config.Poll), Poll: config.Poll, FencePeriod: fencePeriod, HeldPeriod: heldPeriod, SweepPeriod: sweepPeriod,
-		Lease: config.Lease, Deadline: config.Deadline, Margin: config.margin(), Drain: config.Drain, MinStay: min(minStay, config.Lease),
-		MaxAttempts: config.MaxAttempts, BaseDelay: config.BaseDelay, MaxDelay: config.MaxDelay, UnknownTypeMaxAge: config.UnknownTypeMaxAge,
-		NoWatermark: config.NoWatermark, Random: cryptoRandom, Observe: s.observe,
+		Relay: s.relay.id, Name: config.Name, Version: config.Version, Routes: newCoreRegistry(config.Registry),
+		Batch: config.Batch, MaxInFlight: config.MaxInFlight, MaxBytes: config.MaxBytes, Concurrency: config.Concurrency,
+		Depth:   s.sender.depth(),
+		MinPoll: min(minPoll, config.Poll), Poll: config.Poll, FencePeriod: fencePeriod, HeldPeriod: heldPeriod,
+		SweepPeriod: sweepPeriod,
+		Lease:       config.Lease, Deadline: config.Deadline, Margin: config.margin(), Drain: config.Drain,
+		MinStay:     min(minStay, config.Lease),
+		MaxAttempts: config.MaxAttempts, BaseDelay: config.BaseDelay, MaxDelay: config.MaxDelay,
+		UnknownTypeMaxAge: config.UnknownTypeMaxAge,
+		NoWatermark:       measure.Of(s.work).NoWatermark, Random: cryptoRandom, Observe: s.observe,
 	})
 }
 
@@ -147,9 +156,9 @@ func (s *shell) wait() {
 // mostInputs is how many answers one decision of the core takes in.
 const mostInputs = 2048
 
-// loop runs the core until it has stopped, or is elsewhere: then it is left as it is, because nothing that it holds
-// in memory is about that database.
-func (s *shell) loop(stop, elsewhere <-chan struct{}) {
+// loop runs the core until it has stopped, or the outbox has moved: then the core is dropped as it is, because nothing
+// that it holds in memory is about that database.
+func (s *shell) loop(stop, moved <-chan struct{}) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
@@ -168,8 +177,8 @@ func (s *shell) loop(stop, elsewhere <-chan struct{}) {
 		timer.Reset(max(0, actions.Wake-now))
 		select {
 		case <-timer.C:
-		case tell := <-s.tells:
-			tell(s.clock.now())
+		case apply := <-s.answers:
+			apply(s.clock.now())
 		case done := <-s.results:
 			s.published(s.clock.now(), done)
 		case <-s.bell:
@@ -178,7 +187,7 @@ func (s *shell) loop(stop, elsewhere <-chan struct{}) {
 			stop = nil
 			s.core.Stop(s.clock.now())
 			crash.Point("shutdown.after_signal")
-		case <-elsewhere:
+		case <-moved:
 			return
 		}
 		s.takeMore()
@@ -190,8 +199,8 @@ func (s *shell) takeMore() {
 	now := s.clock.now()
 	for range mostInputs {
 		select {
-		case tell := <-s.tells:
-			tell(now)
+		case apply := <-s.answers:
+			apply(now)
 		case done := <-s.results:
 			s.published(now, done)
 		default:
@@ -214,9 +223,9 @@ func (s *shell) call(call core.Call) {
 	s.running.Go(func() {
 		ctx, cancel := context.WithTimeout(s.work, s.relay.config.Lease/3)
 		defer cancel()
-		tell := call.Run(ctx, s.storeOf(call.Op))
+		apply := call.Run(ctx, s.storeOf(call.Op))
 		select {
-		case s.tells <- tell:
+		case s.answers <- apply:
 		case <-s.work.Done():
 		}
 	})
@@ -227,7 +236,8 @@ func (s *shell) storeOf(op core.Op) core.Store {
 	switch op {
 	case core.OpHeartbeat, core.OpAcquire, core.OpRelease, core.OpSettle, core.OpNote:
 		return s.leases
-	case core.OpFence, core.OpRead, core.OpBarrier, core.OpHeldKeys, core.OpDueKeys, core.OpHeldRows, core.OpOldParked, core.OpSweep, core.OpSaveRoutes:
+	case core.OpFence, core.OpRead, core.OpBarrier, core.OpHeldKeys, core.OpDueKeys, core.OpHeldRows, core.OpOldParked,
+		core.OpSweep, core.OpSaveRoutes:
 		return s.reads
 	default:
 		return s.reads
@@ -284,15 +294,12 @@ func newClock() *clock { return &clock{last: time.Now()} }
 func (c *clock) now() time.Duration {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
-	return c.at(time.Now()) // looked at inside the lock: else two of these could be taken in the wrong order
+	return c.at(time.Now()) // read inside the lock: otherwise two readings could be taken in the wrong order
 }
 
 // at takes in the next time.
 func (c *clock) at(t time.Time) time.Duration {
 	passed := max(0, t.Sub(c.last), t.Round(0).Sub(c.last.Round(0))) // Round strips the monotonic reading
-	if planted.Is(planted.LeaseByWallClock) {
-		passed = t.Round(0).Sub(c.last.Round(0))
-	}
 	c.total += passed
 	c.last = t
 	return c.total

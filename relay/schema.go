@@ -9,10 +9,10 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/posthaste-dev/posthaste/internal/clean"
+	"github.com/posthaste-dev/posthaste/relay/internal/sqlstate"
 )
 
 // SchemaVersion is the oldest schema that this relay works with.
@@ -22,17 +22,19 @@ const SchemaVersion = 9
 var errHidden = errors.New("relay: row level security hides events from this role; give it a policy: " +
 	"CREATE POLICY relay ON outbox_events FOR ALL TO <role> USING (true)")
 
-// errDeaf is waited out: somebody will grant it.
-var errDeaf = errors.New("relay: this role may not see what operators have paused: run `outboxctl grant relay <role>` again after the migration")
+// errPausesUnreadable is waited out: somebody will grant it.
+var errPausesUnreadable = errors.New("relay: this role may not see what operators have paused: run `outboxctl grant " +
+	"relay <role>` again after the migration")
 
-// errAnother: the URL leads to somebody else's outbox.
-var errAnother = errors.New("this is another outbox than the one that was named")
+// errOtherOutbox: the URL leads to somebody else's outbox.
+var errOtherOutbox = errors.New("this is another outbox than the one that was named")
 
-// checkSchema waits for the database and refuses what waiting does not repair.
+// checkSchema waits for the database, and fails where waiting does not repair it.
 func (r *Relay) checkSchema(ctx context.Context, pool *pgxpool.Pool) error {
 	return r.untilUsable(ctx, func(ctx context.Context) (wait time.Duration, err error) {
 		err = r.checkOnce(ctx, pool)
-		if refusal := (*schemaError)(nil); errors.As(err, &refusal) || errors.Is(err, errHidden) || errors.Is(err, errAnother) {
+		if wrong := (*schemaError)(nil); errors.As(err, &wrong) || errors.Is(err, errHidden) ||
+			errors.Is(err, errOtherOutbox) {
 			return 0, err
 		}
 		if err != nil {
@@ -80,9 +82,11 @@ type schemaError struct {
 
 func (e *schemaError) Error() string {
 	if e.found == 0 {
-		return fmt.Sprintf("relay: there is no outbox in schema %q, or this role may not see it: run `outboxctl migrate up` and `outboxctl grant relay <role>`", e.schema)
+		return fmt.Sprintf("relay: there is no outbox in schema %q, or this role may not see it: run `outboxctl migrate "+
+			"up` and `outboxctl grant relay <role>`", e.schema)
 	}
-	return fmt.Sprintf("relay: the outbox in schema %q has version %d, this relay needs %d: run `outboxctl migrate up`", e.schema, e.found, SchemaVersion)
+	return fmt.Sprintf("relay: the outbox in schema %q has version %d, this relay needs %d: run `outboxctl migrate up`",
+		e.schema, e.found, SchemaVersion)
 }
 
 func (r *Relay) checkOnce(ctx context.Context, pool *pgxpool.Pool) error {
@@ -91,30 +95,37 @@ func (r *Relay) checkOnce(ctx context.Context, pool *pgxpool.Pool) error {
 	schema := r.config.Schema
 	var version int
 	var installation string
-	err := pool.QueryRow(ctx, `SELECT schema_version, installation::text FROM `+pgx.Identifier{schema, "outbox_meta"}.Sanitize()).Scan(&version, &installation)
-	if refused := (*pgconn.PgError)(nil); errors.As(err, &refused) && (refused.Code == "42P01" || refused.Code == "3F000" || refused.Code == "42501") {
+	err := pool.QueryRow(ctx,
+		`SELECT schema_version, installation::text FROM `+pgx.Identifier{schema, "outbox_meta"}.Sanitize()).Scan(&version,
+		&installation)
+	switch sqlstate.Of(err) {
+	case sqlstate.UndefinedTable, sqlstate.InvalidSchemaName, sqlstate.InsufficientPrivilege:
 		return &schemaError{schema: schema}
 	}
 	if err != nil {
 		return fmt.Errorf("relay: %w", err)
 	}
 	if want := r.config.Installation; want != "" && !strings.EqualFold(want, installation) {
-		return fmt.Errorf("relay: %w: its installation is %s, and not %s; is it the right database?", errAnother, installation, want)
+		return fmt.Errorf("relay: %w: its installation is %s, and not %s; is it the right database?", errOtherOutbox,
+			installation, want)
 	}
 	if version < SchemaVersion {
 		return &schemaError{schema: schema, found: version}
 	}
-	var mayHear bool
-	if err := pool.QueryRow(ctx, `SELECT pg_catalog.has_table_privilege($1::text, 'SELECT')`, pgx.Identifier{schema, "outbox_pauses"}.Sanitize()).Scan(&mayHear); err != nil {
+	var mayReadPauses bool
+	if err := pool.QueryRow(ctx, `SELECT pg_catalog.has_table_privilege($1::text, 'SELECT')`,
+		pgx.Identifier{schema, "outbox_pauses"}.Sanitize()).Scan(&mayReadPauses); err != nil {
 		return fmt.Errorf("relay: %w", err)
 	}
-	if !mayHear {
-		return errDeaf
+	if !mayReadPauses {
+		return errPausesUnreadable
 	}
 	var hidden bool
 	err = pool.QueryRow(ctx, `SELECT pg_catalog.row_security_active($1::text) AND NOT EXISTS (
-	    SELECT FROM pg_catalog.pg_policies p WHERE p.schemaname = $2 AND p.tablename = 'outbox_events' AND p.qual = 'true' AND p.cmd IN ('ALL', 'SELECT')
-	       AND EXISTS (SELECT FROM pg_catalog.unnest(p.roles) r(name) WHERE r.name = 'public' OR pg_catalog.pg_has_role(r.name, 'MEMBER')))`,
+	    SELECT FROM pg_catalog.pg_policies p WHERE p.schemaname = $2 AND p.tablename = 'outbox_events' AND p.qual = 'true' 
+	    AND p.cmd IN ('ALL', 'SELECT')
+	       AND EXISTS (SELECT FROM pg_catalog.unnest(p.roles) r(name) WHERE r.name = 'public' 
+	       OR pg_catalog.pg_has_role(r.name, 'MEMBER')))`,
 		pgx.Identifier{schema, "outbox_events"}.Sanitize(), schema).Scan(&hidden)
 	if err != nil {
 		return fmt.Errorf("relay: %w", err)
@@ -122,6 +133,7 @@ func (r *Relay) checkOnce(ctx context.Context, pool *pgxpool.Pool) error {
 	if hidden {
 		return errHidden
 	}
-	r.config.Logger.InfoContext(ctx, "the outbox is there", slog.String("schema", schema), slog.Int("version", version), slog.String("installation", installation))
+	r.config.Logger.InfoContext(ctx, "the outbox is there", slog.String("schema", schema), slog.Int("version", version),
+		slog.String("installation", installation))
 	return nil
 }

@@ -13,8 +13,9 @@ import (
 
 	"github.com/posthaste-dev/posthaste/internal/clean"
 	"github.com/posthaste-dev/posthaste/internal/crash"
-	"github.com/posthaste-dev/posthaste/internal/planted"
+	"github.com/posthaste-dev/posthaste/internal/measure"
 	"github.com/posthaste-dev/posthaste/outbox"
+	"github.com/posthaste-dev/posthaste/publish"
 	"github.com/posthaste-dev/posthaste/relay/internal/core"
 )
 
@@ -23,30 +24,34 @@ import (
 type sender struct {
 	config    *Config
 	clock     *clock
-	work      context.Context //nolint:containedctx // the life of the goroutines below
+	work      context.Context //nolint:containedctx // ends the goroutines below
 	running   *sync.WaitGroup
 	results   chan<- result
 	jobs      chan *core.Publish // has room for all that can be in flight
 	workers   int
 	inFlight  int // begun and not answered, as the loop sees it
-	pipeliner Pipeliner
+	pipeliner publish.Pipeliner
 	shards    []chan *core.Publish
 	seed      maphash.Seed
 	deadline  deadline
 	suspects  suspects
+	unchecked bool // for measurements
 }
 
 // shards is how many goroutines hand events to a pipeliner. Those of one aggregate go through the same one,
 // and so stay in order.
 const shards = 8
 
-func newSender(ctx context.Context, config *Config, clock *clock, running *sync.WaitGroup, results chan<- result) *sender {
+func newSender(ctx context.Context, config *Config, clock *clock, running *sync.WaitGroup,
+	results chan<- result,
+) *sender {
 	s := &sender{
 		config: config, clock: clock, work: ctx, running: running, results: results,
 		jobs: make(chan *core.Publish, config.Concurrency), seed: maphash.MakeSeed(),
-		suspects: suspects{most: 2 * config.MaxInFlight}, // more do not go round in memory
+		suspects:  suspects{most: 2 * config.MaxInFlight}, // more do not go round in memory
+		unchecked: measure.Of(ctx).NoContractCheck,
 	}
-	s.pipeliner, _ = config.Publisher.(Pipeliner)
+	s.pipeliner, _ = config.Publisher.(publish.Pipeliner)
 	return s
 }
 
@@ -60,13 +65,13 @@ func (s *sender) depth() int {
 
 // send begins publishes. Every one is answered with one result.
 func (s *sender) send(publishes []*core.Publish) {
-	for i, publish := range publishes {
+	for i, p := range publishes {
 		if i > 0 {
 			crash.Point("publish.mid_batch")
 		}
 		s.inFlight++
 		if s.pipeliner != nil {
-			s.shard(publish) <- publish
+			s.shard(p) <- p
 			continue
 		}
 		// Goroutines are kept: a new one would have to grow its stack for every event.
@@ -74,15 +79,15 @@ func (s *sender) send(publishes []*core.Publish) {
 			s.workers++
 			s.running.Go(s.worker)
 		}
-		s.jobs <- publish
+		s.jobs <- p
 	}
 }
 
 func (s *sender) worker() {
 	for {
 		select {
-		case publish := <-s.jobs:
-			s.results <- result{publish: publish, outcome: s.publish(s.deadline.context(s.work, s.config.Deadline), publish)}
+		case p := <-s.jobs:
+			s.results <- result{publish: p, outcome: s.publish(s.deadline.context(s.work, s.config.Deadline), p)}
 		case <-s.work.Done():
 			return
 		}
@@ -102,46 +107,40 @@ type deadline struct {
 const moments = 20
 
 func (d *deadline) context(parent context.Context, timeout time.Duration) context.Context {
-	if planted.Is(planted.NoPublishDeadline) {
-		return parent
-	}
 	d.mutex.Lock()
 	defer d.mutex.Unlock()
 	if now := time.Now(); d.current == nil || now.After(d.until) {
 		if d.cancel != nil {
 			time.AfterFunc(timeout, d.cancel) // when all that have it are done
 		}
-		d.current, d.cancel = context.WithTimeout(parent, timeout) //nolint:gosec // cancelled above, a deadline after it was replaced
+		//nolint:gosec // cancelled above, a deadline after it was replaced
+		d.current, d.cancel = context.WithTimeout(parent, timeout)
 		d.until = now.Add(timeout / moments)
 	}
 	return d.current
 }
 
 // publish publishes one event. The results channel has room for all that can be in flight.
-func (s *sender) publish(ctx context.Context, publish *core.Publish) (outcome core.Outcome) {
+func (s *sender) publish(ctx context.Context, p *core.Publish) (outcome core.Outcome) {
 	defer func() {
 		if cause := recover(); cause != nil { // one bad event must not stop the others
-			outcome = s.panicked(publish, cause)
+			outcome = s.panicked(p, cause)
 		}
 	}()
-	message, refused := s.message(publish)
-	if refused != nil {
-		return *refused
-	}
-	if planted.Is(planted.SettleBeforeAck) {
-		go func() { _ = s.config.Publisher.Publish(ctx, message) }()
-		return core.Outcome{Class: core.Acknowledged}
+	message, failure := s.message(p)
+	if failure != nil {
+		return *failure
 	}
 	crash.Point("publish.before_send")
 	err := s.config.Publisher.Publish(ctx, message)
 	if err == nil {
 		crash.Point("publish.after_ack")
 	}
-	return s.answered(publish, err)
+	return s.answered(p, err)
 }
 
 // shard is the queue of the event's aggregate.
-func (s *sender) shard(publish *core.Publish) chan<- *core.Publish {
+func (s *sender) shard(p *core.Publish) chan<- *core.Publish {
 	if s.shards == nil {
 		for range shards {
 			shard := make(chan *core.Publish, s.config.Concurrency) // has room for all that can be in flight
@@ -149,7 +148,7 @@ func (s *sender) shard(publish *core.Publish) chan<- *core.Publish {
 			s.running.Go(func() { s.pipeline(shard) })
 		}
 	}
-	return s.shards[maphash.Comparable(s.seed, publish.Event.Aggregate)%shards]
+	return s.shards[maphash.Comparable(s.seed, p.Event.Aggregate)%shards]
 }
 
 // lineOf names what is kept in order.
@@ -158,22 +157,23 @@ type lineOf struct {
 	topic     string
 }
 
-// pipeline hands over the events of a shard. The broker fails what is behind a failure of its own; what is
-// behind an event that never got there must be kept back here.
+// pipeline hands over the events of a shard. An event that fails at the broker makes the broker fail the later ones of
+// its aggregate and topic. Of an event that was never sent the broker knows nothing: it would take the later ones, and
+// break the order. So they are held back here.
 func (s *sender) pipeline(shard <-chan *core.Publish) {
-	refused := map[lineOf]time.Time{}
+	unsent := map[lineOf]time.Time{}
 	for {
 		select {
-		case publish := <-shard:
-			line := lineOf{publish.Event.Aggregate, publish.Topic}
-			if publish.First {
-				delete(refused, line)
+		case p := <-shard:
+			line := lineOf{p.Event.Aggregate, p.Topic}
+			if p.First {
+				delete(unsent, line)
 			}
-			if _, is := refused[line]; is && !planted.Is(planted.PipelinePassesRefused) {
-				s.results <- result{publish: publish, outcome: core.Outcome{Class: core.NotSent, Detail: "one before it was not sent"}}
-			} else if !s.enqueue(publish) {
-				refused[line] = time.Now()
-				s.forgetRefused(refused)
+			if _, is := unsent[line]; is {
+				s.results <- result{publish: p, outcome: core.Outcome{Class: core.NotSent, Detail: "one before it was not sent"}}
+			} else if !s.enqueue(p) {
+				unsent[line] = time.Now()
+				s.forgetUnsent(unsent)
 			}
 		case <-s.work.Done():
 			return
@@ -181,33 +181,33 @@ func (s *sender) pipeline(shard <-chan *core.Publish) {
 	}
 }
 
-// forgetRefused drops lines of which nothing can be in flight any more, when there are many.
-func (s *sender) forgetRefused(refused map[lineOf]time.Time) {
-	if len(refused) < 10*s.config.Concurrency {
+// forgetUnsent drops lines of which nothing can be in flight any more, when there are many.
+func (s *sender) forgetUnsent(unsent map[lineOf]time.Time) {
+	if len(unsent) < 10*s.config.Concurrency {
 		return
 	}
-	for line, at := range refused {
+	for line, at := range unsent {
 		if time.Since(at) > 2*s.config.Deadline {
-			delete(refused, line)
+			delete(unsent, line)
 		}
 	}
 }
 
 // enqueue hands one event to the pipeliner, and tells whether it did.
-func (s *sender) enqueue(publish *core.Publish) (sent bool) {
+func (s *sender) enqueue(p *core.Publish) (sent bool) {
 	var once sync.Once
 	done := func(outcome core.Outcome) {
-		once.Do(func() { s.results <- result{publish: publish, outcome: outcome} })
+		once.Do(func() { s.results <- result{publish: p, outcome: outcome} })
 	}
 	defer func() {
 		if cause := recover(); cause != nil {
 			sent = false
-			done(s.panicked(publish, cause))
+			done(s.panicked(p, cause))
 		}
 	}()
-	message, refused := s.message(publish)
-	if refused != nil {
-		done(*refused)
+	message, failure := s.message(p)
+	if failure != nil {
+		done(*failure)
 		return false
 	}
 	crash.Point("publish.before_send")
@@ -219,15 +219,15 @@ func (s *sender) enqueue(publish *core.Publish) (sent bool) {
 		if err == nil {
 			crash.Point("publish.after_ack")
 		}
-		done(s.answered(publish, err))
+		done(s.answered(p, err))
 	})
 	return true
 }
 
-// message checks an event and makes the message of it; refused is why not.
-func (s *sender) message(publish *core.Publish) (_ *Message, refused *core.Outcome) {
-	event := publish.Event
-	if s.clock.now()-publish.DecidedAt > s.config.margin() && !planted.Is(planted.StaleDecisionSent) {
+// message checks an event and makes the message of it; failure is why not.
+func (s *sender) message(p *core.Publish) (_ *publish.Message, failure *core.Outcome) {
+	event := p.Event
+	if s.clock.now()-p.DecidedAt > s.config.margin() {
 		// The process stood still since this was decided; the lease must be looked at again.
 		return nil, &core.Outcome{Class: core.NotSent, Detail: "decided too long ago"}
 	}
@@ -235,30 +235,38 @@ func (s *sender) message(publish *core.Publish) (_ *Message, refused *core.Outco
 	if size := len(event.Payload); size > outbox.MaxContractBytes {
 		// No contract allows it, and no emit stores it. It is not looked at: that would take long.
 		return nil, &core.Outcome{
-			Class: core.Terminal, Reason: ReasonTooLarge, Contract: true,
+			Class: core.Terminal, Reason: publish.ReasonTooLarge, Contract: true,
 			Detail: fmt.Sprintf("the payload has %d bytes, the limit is %d", size, outbox.MaxContractBytes),
 		}
 	}
-	if !s.config.NoContractCheck {
+	if !s.unchecked {
 		err := s.check(event)
 		if broken := (*outbox.ContractError)(nil); errors.As(err, &broken) {
-			return nil, &core.Outcome{Class: core.Terminal, Reason: string(broken.Reason), Detail: clean.Error(err), Contract: true}
+			return nil, &core.Outcome{
+				Class: core.Terminal, Reason: string(broken.Reason), Detail: clean.Error(err), Contract: true,
+			}
 		}
 	}
 	crash.Point("validate.after")
 	if year := event.CreatedAt.UTC().Year(); year < 1 || year > 9999 {
-		return nil, &core.Outcome{Class: core.Terminal, Reason: string(outbox.InvalidPayload), Detail: "created_at: the year is not between 1 and 9999", Contract: true}
+		return nil, &core.Outcome{
+			Class: core.Terminal, Reason: string(outbox.InvalidPayload),
+			Detail: "created_at: the year is not between 1 and 9999", Contract: true,
+		}
 	}
-	message := &Message{
-		ID: event.ID, Topic: publish.Topic, Key: event.Aggregate.Key(), Body: event.Payload,
+	message := &publish.Message{
+		ID: event.ID, Topic: p.Topic, Key: event.Aggregate.Key(), Body: event.Payload,
 		Seq: event.Seq, Namespace: event.Aggregate.Namespace, EventType: event.Type, AggregateType: event.Aggregate.Type,
-		AggregateID: event.Aggregate.ID, CreatedAt: event.CreatedAt, Attempt: publish.Attempt,
-		Redelivered: publish.Redelivered,
+		AggregateID: event.Aggregate.ID, CreatedAt: event.CreatedAt, Attempt: p.Attempt,
+		Redelivered: p.Redelivered,
 		Attributes:  make(map[string]string, 9),
 	}
 	if event.Headers != nil {
 		if !texts(event.Headers, &message.Attributes) {
-			return nil, &core.Outcome{Class: core.Terminal, Reason: string(outbox.InvalidPayload), Detail: "headers: not an object of texts", Contract: true}
+			return nil, &core.Outcome{
+				Class: core.Terminal, Reason: string(outbox.InvalidPayload), Detail: "headers: not an object of texts",
+				Contract: true,
+			}
 		}
 	}
 	// One string for the three that must be written out.
@@ -277,7 +285,8 @@ func (s *sender) message(publish *core.Publish) (_ *Message, refused *core.Outco
 	delete(message.Attributes, "namespace") // headers do not stand for the row
 	delete(message.Attributes, "tenant_id")
 	delete(message.Attributes, "dedupe_key")
-	if namespace := event.Aggregate.Namespace; namespace != outbox.DefaultNamespace && namespace != "" { // as its key has it
+	// as its key has it
+	if namespace := event.Aggregate.Namespace; namespace != outbox.DefaultNamespace && namespace != "" {
 		message.Attributes["namespace"] = namespace
 	}
 	if event.Tenant != "" {
@@ -286,9 +295,11 @@ func (s *sender) message(publish *core.Publish) (_ *Message, refused *core.Outco
 	if event.DedupeKey != "" {
 		message.Attributes["dedupe_key"] = event.DedupeKey
 	}
-	if s.config.formatOf(publish.Topic) == CloudEvents {
+	if s.config.formatOf(p.Topic) == publish.CloudEvents {
 		if err := s.config.addCloudEvent(message); err != nil {
-			return nil, &core.Outcome{Class: core.Terminal, Reason: string(outbox.InvalidPayload), Detail: clean.Error(err), Contract: true}
+			return nil, &core.Outcome{
+				Class: core.Terminal, Reason: string(outbox.InvalidPayload), Detail: clean.Error(err), Contract: true,
+			}
 		}
 	}
 	return message, nil
@@ -314,39 +325,39 @@ func texts(headers []byte, into *map[string]string) bool {
 	return true
 }
 
-// classify says whose fault an error of a publisher is: the one place where that is decided.
+// classify makes of a publisher's error what the core understands.
 func classify(err error) (outcome core.Outcome) {
+	class := publish.ClassOf(err)
 	defer func() {
-		// A pipeliner's answer comes from a goroutine of its own, where nobody else would catch it.
-		if cause := recover(); cause != nil {
+		// The error is looked at once more below, and may panic only then. A pipeliner's answer comes from a goroutine of
+		// its own, where nobody else would catch that.
+		if recover() != nil {
 			outcome = core.Outcome{Class: core.Unknown, Detail: "an error that cannot be looked at: it panics"}
 		}
 	}()
-	if err == nil || planted.Is(planted.PublishedOnTimeout) && errors.Is(err, context.DeadlineExceeded) {
+	switch class {
+	case publish.Published:
 		return core.Outcome{Class: core.Acknowledged}
-	}
-	var (
-		terminal *TerminalError
-		rejected *RejectedError
-		route    *RouteError
-	)
-	switch {
-	case errors.Is(err, ErrNotSent):
+	case publish.NotSent:
 		return core.Outcome{Class: core.NotSent, Detail: clean.Error(err)}
-	case errors.As(err, &terminal):
-		reason := terminal.Reason
-		if reason != ReasonTooLarge {
-			reason = ReasonRejected
+	case publish.Rejected:
+		return core.Outcome{Class: core.Rejected, Detail: clean.Error(err)}
+	case publish.Terminal:
+		reason := publish.ReasonRejected
+		if terminal := (*publish.TerminalError)(nil); errors.As(err, &terminal) && terminal.Reason == publish.ReasonTooLarge {
+			reason = publish.ReasonTooLarge
 		}
 		return core.Outcome{Class: core.Terminal, Reason: reason, Detail: clean.Error(err)}
-	case errors.As(err, &rejected):
-		return core.Outcome{Class: core.Rejected, Detail: clean.Error(err)}
-	case errors.As(err, &route):
-		return core.Outcome{Class: core.RouteFault, Detail: clean.Error(err), RetryAfter: min(max(route.RetryAfter, 0), longestRetryAfter)}
-	default:
-		return core.Outcome{Class: core.Unknown, Detail: clean.Error(err)}
+	case publish.TopicFault:
+		outcome := core.Outcome{Class: core.RouteFault, Detail: clean.Error(err)}
+		if topic := (*publish.TopicError)(nil); errors.As(err, &topic) {
+			outcome.RetryAfter = min(max(topic.RetryAfter, 0), longestRetryAfter)
+		}
+		return outcome
+	case publish.Unknown:
 	}
+	return core.Outcome{Class: core.Unknown, Detail: clean.Error(err)}
 }
 
-// longestRetryAfter bounds what a broker may ask for.
+// longestRetryAfter bounds the delay that a broker may set.
 const longestRetryAfter = 10 * time.Minute

@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/posthaste-dev/posthaste/internal/clean"
+	"github.com/posthaste-dev/posthaste/relay/internal/sqlstate"
 )
 
 // Logical replication and partial restores bring a table without its sequence. New events would then have numbers below
@@ -32,12 +33,13 @@ func (e *sequenceError) Error() string {
 		e.last, e.highest, e.repair())
 }
 
-// repair sets the sequence. Before that it takes back the floors of the lanes, which were copied as well: what was emitted
-// since has numbers below them, and would wait for a sweep.
+// repair sets the sequence. Before that it takes back the floors of the lanes, which were copied as well: what was
+// emitted since has numbers below them, and would wait for a sweep.
 func (e *sequenceError) repair() string {
 	lanes := pgx.Identifier{e.schema, "outbox_lanes"}.Sanitize()
 	name := pgx.Identifier{e.schema, "outbox_events_seq_seq"}.Sanitize()
-	return fmt.Sprintf("UPDATE %s SET floor = 0; SELECT setval('%s', %d)", lanes, strings.ReplaceAll(name, "'", "''"), e.highest)
+	return fmt.Sprintf("UPDATE %s SET floor = 0; SELECT setval('%s', %d)", lanes, strings.ReplaceAll(name, "'", "''"),
+		e.highest)
 }
 
 func (e *sequenceError) say(ctx context.Context, logger *slog.Logger, pending []slog.Attr) {
@@ -47,16 +49,17 @@ func (e *sequenceError) say(ctx context.Context, logger *slog.Logger, pending []
 		slog.String("go_on", e.repair()+", as the owner of the outbox"))...)
 }
 
-// checkSequence fails where the sequence is behind. A look that takes too long, or that this role may not take, is done
-// without.
-func (h *home) checkSequence(ctx context.Context, db asker) error {
-	ctx, cancel := context.WithTimeout(ctx, h.config.Lease/3)
+// checkSequence fails where the sequence is behind. Where the query takes too long, or this role may not run it, the
+// relay goes on without it.
+func (d *databaseIdentity) checkSequence(ctx context.Context, db querier) error {
+	ctx, cancel := context.WithTimeout(ctx, d.config.Lease/3)
 	defer cancel()
-	behind := &sequenceError{schema: h.config.Schema}
-	err := db.QueryRow(ctx, h.sequence).Scan(&behind.last, &behind.highest)
+	behind := &sequenceError{schema: d.config.Schema}
+	err := db.QueryRow(ctx, d.sequence).Scan(&behind.last, &behind.highest)
 	switch {
-	case refused(err), errors.Is(err, context.DeadlineExceeded), sqlState(err) == queryCanceled:
-		h.config.Logger.WarnContext(ctx, "a sequence that is behind the table will not be noticed",
+	case sqlstate.PermissionDenied(err), errors.Is(err, context.DeadlineExceeded),
+		sqlstate.Of(err) == sqlstate.QueryCanceled:
+		d.config.Logger.WarnContext(ctx, "a sequence that is behind the table will not be noticed",
 			slog.String("error", clean.Error(err)))
 		return nil
 	case err != nil:

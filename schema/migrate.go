@@ -67,7 +67,8 @@ func (s Set) Down(ctx context.Context, db *sql.DB, options Options) error {
 	}
 	// Ours cannot be taken back from under a migration that may build on them.
 	if at := found.version(); at > run.newest() {
-		return fmt.Errorf("schema: %s is at version %d and this program knows versions up to %d: go down with the program that went up", run.schema, at, run.newest())
+		return fmt.Errorf("schema: %s is at version %d and this program knows versions up to %d: go down with the program "+
+			"that went up", run.schema, at, run.newest())
 	}
 	for _, migration := range slices.Backward(run.migrations) {
 		if migration.Version <= options.Target {
@@ -130,14 +131,15 @@ func (s Set) start(db *sql.DB, options Options) (*run, error) {
 	}
 	// PostgreSQL would cut it, and two outboxes whose schemas begin alike would be one.
 	if len(options.Schema) > maxNameBytes {
-		return nil, fmt.Errorf("schema: the name %.80q has %d bytes, PostgreSQL knows names of up to %d", options.Schema, len(options.Schema), maxNameBytes)
+		return nil, fmt.Errorf("schema: the name %.80q has %d bytes, PostgreSQL knows names of up to %d", options.Schema,
+			len(options.Schema), maxNameBytes)
 	}
 	r := &run{set: s, db: db, options: options, migrations: migrations, schema: quoteIdent(options.Schema)}
 	r.table = r.schema + "." + quoteIdent(s.VersionTable())
 	if options.Target < 0 || options.Target > r.newest() {
 		return nil, fmt.Errorf("schema: there is no version %d, the newest is %d", options.Target, r.newest())
 	}
-	// PostgreSQL takes 0 for "wait for ever", and a fraction of a millisecond for 0.
+	// PostgreSQL takes 0 for "wait forever", and a fraction of a millisecond for 0.
 	if options.LockTimeout < time.Millisecond {
 		return nil, fmt.Errorf("schema: a lock timeout of %s is too short, use at least 1ms", options.LockTimeout)
 	}
@@ -235,9 +237,11 @@ func (r *run) explain(problem string, err error) error {
 	if errors.As(err, &state) {
 		switch state.SQLState() {
 		case "55P03":
-			hint = "; live traffic holds a lock on the table: nothing was changed, run it again at a quieter moment or raise LockTimeout"
+			hint = "; live traffic holds a lock on the table: nothing was changed, run it again at a quieter moment or raise " +
+				"LockTimeout"
 		case "42501":
-			hint = "; migrations run as the owner of the schema: connect as that role, or have somebody create the schema and grant you CREATE on it"
+			hint = "; migrations run as the owner of the schema: connect as that role, or have somebody create the schema and " +
+				"grant you CREATE on it"
 		case "25006":
 			hint = "; this server only reads: connect to the primary"
 		}

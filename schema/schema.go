@@ -83,7 +83,7 @@ func (s Set) read(name string) (Migration, error) {
 	if err != nil {
 		return Migration{}, fmt.Errorf("schema: %s does not begin with a number", name)
 	}
-	_, body, hasUp := strings.Cut(mistaken(name, string(text)), "-- +goose Up\n")
+	_, body, hasUp := strings.Cut(string(text), "-- +goose Up\n")
 	up, down, hasDown := strings.Cut(body, "-- +goose Down\n")
 	if !hasUp || !hasDown {
 		return Migration{}, fmt.Errorf("schema: %s needs the lines '-- +goose Up' and '-- +goose Down'", name)

@@ -1,6 +1,6 @@
 # shellcheck shell=bash
-# What `make run-outbox-publisher` and `make example-event` share: where the servers are. Those of services/services, unless
-# POSTHASTE_DATABASE_URL and POSTHASTE_NATS_URL name others.
+# What `make run-outbox-publisher` and `make example-event` share: where the servers are. Those of services/services,
+# unless POSTHASTE_DATABASE_URL and POSTHASTE_NATS_URL name others.
 
 # shellcheck source=services/nats-client.sh
 . services/nats-client.sh

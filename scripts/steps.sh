@@ -6,8 +6,8 @@
 # and -i would let a failure pass.
 unset MAKEFLAGS MFLAGS MAKEOVERRIDES MAKELEVEL SHORT RESULTS DURATION
 
-# bounded SECONDS LOG COMMAND...: runs a command with its output in LOG. One that hangs is ended with SIGQUIT, at which a
-# Go program prints where it stands. A signal to the caller ends the command with everything that it has started:
+# bounded SECONDS LOG COMMAND...: runs a command with its output in LOG. One that hangs is ended with SIGQUIT, at which
+# a Go program prints where it stands. A signal to the caller ends the command with everything that it has started:
 # `timeout` leads a process group of its own, which a Ctrl-C does not reach. Nothing of the group outlives the command.
 bounded() {
 	local seconds=$1 log=$2 pid

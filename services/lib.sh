@@ -89,7 +89,7 @@ own_directory() {
 
 # --- processes -------------------------------------------------------------------------------------
 
-# "PID START BOOT" names one process for ever: a pid alone is reused, and means nothing after a reboot.
+# "PID START BOOT" names one process forever: a pid alone is reused, and means nothing after a reboot.
 identity_of() {
   local stat fields
   stat=$(cat "/proc/$1/stat" 2>/dev/null) || return 1
@@ -201,8 +201,8 @@ install_quietly() {
   done
 }
 
-# The list again each time: where it could not be read, apt goes on with an old one and finds no package. Another apt, for
-# example of a machine that has just started, may hold the lock for a while.
+# The list again each time: where it could not be read, apt goes on with an old one and finds no package. Another apt,
+# for example of a machine that has just started, may hold the lock for a while.
 fetch_packages() {
   apt-get -o DPkg::Lock::Timeout=300 update
   apt-get -o DPkg::Lock::Timeout=300 -o Acquire::Retries=3 install --yes --no-install-recommends "$@"

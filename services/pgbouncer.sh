@@ -20,8 +20,8 @@ start() {
 #   make everybody the superuser, and a test of privileges would pass without testing.
 # - A startup parameter that PgBouncer cannot keep per client (search_path) stays an error: ignored, it
 #   would make queries run against the wrong schema.
-# - A pool has room for all transactions that tests of several packages have open at once: some wait for another client of
-#   the same pool, and with too little room all of them would.
+# - A pool has room for all transactions that tests of several packages have open at once: some wait for another client
+#   of the same pool, and with too little room all of them would.
 # - Idle connections go after 10 s, so that they do not keep a test's database from being dropped.
 write_settings() {
   echo '"postgres" ""' >"$DATA/users.txt"

@@ -8,7 +8,7 @@ BIN=$native/bin
 MODULES=$native/lib/postgresql
 source "$here/postgres.sh"
 
-# - faketime sets the clock of a proof's own server off; see test/chaos.
+# - faketime sets the clock of a proof's own server off; see test/proof/chaos.
 packages() {
   package psql postgresql-client-15
   package faketime faketime

@@ -4,6 +4,7 @@ go 1.26.0
 
 require (
 	cloud.google.com/go/pubsub/v2 v2.8.0
+	github.com/DataDog/go-sqllexer v0.2.6
 	github.com/jackc/pgx/v5 v5.11.0
 	github.com/jmoiron/sqlx v1.4.0
 	github.com/lib/pq v1.12.3
@@ -11,13 +12,11 @@ require (
 	github.com/posthaste-dev/posthaste v0.0.0
 	github.com/posthaste-dev/posthaste/broker/googlepubsub v0.0.0
 	github.com/posthaste-dev/posthaste/broker/natsjetstream v0.0.0
-	github.com/posthaste-dev/posthaste/consumer/googlepubsub v0.0.0
-	github.com/posthaste-dev/posthaste/consumer/natsjetstream v0.0.0
 	github.com/posthaste-dev/posthaste/daemon v0.0.0
 	github.com/posthaste-dev/posthaste/examples/marketplace v0.0.0
 	github.com/posthaste-dev/posthaste/inbox/redisinbox v0.0.0
+	github.com/posthaste-dev/posthaste/internal/torture v0.0.0
 	github.com/posthaste-dev/posthaste/relay v0.0.0
-	github.com/posthaste-dev/posthaste/torture v0.0.0
 	github.com/pressly/goose/v3 v3.29.0
 	github.com/redis/go-redis/v9 v9.23.0
 	github.com/santhosh-tekuri/jsonschema/v6 v6.0.3
@@ -83,7 +82,7 @@ require (
 	github.com/vmihailenco/tagparser/v2 v2.0.0 // indirect
 	go.opencensus.io v0.24.0 // indirect
 	go.opentelemetry.io/auto/sdk v1.2.1 // indirect
-	go.opentelemetry.io/contrib/instrumentation/google.golang.org/grpc/otelgrpc v0.67.0 // indirect
+	go.opentelemetry.io/contrib/instrumentation/google.golang.org/grpc/otelgrpc v0.70.0 // indirect
 	go.opentelemetry.io/contrib/instrumentation/net/http/otelhttp v0.72.0 // indirect
 	go.opentelemetry.io/otel v1.47.0 // indirect
 	go.opentelemetry.io/otel/log v1.47.0 // indirect

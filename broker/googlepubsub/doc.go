@@ -1,8 +1,11 @@
-// Package googlepubsub publishes events to Google Cloud Pub/Sub. It implements [relay.Publisher] and
-// [relay.Pipeliner].
+// Package googlepubsub publishes events to Google Cloud Pub/Sub, and consumes them: [NewPublisher] makes the publisher
+// of a relay, a [publish.Pipeliner], and [Consume] receives a subscription's messages and has a [consumer.Consumer]
+// handle them.
+//
+// # Publishing
 //
 // An event's aggregate is its ordering key, so a subscription that asks for order gets the events of one
-// aggregate in order, and up to [Config.Depth] of them are in flight at a time. When one fails, all that
+// aggregate in order, and up to [PublisherConfig.Depth] of them are in flight at a time. When one fails, all that
 // were handed over behind it fail with [ErrBehindFailure], and the key goes on when the failed event, or
 // one that was behind it, is handed over again and the client library holds nothing of the key any more.
 // Other keys do not notice.
@@ -12,9 +15,57 @@
 // is never told of the topic, and what the topic did is never told of one event.
 //
 // Not promised: that a message whose context ended is not accepted later. The client library sends without
-// the caller's context; [Config.Timeout] bounds each of its requests.
+// the caller's context; [PublisherConfig.Timeout] bounds each of its requests.
 //
-// The client is the caller's: made with his credentials, closed by him. Google's client verifies the
+// The client is the caller's: made with their credentials, closed by them. Google's client verifies the
 // server's certificate by itself, and talks to an emulator without TLS when PUBSUB_EMULATOR_HOST says so.
 // Leave its tracing off: it writes attributes of its own into messages.
+//
+// # Consuming
+//
+// compliance, err := consumer.New(consumer.Config{Name: "compliance"}, consumer.On(events.LicenseStatusChanged,
+// handle))
+//
+//	...
+//	err = googlepubsub.Consume(ctx, client, compliance, googlepubsub.ConsumeConfig{Subscription: "compliance"})
+//
+// Promises: a message is acknowledged only when it is handled, is known to have been, is of a type that consumer.Ignore
+// names, or is among the dead letters. While it is being handled it is this loop's, however long that takes. An outage
+// of Pub/Sub and a subscription that is missing are waited for.
+//
+// Not promised: that a message comes once, or that one that was acknowledged does not come again.
+//
+// # Order
+//
+// The events of one aggregate have the same ordering key. A subscription with message ordering sends them in order, and
+// they are handled one after the other. When one fails, those of its aggregate that had been received behind it are
+// handled before it comes again, and Pub/Sub then sends them again too: inbox.Newer keeps state from going backwards.
+//
+// # Dead letters
+//
+// Give the subscription a dead-letter policy. Pub/Sub then counts the deliveries, those that killed the process too,
+// and after max_delivery_attempts it moves the message to the policy's topic; the loop only refuses it. Pub/Sub's
+// service account must be allowed to publish to that topic and to subscribe to the subscription, or nothing is ever
+// moved.
+//
+// [ConsumeConfig.DeadLetters] is for who cannot have a policy, or wants to read in the dead letter why it is one: the
+// loop publishes it there by itself and acknowledges it when that topic has it. Without a policy the loop counts the
+// attempts, and keeps a failing message for itself between them.
+//
+// With neither, what cannot be handled comes again every minute until it is older than the subscription's retention,
+// and then it is gone. [CheckSubscription] says so.
+//
+// # Retries
+//
+// With a retry policy a failed message is given back at once and Pub/Sub decides when it comes again. Without one
+// Pub/Sub would send it again at once, so the loop holds it for a while first, and it takes one of the places that
+// [ConsumeConfig.Concurrency] gives.
+//
+// # The client
+//
+// Make it with grpc.WithConnectParams, as in the example: gRPC itself waits up to two minutes before it tries to
+// connect again, which adds to every outage. Leave the client's tracing off, and use that of telemetry/otel.
+//
+// The client opens a stream that broke again by itself, and tells nobody. Whether a consumer keeps up is seen at the
+// subscription: watch the age of its oldest message that is not acknowledged.
 package googlepubsub

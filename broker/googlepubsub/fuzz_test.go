@@ -10,13 +10,15 @@ import (
 	"cloud.google.com/go/pubsub/v2/apiv1/pubsubpb"
 	"google.golang.org/protobuf/proto"
 
-	"github.com/posthaste-dev/posthaste/relay"
+	"github.com/posthaste-dev/posthaste/publish"
 )
 
 // FuzzHeaderEncode: what passes the check is within the limits of the service and comes back from the wire as it was,
 // key included; and what does not is the event's own fault.
 func FuzzHeaderEncode(f *testing.F) {
-	for _, seed := range []string{"", "h", "googclient_x", "\xff", "κλειδί", "a\r\nb: c", strings.Repeat("n", 256), strings.Repeat("n", 257)} {
+	for _, seed := range []string{
+		"", "h", "googclient_x", "\xff", "κλειδί", "a\r\nb: c", strings.Repeat("n", 256), strings.Repeat("n", 257),
+	} {
 		f.Add(seed, "v", "order/1", uint8(1))
 		f.Add("h", seed, "order/"+seed, uint8(100))
 		f.Add("h", strings.Repeat("v", 1024), seed, uint8(101))
@@ -24,19 +26,20 @@ func FuzzHeaderEncode(f *testing.F) {
 	}
 	line := &topic{maxSize: maxMessageSize("projects/p/topics/t")}
 	f.Fuzz(func(t *testing.T, name, value, key string, more uint8) {
-		message := &relay.Message{Key: key, Body: []byte("{}"), Attributes: map[string]string{name: value}}
+		message := &publish.Message{Key: key, Body: []byte("{}"), Attributes: map[string]string{name: value}}
 		for i := range more {
 			message.Attributes["more"+string(rune('a'+i%26))+string(rune('a'+i/26))] = value
 		}
 		if err := line.check(message); err != nil {
-			terminal := (*relay.TerminalError)(nil)
+			terminal := (*publish.TerminalError)(nil)
 			if !errors.As(err, &terminal) || !utf8.ValidString(err.Error()) || strings.ContainsAny(err.Error(), "\r\n") {
 				t.Fatalf("refused, and not as it should be: %q", err)
 			}
 			return
 		}
 		ordering := line.orderingKey(key)
-		if len(message.Attributes) > 100 || len(name) > 256 || name == "" || len(value) > 1024 || strings.HasPrefix(name, "goog") || len(ordering) > 1024 {
+		if len(message.Attributes) > 100 || len(name) > 256 || name == "" || len(value) > 1024 ||
+			strings.HasPrefix(name, "goog") || len(ordering) > 1024 {
 			t.Fatalf("%q: %q is not within the limits", name, value)
 		}
 		sent := &pubsubpb.PubsubMessage{Data: message.Body, Attributes: message.Attributes, OrderingKey: ordering}

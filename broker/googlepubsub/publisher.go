@@ -11,10 +11,10 @@ import (
 	"cloud.google.com/go/pubsub/v2"
 	"github.com/googleapis/gax-go/v2"
 
-	"github.com/posthaste-dev/posthaste/relay"
+	"github.com/posthaste-dev/posthaste/publish"
 )
 
-var _ relay.Pipeliner = (*Publisher)(nil)
+var _ publish.Pipeliner = (*Publisher)(nil)
 
 // ErrClosed answers what is handed over after Close. It was not sent.
 var ErrClosed = errors.New("googlepubsub: the publisher is closed")
@@ -23,7 +23,7 @@ var ErrClosed = errors.New("googlepubsub: the publisher is closed")
 // "projects/p/topics/t".
 type Publisher struct {
 	client *pubsub.Client
-	config Config
+	config PublisherConfig
 
 	mu     sync.RWMutex
 	topics map[string]*topic
@@ -32,8 +32,8 @@ type Publisher struct {
 	running sync.WaitGroup
 }
 
-// New makes a publisher. The client stays the caller's; close it after the publisher.
-func New(client *pubsub.Client, config Config) (*Publisher, error) {
+// NewPublisher makes a publisher. The client stays the caller's; close it after the publisher.
+func NewPublisher(client *pubsub.Client, config PublisherConfig) (*Publisher, error) {
 	if client == nil {
 		return nil, errors.New("googlepubsub: no client: make one with pubsub.NewClient")
 	}
@@ -67,16 +67,18 @@ func never() gax.Retryer { return noRetry{} }
 
 // Publish sends one message and returns nil only after Pub/Sub acknowledged it. What is left of an earlier
 // message of the same key is waited for first.
-func (p *Publisher) Publish(ctx context.Context, message *relay.Message) error {
+func (p *Publisher) Publish(ctx context.Context, message *publish.Message) error {
 	answer := make(chan error, 1)
 	done := func(err error) { answer <- err }
-	p.handOver(&handOver{ctx: ctx, message: message, knows: true, done: done, handed: make(chan struct{})}) //nolint:contextcheck // it carries the context
+	task := &handOver{ctx: ctx, message: message, knows: true, done: done, handed: make(chan struct{})}
+	p.handOver(task) //nolint:contextcheck // it carries the context
 	return <-answer
 }
 
 // Enqueue hands over a message behind those of the same key. It blocks while the topic's buffer is full.
-func (p *Publisher) Enqueue(ctx context.Context, message *relay.Message, done func(error)) {
-	p.handOver(&handOver{ctx: ctx, message: message, done: done, handed: make(chan struct{})}) //nolint:contextcheck // it carries the context
+func (p *Publisher) Enqueue(ctx context.Context, message *publish.Message, done func(error)) {
+	task := &handOver{ctx: ctx, message: message, done: done, handed: make(chan struct{})}
+	p.handOver(task) //nolint:contextcheck // it carries the context
 }
 
 // Depth is how many messages of one key may be in flight.
@@ -88,7 +90,7 @@ func (p *Publisher) Depth() int {
 }
 
 // Close sends what has been handed over, waits until all of it is answered, and ends the goroutines. It
-// takes as long as the requests that are under way, each of which [Config.Timeout] bounds.
+// takes as long as the requests that are under way, each of which [PublisherConfig.Timeout] bounds.
 func (p *Publisher) Close() error {
 	p.mu.Lock()
 	p.closed = true
@@ -110,7 +112,7 @@ func (p *Publisher) handOver(h *handOver) {
 		return
 	}
 	defer p.running.Done()
-	h.refusal = t.check(h.message)
+	h.notSent = t.check(h.message)
 	t.take(h)
 }
 
@@ -132,7 +134,7 @@ func (p *Publisher) enter(name string) (*topic, error) {
 	}
 	if p.topics[name] == nil {
 		if err := checkTopicName(name); err != nil {
-			return nil, &relay.RouteError{Err: fmt.Errorf("googlepubsub: %w", err)}
+			return nil, &publish.TopicError{Err: fmt.Errorf("googlepubsub: %w", err)}
 		}
 		p.topics[name] = p.newTopic(name)
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// Connect connects as a publisher needs it: it reconnects for ever, with jitter, also while its
+// Connect connects as a publisher needs it: it reconnects forever, with jitter, also while its
 // credentials are refused, and also when no server answers at the start; it keeps no messages while
 // disconnected; it notices a dead peer within a minute; and it speaks verified TLS with every server that
 // is not on this machine. The options come after these and may add credentials, certificates and handlers.
@@ -63,7 +63,7 @@ func connect(servers string, secure func(*nats.Options) error, options []nats.Op
 // secure demands verified TLS of servers elsewhere. There is no way back to plain text: a server that
 // offers no TLS is refused.
 func secure(settings *nats.Options) error {
-	elsewhere := false
+	remote := false
 	all := settings.Servers
 	if settings.Url != "" {
 		all = append(strings.Split(settings.Url, ","), all...)
@@ -73,16 +73,17 @@ func secure(settings *nats.Options) error {
 		if err != nil {
 			return err
 		}
-		elsewhere = elsewhere || !local
+		remote = remote || !local
 	}
-	if !elsewhere {
+	if !remote {
 		return nil
 	}
 	if settings.TLSConfig == nil {
 		settings.TLSConfig = &tls.Config{MinVersion: tls.VersionTLS12}
 	}
 	if settings.TLSConfig.InsecureSkipVerify {
-		return errors.New("natsjetstream: InsecureSkipVerify lets anybody between here and the server read and change events: " +
+		return errors.New("natsjetstream: InsecureSkipVerify lets anybody between here and the server read and change " +
+			"events: " +
 			"give the server's authority with nats.RootCAs")
 	}
 	settings.Secure = true
@@ -95,7 +96,8 @@ func onThisMachine(server string) (bool, error) {
 	}
 	address, err := url.Parse(server)
 	if err != nil || address.Hostname() == "" {
-		return false, errors.New("natsjetstream: a server is a URL such as tls://nats.example.com:4222") // the URL may hold a password
+		// the URL may hold a password
+		return false, errors.New("natsjetstream: a server is a URL such as tls://nats.example.com:4222")
 	}
 	host := address.Hostname()
 	ip := net.ParseIP(host)

@@ -10,15 +10,14 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"github.com/posthaste-dev/posthaste/internal/natsheader"
-	"github.com/posthaste-dev/posthaste/relay"
+	"github.com/posthaste-dev/posthaste/publish"
 )
 
 // Publisher publishes to the streams of one connection.
 type Publisher struct {
 	conn   *nats.Conn
 	stream jetstream.JetStream
-	config Config
+	config PublisherConfig
 	room   chan struct{} // one token for each message that waits for its acknowledgement
 
 	mu       sync.Mutex
@@ -29,11 +28,11 @@ type Publisher struct {
 	waiting map[string]map[chan error]struct{}
 }
 
-var _ relay.Publisher = (*Publisher)(nil)
+var _ publish.Publisher = (*Publisher)(nil)
 
-// New makes a publisher on a connection, as [Connect] makes it or with options of the caller's own. The
+// NewPublisher makes a publisher on a connection, as [Connect] makes it or with options of the caller's own. The
 // connection is the publisher's from then on: Close closes it, and its error handler is extended.
-func New(conn *nats.Conn, config Config) (*Publisher, error) {
+func NewPublisher(conn *nats.Conn, config PublisherConfig) (*Publisher, error) {
 	if conn == nil {
 		return nil, errors.New("natsjetstream: a connection is needed; see Connect")
 	}
@@ -41,7 +40,8 @@ func New(conn *nats.Conn, config Config) (*Publisher, error) {
 		return nil, err
 	}
 	if conn.Opts.ReconnectBufSize >= 0 {
-		return nil, errors.New("natsjetstream: the connection keeps messages while it is disconnected and would send them later, " +
+		return nil, errors.New("natsjetstream: the connection keeps messages while it is disconnected and would send them " +
+			"later, " +
 			"out of order: connect with nats.ReconnectBufSize(-1), or with natsjetstream.Connect")
 	}
 	config = config.withDefaults()
@@ -69,14 +69,14 @@ func New(conn *nats.Conn, config Config) (*Publisher, error) {
 
 // Publish sends a message and waits for the stream's acknowledgement. A message that the stream has
 // already counts as published.
-func (p *Publisher) Publish(ctx context.Context, message *relay.Message) error {
+func (p *Publisher) Publish(ctx context.Context, message *publish.Message) error {
 	subject := p.config.Subject(message)
 	if err := checkSubject(subject); err != nil {
-		return &relay.RouteError{Err: fmt.Errorf("topic %q makes the subject %q: %w", message.Topic, subject, err)}
+		return &publish.TopicError{Err: fmt.Errorf("topic %q makes the subject %q: %w", message.Topic, subject, err)}
 	}
-	header, err := natsheader.Encode(message.Attributes)
+	header, err := encodeHeader(message.Attributes)
 	if err != nil {
-		return &relay.TerminalError{Reason: relay.ReasonRejected, Err: err}
+		return &publish.TerminalError{Reason: publish.ReasonRejected, Err: err}
 	}
 	header[jetstream.MsgIDHeader] = []string{message.ID.String()}
 	if stream := p.config.stream(message.Topic); stream != "" {
@@ -100,7 +100,7 @@ func (p *Publisher) begin() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.closed {
-		return &relay.RouteError{Err: errors.New("the publisher is closed")}
+		return &publish.TopicError{Err: errors.New("the publisher is closed")}
 	}
 	p.inFlight.Add(1)
 	return nil
@@ -110,13 +110,13 @@ func (p *Publisher) send(ctx context.Context, message *nats.Msg) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	refused := p.listen(message.Subject)
-	defer p.forget(message.Subject, refused)
+	denied := p.listen(message.Subject)
+	defer p.forget(message.Subject, denied)
 	// No attempts of the client's own: it would send the message when nobody waits for it any more.
 	future, err := p.stream.PublishMsgAsync(message, jetstream.WithRetryAttempts(0))
 	if err != nil && !p.conn.IsConnected() {
 		// The client says what it misses first, for instance headers, because it knows of no server.
-		return &relay.RouteError{Err: errors.New("not connected to a server")}
+		return &publish.TopicError{Err: errors.New("not connected to a server")}
 	}
 	if err != nil {
 		return beforeSending(err)
@@ -126,7 +126,7 @@ func (p *Publisher) send(ctx context.Context, message *nats.Msg) error {
 		return nil
 	case err := <-future.Err():
 		return afterSending(err)
-	case err := <-refused:
+	case err := <-denied:
 		return afterSending(err)
 	case <-ctx.Done():
 		return fmt.Errorf("waiting for the stream's acknowledgement: %w", ctx.Err())
@@ -134,20 +134,20 @@ func (p *Publisher) send(ctx context.Context, message *nats.Msg) error {
 }
 
 func (p *Publisher) listen(subject string) chan error {
-	refused := make(chan error, 1)
+	denied := make(chan error, 1)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.waiting[subject] == nil {
 		p.waiting[subject] = map[chan error]struct{}{}
 	}
-	p.waiting[subject][refused] = struct{}{}
-	return refused
+	p.waiting[subject][denied] = struct{}{}
+	return denied
 }
 
-func (p *Publisher) forget(subject string, refused chan error) {
+func (p *Publisher) forget(subject string, denied chan error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	delete(p.waiting[subject], refused)
+	delete(p.waiting[subject], denied)
 	if len(p.waiting[subject]) == 0 {
 		delete(p.waiting, subject)
 	}
@@ -167,9 +167,9 @@ func (p *Publisher) noticed(err error) {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for refused := range p.waiting[found[1]] {
+	for denied := range p.waiting[found[1]] {
 		select {
-		case refused <- err:
+		case denied <- err:
 		default: // it has been told
 		}
 	}

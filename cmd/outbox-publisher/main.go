@@ -1,5 +1,6 @@
 // Command outbox-publisher moves committed events from an outbox in PostgreSQL to NATS JetStream or Google Cloud
-// Pub/Sub. Its contracts come from a file; docs/publisher.md says how to run it, docs/configuration.md has its keys.
+// Pub/Sub. Its contracts come from a file; docs/operate/publisher.md says how to run it,
+// docs/reference/configuration.md has its keys.
 package main
 
 import (
@@ -14,7 +15,10 @@ import (
 var version string
 
 func program() daemon.Program {
-	return daemon.Program{Version: version, Metrics: prometheus.New(), Tracing: otlp.New(), Brokers: []daemon.Broker{natsbroker.New(), pubsubbroker.New()}}
+	return daemon.Program{
+		Version: version, Metrics: prometheus.New(), Tracing: otlp.New(),
+		Brokers: []daemon.Broker{natsbroker.New(), pubsubbroker.New()},
+	}
 }
 
 func main() { daemon.Main(program()) }

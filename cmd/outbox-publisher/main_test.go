@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// docs/configuration.md is what the command prints.
+// docs/reference/configuration.md is what the command prints.
 func TestTheReferencePage(t *testing.T) {
 	t.Parallel()
 	binary := filepath.Join(t.TempDir(), "outbox-publisher")
@@ -18,11 +18,12 @@ func TestTheReferencePage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	page, err := os.ReadFile("../../docs/configuration.md")
+	page, err := os.ReadFile("../../docs/reference/configuration.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	if string(printed) != string(page) {
-		t.Error("docs/configuration.md is not what it should be: go run ./cmd/outbox-publisher config docs >docs/configuration.md")
+		t.Error("docs/reference/configuration.md is not what it should be: " +
+			"go run ./cmd/outbox-publisher config docs >docs/reference/configuration.md")
 	}
 }

@@ -52,8 +52,10 @@ func (c *rootCommand) config() (*pgx.ConnConfig, error) {
 	config, err := pgx.ParseConfig(address)
 	if err != nil {
 		// The cause may quote a piece of the password, for instance as a port that is not a number.
-		return nil, usageError{"the database URL cannot be read: it is postgres://user:password@host:port/database or a list of key=value, " +
-			"and in a URL the characters / @ : ? # % of a password are written in percent form, for instance %2F"}
+		return nil, usageError{
+			"the database URL cannot be read: it is postgres://user:password@host:port/database or a list of key=value, " +
+				"and in a URL the characters / @ : ? # % of a password are written in percent form, for instance %2F",
+		}
 	}
 	// Statements without a name work behind every pooler.
 	config.DefaultQueryExecMode = pgx.QueryExecModeExec

@@ -68,12 +68,16 @@ type migration struct {
 
 func (m *migration) addFlags(cmd *cobra.Command, target string) {
 	cmd.Flags().Int64Var(&m.target, "target", 0, target)
-	cmd.Flags().DurationVar(&m.lockTimeout, "lock-timeout", 5*time.Second, "how long to wait for a lock that live traffic holds")
-	cmd.Flags().BoolVar(&m.dryRun, "dry-run", false, "print the SQL that would run, as a script for psql, and change nothing")
+	cmd.Flags().DurationVar(&m.lockTimeout, "lock-timeout", 5*time.Second,
+		"how long to wait for a lock that live traffic holds")
+	cmd.Flags().BoolVar(&m.dryRun, "dry-run", false,
+		"print the SQL that would run, as a script for psql, and change nothing")
 }
 
 // do migrates in one direction and says what it did.
-func (m *migration) do(ctx context.Context, out io.Writer, done string, migrate func(context.Context, *sql.DB, schema.Options) error) (err error) {
+func (m *migration) do(ctx context.Context, out io.Writer, done string,
+	migrate func(context.Context, *sql.DB, schema.Options) error,
+) (err error) {
 	if m.lockTimeout < time.Millisecond {
 		return usageError{fmt.Sprintf("--lock-timeout %s is too short, use at least 1ms", m.lockTimeout)}
 	}
@@ -100,7 +104,8 @@ func (m *migration) do(ctx context.Context, out io.Writer, done string, migrate 
 	if err != nil {
 		return err
 	}
-	return say(out, "%s is at version %d: %d migrations in %s\n", m.in(m.root.schema), last(versions), steps, time.Since(begun).Round(time.Millisecond))
+	return say(out, "%s is at version %d: %d migrations in %s\n", m.in(m.root.schema), last(versions), steps,
+		time.Since(begun).Round(time.Millisecond))
 }
 
 // last is the highest version, or 0.

@@ -29,7 +29,8 @@ migration: every event is gone then, published or not; of an inbox, the memory o
 		RunE: run(c.run),
 	}
 	c.addFlags(cmd, "the version to go back to; there is no default")
-	cmd.Flags().BoolVar(&c.deleteEverything, "yes-delete-everything", false, "needed for --target 0: delete every event, dead letter and dedupe key")
+	cmd.Flags().BoolVar(&c.deleteEverything, "yes-delete-everything", false,
+		"needed for --target 0: delete every event, dead letter and dedupe key")
 	c.targetGiven = func() bool { return cmd.Flags().Changed("target") }
 	return cmd
 }

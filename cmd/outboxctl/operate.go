@@ -11,17 +11,17 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/posthaste-dev/posthaste/outbox"
-	"github.com/posthaste-dev/posthaste/relay"
+	"github.com/posthaste-dev/posthaste/relay/operator"
 )
 
 // act is one of the operator's verbs.
-type act func(ctx context.Context, action relay.Action, events ...outbox.ID) ([]relay.ActionResult, error)
+type act func(ctx context.Context, action operator.Action, events ...outbox.ID) ([]operator.Result, error)
 
 // operateCommand decides about events that no relay decides about by itself.
 type operateCommand struct {
 	root                  *rootCommand
 	name, short, long     string
-	verb                  func(*relay.Operator) act
+	verb                  func(*operator.Operator) act
 	actor, reason, action string
 	events                []outbox.ID
 }
@@ -30,21 +30,26 @@ type operateCommand struct {
 func operateCommands(root *rootCommand) []*cobra.Command {
 	verbs := []operateCommand{
 		{
-			name: "redrive", short: "Try dead events again", verb: func(o *relay.Operator) act { return o.Redrive },
-			long: "Try dead events again, now and with all their attempts, under the same ids. One that blocks its aggregate keeps\n" +
+			name: "redrive", short: "Try dead events again", verb: func(o *operator.Operator) act { return o.Redrive },
+			long: "Try dead events again, now and with all their attempts, under the same ids. One that blocks its aggregate " +
+				"keeps\n" +
 				"its place, and what waits behind it goes on waiting until it is published.",
 		},
 		{
-			name: "skip", short: "Let go what waits behind dead events", verb: func(o *relay.Operator) act { return o.Skip },
+			name: "skip", short: "Let go what waits behind dead events", verb: func(o *operator.Operator) act { return o.Skip },
 			long: "Let go what waits behind dead events. They stay dead themselves, and can still be redriven or discarded.",
 		},
 		{
-			name: "discard", short: "Close dead events for good", verb: func(o *relay.Operator) act { return o.Discard },
-			long: "Close dead events for good: they are never published, retention may delete them, and what waits behind them\ngoes. It needs a reason.",
+			name: "discard", short: "Close dead events for good", verb: func(o *operator.Operator) act { return o.Discard },
+			long: "Close dead events for good: they are never published, retention may delete them, and what waits behind " +
+				"them\ngoes. It needs a reason.",
 		},
 		{
-			name: "release", short: "Have parked events looked at again", verb: func(o *relay.Operator) act { return o.Release },
-			long: "Have parked events looked at again, in their place. A relay whose registry knows their type does so by itself.",
+			name: "release", short: "Have parked events looked at again", verb: func(o *operator.Operator) act {
+				return o.Release
+			},
+			long: "Have parked events looked at again, in their place. A relay whose registry knows their type does so by " +
+				"itself.",
 		},
 	}
 	var commands []*cobra.Command
@@ -62,7 +67,8 @@ func (c *operateCommand) command() *cobra.Command {
 		Long: c.long + `
 
 Who did it and why is written to outbox_actions in the same transaction. Each event has a line of what came of it,
-and the exit code is 1 if one of them was not in a state for it. No relay has to run; the role needs the part operator.`,
+and the exit code is 1 if one of them was not in a state for it. No relay has to run; the role needs the part
+operator.`,
 		Example: "  outboxctl " + c.name + ` 01997c1e-8f2a-7c3d-9b1e-2f3a4b5c6d7e --reason "the topic takes it now"`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
@@ -86,7 +92,7 @@ and the exit code is 1 if one of them was not in a state for it. No relay has to
 }
 
 func (c *operateCommand) run(ctx context.Context, out io.Writer) (err error) {
-	action := relay.Action{ID: outbox.NewID(), Actor: c.actor, Reason: c.reason}
+	action := operator.Action{ID: outbox.NewID(), Actor: c.actor, Reason: c.reason}
 	if c.action != "" {
 		if action.ID, err = outbox.ParseID(c.action); err != nil {
 			return usageError{fmt.Sprintf("--action: %.80q is no id", c.action)}
@@ -107,15 +113,15 @@ func (c *operateCommand) run(ctx context.Context, out io.Writer) (err error) {
 		return fmt.Errorf("connect: %w", err)
 	}
 	defer func() { err = errors.Join(err, conn.Close(context.WithoutCancel(ctx))) }()
-	results, err := c.verb(relay.NewOperator(conn, c.root.schema))(ctx, action, c.events...)
+	results, err := c.verb(operator.New(conn, c.root.schema))(ctx, action, c.events...)
 	if err != nil {
 		return fmt.Errorf("%w (action %s)", err, action.ID)
 	}
-	return c.tell(out, action, results)
+	return c.report(out, action, results)
 }
 
-// tell prints what came of each event, and fails if that was nothing.
-func (c *operateCommand) tell(out io.Writer, action relay.Action, results []relay.ActionResult) error {
+// report prints what came of each event, and fails if that was nothing.
+func (c *operateCommand) report(out io.Writer, action operator.Action, results []operator.Result) error {
 	left := 0
 	for _, result := range results {
 		was := result.Was
@@ -125,7 +131,7 @@ func (c *operateCommand) tell(out io.Writer, action relay.Action, results []rela
 		if err := say(out, "%s %s%s\n", result.Event, result.Outcome, was); err != nil {
 			return err
 		}
-		if result.Outcome != relay.ActionDone && result.Outcome != relay.ActionDoneBefore {
+		if result.Outcome != operator.Done && result.Outcome != operator.DoneBefore {
 			left++
 		}
 	}

@@ -23,7 +23,10 @@ func call(t *testing.T, environment map[string]string, args ...string) (code int
 // TestHelpIsGolden: help is read by people and by scripts, so a change of it is a decision.
 func TestHelpIsGolden(t *testing.T) {
 	t.Parallel()
-	for _, command := range []string{"", "migrate", "migrate up", "migrate down", "migrate status", "migrate sql", "grant", "redrive", "skip", "discard", "release", "pause", "resume", "pauses", "prune"} {
+	for _, command := range []string{
+		"", "migrate", "migrate up", "migrate down", "migrate status", "migrate sql", "grant", "redrive", "skip", "discard",
+		"release", "pause", "resume", "pauses", "prune",
+	} {
 		name := filepath.Join("testdata", strings.ReplaceAll(strings.TrimSpace("help "+command), " ", "_")+".txt")
 		code, got, stderr := call(t, nil, append(strings.Fields(command), "--help")...)
 		if code != exitDone || stderr != "" {
@@ -52,8 +55,12 @@ func TestHelpIsGolden(t *testing.T) {
 // TestHelpHasExamples for every command that does something.
 func TestHelpHasExamples(t *testing.T) {
 	t.Parallel()
-	for _, command := range []string{"migrate up", "migrate down", "migrate status", "migrate sql", "grant", "redrive", "skip", "discard", "release", "pause", "resume", "pauses", "prune"} {
-		if _, help, _ := call(t, nil, append(strings.Fields(command), "--help")...); !strings.Contains(help, "Examples:\n  outboxctl "+command) {
+	for _, command := range []string{
+		"migrate up", "migrate down", "migrate status", "migrate sql", "grant", "redrive", "skip", "discard", "release",
+		"pause", "resume", "pauses", "prune",
+	} {
+		if _, help, _ := call(t, nil, append(strings.Fields(command), "--help")...); !strings.Contains(help,
+			"Examples:\n  outboxctl "+command) {
 			t.Errorf("%s has no example", command)
 		}
 	}
@@ -114,7 +121,8 @@ func TestWrongUseExitsWith2(t *testing.T) {
 		"migrate up --database-url postgres://a:b/c@d":                                "the database URL cannot be read",
 	} {
 		code, stdout, stderr := call(t, nil, strings.Fields(line)...)
-		if code != exitUsage || !strings.Contains(stderr, want) || !strings.Contains(stderr, "--help' for how to use it") || stdout != "" {
+		if code != exitUsage || !strings.Contains(stderr, want) || !strings.Contains(stderr, "--help' for how to use it") ||
+			stdout != "" {
 			t.Errorf("%q: exit code %d, want 2 and %q\n%s%s", line, code, want, stdout, stderr)
 		}
 	}
@@ -137,15 +145,21 @@ func TestPasswordsAreNotPrinted(t *testing.T) {
 		"password=" + secret + " nonsense",
 		secret,
 	} {
-		for _, environment := range []map[string]string{{"DATABASE_URL": address}, {"POSTHASTE_DATABASE_URL": address, "DATABASE_URL": secret}} {
-			for _, line := range []string{"migrate up", "migrate down --target 1", "migrate status", "grant relay app", "pauses", "pause --all --reason x --actor ada", "prune", "prune --dry-run"} {
+		for _, environment := range []map[string]string{
+			{"DATABASE_URL": address}, {"POSTHASTE_DATABASE_URL": address, "DATABASE_URL": secret},
+		} {
+			for _, line := range []string{
+				"migrate up", "migrate down --target 1", "migrate status", "grant relay app", "pauses",
+				"pause --all --reason x --actor ada", "prune", "prune --dry-run",
+			} {
 				code, stdout, stderr := call(t, environment, strings.Fields(line)...)
 				if code == exitDone || strings.Contains(stdout+stderr, secret) {
 					t.Errorf("%s with %s: exit code %d\n%s%s", line, address, code, stdout, stderr)
 				}
 			}
 		}
-		if code, stdout, stderr := call(t, nil, "migrate", "status", "--database-url", address); code == exitDone || strings.Contains(stdout+stderr, secret) {
+		if code, stdout, stderr := call(t, nil, "migrate", "status", "--database-url", address); code == exitDone ||
+			strings.Contains(stdout+stderr, secret) {
 			t.Errorf("--database-url %s: exit code %d\n%s%s", address, code, stdout, stderr)
 		}
 	}
@@ -164,15 +178,18 @@ func TestNobodyAnswersExitsWith1(t *testing.T) {
 func TestSQLNeedsNoDatabase(t *testing.T) {
 	t.Parallel()
 	for line, want := range map[string]struct{ has, hasNot, begins string }{
-		"migrate sql":                               {"CREATE TABLE outbox_events (", "DROP TABLE", "-- 00001_events\n"},
-		"migrate sql --down":                        {"DROP TABLE outbox_events;", "CREATE TABLE", "-- 00009_pause, down\n"},
-		"migrate sql --inbox":                       {"CREATE TABLE inbox_handled (", "outbox_events", "-- 00001_handled\n"},
-		"migrate sql --version 2":                   {"CREATE TABLE outbox_dedupe (", "CREATE TABLE outbox_events", "-- 00002_emit\n"},
-		"migrate sql --version 2 --down":            {"DROP TABLE outbox_dedupe;", "DROP TABLE outbox_events", "-- 00002_emit, down\n"},
-		"migrate sql --version 3 --schema my\"shop": {"CREATE TABLE outbox_lanes", "CREATE TABLE outbox_dedupe", "SET search_path = \"my\"\"shop\";\n"},
+		"migrate sql":                    {"CREATE TABLE outbox_events (", "DROP TABLE", "-- 00001_events\n"},
+		"migrate sql --down":             {"DROP TABLE outbox_events;", "CREATE TABLE", "-- 00009_pause, down\n"},
+		"migrate sql --inbox":            {"CREATE TABLE inbox_handled (", "outbox_events", "-- 00001_handled\n"},
+		"migrate sql --version 2":        {"CREATE TABLE outbox_dedupe (", "CREATE TABLE outbox_events", "-- 00002_emit\n"},
+		"migrate sql --version 2 --down": {"DROP TABLE outbox_dedupe;", "DROP TABLE outbox_events", "-- 00002_emit, down\n"},
+		"migrate sql --version 3 --schema my\"shop": {
+			"CREATE TABLE outbox_lanes", "CREATE TABLE outbox_dedupe", "SET search_path = \"my\"\"shop\";\n",
+		},
 	} {
 		code, stdout, stderr := call(t, nil, strings.Fields(line)...)
-		if code != exitDone || !strings.HasPrefix(stdout, want.begins) || !strings.Contains(stdout, want.has) || strings.Contains(stdout, want.hasNot) || stderr != "" {
+		if code != exitDone || !strings.HasPrefix(stdout, want.begins) || !strings.Contains(stdout, want.has) ||
+			strings.Contains(stdout, want.hasNot) || stderr != "" {
 			t.Errorf("%s: exit code %d %s\n%.300s", line, code, stderr, stdout)
 		}
 	}

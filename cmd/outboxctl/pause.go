@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/posthaste-dev/posthaste/outbox"
-	"github.com/posthaste-dev/posthaste/relay"
+	"github.com/posthaste-dev/posthaste/relay/operator"
 )
 
 // newPause has the relays publish nothing of a scope.
@@ -50,7 +50,7 @@ Each pause is resumed by itself: --all leaves a topic paused that was paused by 
 lists what stands.
 
 --restored is for a database that was restored or copied, where relays pause by themselves: look first at
-what they would send again (their log says it once a minute), and discard what must not go.`,
+what they would send again (their log says it once per minute), and discard what must not go.`,
 		Example: `  outboxctl resume --all --reason "the broker has moved"
   outboxctl resume --topic orders
   outboxctl resume --restored --reason "restored on purpose, consumers know the ids"`,
@@ -81,16 +81,16 @@ func (c *orderCommand) addFlags(cmd *cobra.Command, reason string) {
 }
 
 // scope is what the flags name.
-func (c *orderCommand) scope() (scope relay.Scope, err error) {
+func (c *orderCommand) scope() (scope operator.Scope, err error) {
 	named := 0
 	for _, flag := range []struct {
 		given bool
-		scope relay.Scope
+		scope operator.Scope
 	}{
-		{c.all, relay.Everything},
-		{c.topic != "", relay.Topic(c.topic)},
-		{c.eventType != "", relay.EventType(c.eventType)},
-		{c.restored, relay.Restored},
+		{c.all, operator.AllScope},
+		{c.topic != "", operator.TopicScope(c.topic)},
+		{c.eventType != "", operator.TypeScope(c.eventType)},
+		{c.restored, operator.RestoredScope},
 	} {
 		if flag.given {
 			scope = flag.scope
@@ -107,40 +107,42 @@ func (c *orderCommand) pause(ctx context.Context, out io.Writer) error {
 	if strings.TrimSpace(c.reason) == "" {
 		return usageError{"--reason is missing: whoever resumes will want to know"}
 	}
-	return c.do(ctx, func(operator *relay.Operator, action relay.Action, scope relay.Scope) error {
-		outcome, err := operator.Pause(ctx, action, scope)
+	return c.do(ctx, func(op *operator.Operator, action operator.Action, scope operator.Scope) error {
+		outcome, err := op.Pause(ctx, action, scope)
 		switch {
 		case err != nil:
 			return err
-		case outcome == relay.ActionRefused:
-			return c.standing(ctx, operator, scope.String()+" is paused already")
+		case outcome == operator.NotApplicable:
+			return c.standing(ctx, op, scope.String()+" is paused already")
 		}
 		return say(out, "%s is paused: no relay publishes it from about a second on\n", scope)
 	})
 }
 
 func (c *orderCommand) resume(ctx context.Context, out io.Writer) error {
-	return c.do(ctx, func(operator *relay.Operator, action relay.Action, scope relay.Scope) error {
-		outcome, err := operator.Resume(ctx, action, scope)
+	return c.do(ctx, func(op *operator.Operator, action operator.Action, scope operator.Scope) error {
+		outcome, err := op.Resume(ctx, action, scope)
 		switch {
 		case err != nil:
 			return err
-		case outcome == relay.ActionRefused && scope == relay.Restored:
+		case outcome == operator.NotApplicable && scope == operator.RestoredScope:
 			return errors.New("the outbox is where the relays left it: nothing is paused because of a restore")
-		case outcome == relay.ActionRefused:
-			return c.standing(ctx, operator, scope.String()+" is not paused")
+		case outcome == operator.NotApplicable:
+			return c.standing(ctx, op, scope.String()+" is not paused")
 		}
 		return say(out, "%s is resumed: the relays go on within about a second\n", scope)
 	})
 }
 
 // do connects, and decides.
-func (c *orderCommand) do(ctx context.Context, decide func(*relay.Operator, relay.Action, relay.Scope) error) error {
+func (c *orderCommand) do(ctx context.Context,
+	decide func(*operator.Operator, operator.Action, operator.Scope) error,
+) error {
 	scope, err := c.scope()
 	if err != nil {
 		return err
 	}
-	action := relay.Action{ID: outbox.NewID(), Actor: cmp.Or(c.actor, c.root.getenv("USER")), Reason: c.reason}
+	action := operator.Action{ID: outbox.NewID(), Actor: cmp.Or(c.actor, c.root.getenv("USER")), Reason: c.reason}
 	if action.Actor == "" {
 		return usageError{"--actor is missing: who decides?"}
 	}
@@ -149,8 +151,8 @@ func (c *orderCommand) do(ctx context.Context, decide func(*relay.Operator, rela
 			return usageError{fmt.Sprintf("--action: %.80q is no id", c.action)}
 		}
 	}
-	return c.root.operate(ctx, func(operator *relay.Operator) error {
-		err := decide(operator, action, scope)
+	return c.root.operate(ctx, func(op *operator.Operator) error {
+		err := decide(op, action, scope)
 		if state := sqlState(nil); errors.As(err, &state) {
 			return fmt.Errorf("%w (action %s)", err, action.ID)
 		}
@@ -159,7 +161,7 @@ func (c *orderCommand) do(ctx context.Context, decide func(*relay.Operator, rela
 }
 
 // operate connects to the database and does an operator's work.
-func (c *rootCommand) operate(ctx context.Context, work func(*relay.Operator) error) error {
+func (c *rootCommand) operate(ctx context.Context, work func(*operator.Operator) error) error {
 	config, err := c.config()
 	if err != nil {
 		return err
@@ -169,7 +171,7 @@ func (c *rootCommand) operate(ctx context.Context, work func(*relay.Operator) er
 		return fmt.Errorf("connect: %w", err)
 	}
 	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
-	if err := work(relay.NewOperator(conn, c.schema)); err != nil {
+	if err := work(operator.New(conn, c.schema)); err != nil {
 		return fmt.Errorf("%w%s", err, c.hint(err))
 	}
 	return nil
@@ -194,8 +196,8 @@ func (c *rootCommand) hint(err error) string {
 }
 
 // standing is an error that says what is paused.
-func (c *orderCommand) standing(ctx context.Context, operator *relay.Operator, problem string) error {
-	pauses, err := operator.Pauses(ctx)
+func (c *orderCommand) standing(ctx context.Context, op *operator.Operator, problem string) error {
+	pauses, err := op.Pauses(ctx)
 	if err != nil {
 		return err
 	}
@@ -210,8 +212,8 @@ func newPauses(root *rootCommand) *cobra.Command {
 		Example: "  outboxctl pauses\n  outboxctl pauses --schema billing",
 		Args:    cobra.NoArgs,
 		RunE: run(func(ctx context.Context, out io.Writer) error {
-			return root.operate(ctx, func(operator *relay.Operator) error {
-				pauses, err := operator.Pauses(ctx)
+			return root.operate(ctx, func(op *operator.Operator) error {
+				pauses, err := op.Pauses(ctx)
 				if err != nil {
 					return err
 				}
@@ -221,7 +223,7 @@ func newPauses(root *rootCommand) *cobra.Command {
 	}
 }
 
-func list(pauses []relay.StandingPause) string {
+func list(pauses []operator.Pause) string {
 	if len(pauses) == 0 {
 		return "operators have paused nothing\n"
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/posthaste-dev/posthaste/internal/figures"
-	"github.com/posthaste-dev/posthaste/relay"
+	"github.com/posthaste-dev/posthaste/relay/retention"
 )
 
 // pruneCommand deletes what is finished and old, once.
@@ -30,7 +30,8 @@ func (c *pruneCommand) command() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "prune",
 		Short: "Delete what is finished and old, once: for cron",
-		Long: `Delete what is finished and old: published and discarded events, resolved dead letters, dedupe keys. It works in small
+		Long: `Delete what is finished and old: published and discarded events, resolved dead letters, dedupe keys. It ` +
+			`works in small
 batches with rests between them, until nothing more is due, and ends.
 
 It is the retention of outbox-publisher, for whoever would rather have cron do it: set retention.every to 0s there, and
@@ -53,12 +54,15 @@ The last line has what went, as name=value. Work that takes longer says meanwhil
 		RunE: run(c.run),
 	}
 	flags := cmd.Flags()
-	flags.DurationVar(&c.published, "published", 720*time.Hour, "how long a published or discarded event is kept; 0s: for ever")
-	flags.DurationVar(&c.dead, "dead", 2160*time.Hour, "how long a resolved dead letter is kept; 0s: for ever")
-	flags.DurationVar(&c.dedupe, "dedupe", 720*time.Hour, "how long a dedupe key is kept, never less than its event; 0s: for ever")
+	flags.DurationVar(&c.published, "published", 720*time.Hour,
+		"how long a published or discarded event is kept; 0s: forever")
+	flags.DurationVar(&c.dead, "dead", 2160*time.Hour, "how long a resolved dead letter is kept; 0s: forever")
+	flags.DurationVar(&c.dedupe, "dedupe", 720*time.Hour,
+		"how long a dedupe key is kept, never less than its event; 0s: forever")
 	flags.DurationVar(&c.every, "every", 24*time.Hour, "how often you run it: tells how much time alone explains")
 	flags.IntVar(&c.batch, "batch", 1000, "the most rows of one statement")
-	flags.DurationVar(&c.pause, "pause", 200*time.Millisecond, "the least time between two statements that delete; 0s: none")
+	flags.DurationVar(&c.pause, "pause", 200*time.Millisecond,
+		"the least time between two statements that delete; 0s: none")
 	flags.StringVar(&c.confirmed, "confirmed", "", "up to this time everything may go that is old enough")
 	flags.DurationVar(&c.progress, "progress", 10*time.Second, "how often to say how far it is; 0s: never")
 	flags.BoolVar(&c.dryRun, "dry-run", false, "count what would go, and change nothing")
@@ -69,27 +73,29 @@ The last line has what went, as name=value. Work that takes longer says meanwhil
 const weekly = 168 * time.Hour
 
 // retention is what the flags ask for.
-func (c *pruneCommand) retention(db relay.RetentionDB, progress func(relay.RetentionResult)) (*relay.Retention, error) {
+func (c *pruneCommand) retention(db retention.DB, progress func(retention.Result)) (*retention.Runner, error) {
 	var problems []error
 	type duration struct {
 		name  string
 		value time.Duration
 	}
 	windows := []duration{{"published", c.published}, {"dead", c.dead}, {"dedupe", c.dedupe}}
-	for _, flag := range append(windows, duration{"every", c.every}, duration{"pause", c.pause}, duration{"progress", c.progress}) {
+	for _, flag := range append(windows, duration{"every", c.every}, duration{"pause", c.pause},
+		duration{"progress", c.progress}) {
 		if flag.value < 0 {
 			problems = append(problems, fmt.Errorf("--%s %s is less than nothing", flag.name, flag.value))
 		}
 	}
 	for _, flag := range windows {
 		if flag.value > 0 && flag.value < time.Minute {
-			problems = append(problems, fmt.Errorf("--%s %s is too short: use 1m or more, or 0s to keep all of it", flag.name, flag.value))
+			problems = append(problems, fmt.Errorf("--%s %s is too short: use 1m or more, or 0s to keep all of it", flag.name,
+				flag.value))
 		}
 	}
 	if c.every == 0 || c.batch == 0 {
 		problems = append(problems, errors.New("--every and --batch must not be 0"))
 	}
-	config := relay.RetentionConfig{
+	config := retention.Config{
 		Schema: c.root.schema, Published: orNever(c.published), Dead: orNever(c.dead), Dedupe: orNever(c.dedupe),
 		Every: c.every, MaxStep: max(weekly, 2*c.every), Batch: c.batch, Pause: orNever(c.pause), Progress: progress,
 		Logger: slog.New(slog.DiscardHandler), // all that it would say is in the result
@@ -103,7 +109,7 @@ func (c *pruneCommand) retention(db relay.RetentionDB, progress func(relay.Reten
 	if err := errors.Join(problems...); err != nil {
 		return nil, usageError{err.Error()}
 	}
-	made, err := relay.NewRetention(db, config)
+	made, err := retention.New(db, config)
 	if err != nil {
 		return nil, usageError{err.Error()}
 	}
@@ -137,8 +143,8 @@ func (c *pruneCommand) run(ctx context.Context, out io.Writer) error {
 	return nil
 }
 
-// hint says what to do where there is no outbox, and how a setting that an error names is called here; what a role needs,
-// retention says itself.
+// hint says what to do where there is no outbox, and how a setting that an error names is called here; what a role
+// needs, retention says itself.
 func (c *pruneCommand) hint(err error) string {
 	if strings.Contains(err.Error(), "set Confirmed to ") { // what would go could not be counted in time
 		return "; that is --confirmed here"
@@ -153,27 +159,27 @@ func (c *pruneCommand) hint(err error) string {
 func (c *pruneCommand) prune(ctx context.Context, out io.Writer, pool *pgxpool.Pool) error {
 	began := time.Now()
 	meter := &pruneMeter{out: out, every: c.progress, began: began, said: began}
-	retention, err := c.retention(pool, meter.tell)
+	runner, err := c.retention(pool, meter.report)
 	if err != nil {
 		return err
 	}
 	if c.progress > 0 {
 		// What cannot be counted in time is deleted without an estimate.
-		due, err := retention.Due(ctx)
+		due, err := runner.Due(ctx)
 		meter.known = err == nil
 		for _, kind := range due {
-			if kind.Refusal == "" {
+			if kind.Halted == "" {
 				meter.due += kind.Rows
 			}
 		}
 	}
 	meter.began = time.Now()
-	result, err := retention.Once(ctx)
-	var refused []string
+	result, err := runner.Once(ctx)
+	var halted []string
 	problems := []error{err}
-	for _, refusal := range result.Refused {
-		refused = append(refused, refusal.Kind)
-		problems = append(problems, refuse(refusal.Kind, refusal.Reason))
+	for _, halt := range result.Halted {
+		halted = append(halted, halt.Kind)
+		problems = append(problems, nothingDeleted(halt.Kind, halt.Reason))
 	}
 	if ctx.Err() != nil {
 		problems = append(problems, errors.New("it was stopped; what was deleted stays so, and the next run goes on"))
@@ -187,38 +193,41 @@ func (c *pruneCommand) prune(ctx context.Context, out io.Writer, pool *pgxpool.P
 	line.Addf("slowest_ms", "%.1f", float64(result.Slowest)/float64(time.Millisecond))
 	line.Addf("rate", "%.0f", rate(gone(result), time.Since(meter.began)))
 	line.Addf("busy", "%s", listed(result.Busy))
-	return c.end(out, line, refused, began, problems)
+	return c.end(out, line, halted, began, problems)
 }
 
 // count says what would go.
 func (c *pruneCommand) count(ctx context.Context, out io.Writer, pool *pgxpool.Pool) error {
 	began := time.Now()
-	retention, err := c.retention(pool, nil)
+	runner, err := c.retention(pool, nil)
 	if err != nil {
 		return err
 	}
-	due, err := retention.Due(ctx)
+	due, err := runner.Due(ctx)
 	problems := []error{err}
-	var refused []string
+	var halted []string
 	line := figures.New("prune")
 	for _, kind := range due {
 		line.Addf(kind.Kind, "%d", kind.Rows)
-		if err := say(out, "%s: at most %d rows, older than %s\n", kind.Kind, kind.Rows, kind.CutOff.UTC().Format(time.RFC3339)); err != nil {
+		if err := say(out, "%s: at most %d rows, older than %s\n", kind.Kind, kind.Rows,
+			kind.CutOff.UTC().Format(time.RFC3339)); err != nil {
 			return err
 		}
-		if kind.Refusal != "" {
-			refused = append(refused, kind.Kind)
-			problems = append(problems, refuse(kind.Kind, kind.Refusal))
+		if kind.Halted != "" {
+			halted = append(halted, kind.Kind)
+			problems = append(problems, nothingDeleted(kind.Kind, kind.Halted))
 		}
 	}
 	line.Addf("dry_run", "%t", true)
-	return c.end(out, line, refused, began, problems)
+	return c.end(out, line, halted, began, problems)
 }
 
 // end prints the last line, and fails if something did.
-func (c *pruneCommand) end(out io.Writer, line *figures.Line, refused []string, began time.Time, problems []error) error {
+func (c *pruneCommand) end(out io.Writer, line *figures.Line, halted []string, began time.Time,
+	problems []error,
+) error {
 	problem := errors.Join(problems...)
-	line.Addf("refused", "%s", listed(refused))
+	line.Addf("halted", "%s", listed(halted))
 	line.Addf("seconds", "%.1f", time.Since(began).Seconds())
 	line.Addf("ok", "%t", problem == nil)
 	if err := say(out, "%s\n", line); err != nil {
@@ -227,9 +236,10 @@ func (c *pruneCommand) end(out io.Writer, line *figures.Line, refused []string, 
 	return problem
 }
 
-// refuse names the flag where retention names its setting.
-func refuse(kind, reason string) error {
-	return fmt.Errorf("nothing of %s is deleted: %s", kind, strings.ReplaceAll(reason, "set Confirmed to ", "pass --confirmed "))
+// nothingDeleted names the flag where retention names its setting.
+func nothingDeleted(kind, reason string) error {
+	return fmt.Errorf("nothing of %s is deleted: %s", kind,
+		strings.ReplaceAll(reason, "set Confirmed to ", "pass --confirmed "))
 }
 
 func listed(kinds []string) string {
@@ -239,7 +249,7 @@ func listed(kinds []string) string {
 	return strings.Join(kinds, ",")
 }
 
-func gone(r relay.RetentionResult) int64 { return r.Published + r.Discarded + r.Dead + r.Dedupe }
+func gone(r retention.Result) int64 { return r.Published + r.Discarded + r.Dead + r.Dedupe }
 
 func rate(rows int64, took time.Duration) float64 { return float64(rows) / max(took.Seconds(), 0.001) }
 
@@ -252,7 +262,7 @@ type pruneMeter struct {
 	known       bool // whether due is
 }
 
-func (m *pruneMeter) tell(result relay.RetentionResult) {
+func (m *pruneMeter) report(result retention.Result) {
 	if m.every == 0 || time.Since(m.said) < m.every {
 		return
 	}
@@ -262,7 +272,8 @@ func (m *pruneMeter) tell(result relay.RetentionResult) {
 	text := fmt.Sprintf("prune: %d rows are gone, %.0f rows/s", done, fast)
 	if m.known {
 		left := time.Duration(float64(max(m.due-done, 0)) / max(fast, 0.001) * float64(time.Second))
-		text = fmt.Sprintf("prune: %d of at most %d rows are gone, %.0f rows/s, at most %s left", done, m.due, fast, left.Round(time.Second))
+		text = fmt.Sprintf("prune: %d of at most %d rows are gone, %.0f rows/s, at most %s left", done, m.due, fast,
+			left.Round(time.Second))
 	}
 	_, _ = fmt.Fprintln(m.out, text) // of no consequence: the last line is checked
 }

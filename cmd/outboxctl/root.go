@@ -32,7 +32,9 @@ type rootCommand struct {
 
 // execute runs one command line and returns the exit code.
 func execute(ctx context.Context, args []string, stdout, stderr io.Writer, getenv func(string) string) int {
-	root := (&rootCommand{getenv: getenv}).command() //nolint:contextcheck // cobra hands the context to whichever command runs
+	root := (&rootCommand{
+		getenv: getenv,
+	}).command() //nolint:contextcheck // cobra hands the context to whichever command runs
 	root.SetArgs(args)
 	root.SetOut(stdout)
 	root.SetErr(stderr)

@@ -12,5 +12,5 @@
 // It promises that nothing is guessed: what it does not know is refused with the nearest name it knows, all
 // problems are told at once, each with where it is, and of each value [Values.Show] tells where it came from.
 // A secret comes from the environment, the file or a file of its own, never from a flag; it does not show in
-// errors, in [Values.Show], in logs or in JSON. Whoever calls [Hidden.Reveal] has it in his own hands.
+// errors, in [Values.Show], in logs or in JSON. Whoever calls [Hidden.Reveal] has it in their own hands.
 package config

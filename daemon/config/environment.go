@@ -14,7 +14,8 @@ import (
 
 // ofKubernetes are the variables that Kubernetes and Docker add to a container for a service, here for one
 // whose name begins like the program's prefix. Nobody meant them as configuration.
-var ofKubernetes = regexp.MustCompile(`_(SERVICE_HOST|SERVICE_PORT(_[A-Z0-9_]+)?|PORT_[0-9]+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)=|_PORT=(tcp|udp|sctp)://`)
+var ofKubernetes = regexp.MustCompile(`_(SERVICE_HOST|SERVICE_PORT(_[A-Z0-9_]+)?|PORT_[0-9]+_(TCP|UDP|SCTP)(_(PROTO|` +
+	`PORT|ADDR))?)=|_PORT=(tcp|udp|sctp)://`)
 
 // readEnvironment takes what the environment has, and the name of the file.
 func (s Set) readEnvironment(problems *problems, environ []string) (environment source, file string) {
@@ -31,7 +32,8 @@ func (s Set) readEnvironment(problems *problems, environ []string) (environment 
 		from := "environment " + name
 		target, ours := known[name]
 		switch {
-		case !ours && strings.HasPrefix(name, s.Prefix) && !slices.Contains(s.Ignored, name) && !ofKubernetes.MatchString(line):
+		case !ours && strings.HasPrefix(name, s.Prefix) && !slices.Contains(s.Ignored, name) &&
+			!ofKubernetes.MatchString(line):
 			suggestion := ""
 			if !problems.full() {
 				suggestion = input.DidYouMean(name, slices.Collect(maps.Keys(known)))

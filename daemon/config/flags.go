@@ -33,7 +33,8 @@ func (s Set) readFlags(problems *problems, args []string) (flags source, file st
 		from := "flag " + name
 		switch {
 		case !ours:
-			problems.addf("arguments", "", "%.80s is not known%s", name, input.DidYouMean(name, slices.Collect(maps.Keys(known))))
+			problems.addf("arguments", "", "%.80s is not known%s", name,
+				input.DidYouMean(name, slices.Collect(maps.Keys(known))))
 		case !hasText:
 			problems.addf(from, "", "the value is missing; one that begins with -- is given as %s=value", name)
 		case target.definition == nil && file != "":
@@ -43,7 +44,8 @@ func (s Set) readFlags(problems *problems, args []string) (flags source, file st
 		case target.file:
 			flags.putFile(problems, target.definition, text, from)
 		case target.kind == secretKind:
-			problems.addf(from, target.name, "a secret is not given as a flag, where others can read it: set %s", s.ways(target.definition))
+			problems.addf(from, target.name, "a secret is not given as a flag, where others can read it: set %s",
+				s.ways(target.definition))
 		default:
 			flags.put(problems, target.definition, given{text: text, source: from})
 		}

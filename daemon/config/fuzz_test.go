@@ -61,10 +61,14 @@ func checkAccepted(t *testing.T, values *config.Values) {
 		t.Fatalf("what was shown is refused: %v\n%s", err, shown)
 	}
 	for _, same := range []bool{
-		schema.Get(values) == schema.Get(again), listen.Get(values) == listen.Get(again), caFile.Get(values) == caFile.Get(again), poll.Get(values) == poll.Get(again),
-		lease.Get(values) == lease.Get(again), deadline.Get(values) == deadline.Get(again), batch.Get(values) == batch.Get(again),
-		maxBytes.Get(values) == maxBytes.Get(again), success.Get(values) == success.Get(again), broker.Get(values) == broker.Get(again),
-		reflect.DeepEqual(insecure.Get(values), insecure.Get(again)), reflect.DeepEqual(formats.Get(values), formats.Get(again)),
+		schema.Get(values) == schema.Get(again), listen.Get(values) == listen.Get(again),
+		caFile.Get(values) == caFile.Get(again), poll.Get(values) == poll.Get(again),
+		lease.Get(values) == lease.Get(again), deadline.Get(values) == deadline.Get(again),
+		batch.Get(values) == batch.Get(again),
+		maxBytes.Get(values) == maxBytes.Get(again), success.Get(values) == success.Get(again),
+		broker.Get(values) == broker.Get(again),
+		reflect.DeepEqual(insecure.Get(values), insecure.Get(again)),
+		reflect.DeepEqual(formats.Get(values), formats.Get(again)),
 	} {
 		if !same {
 			t.Errorf("it changed on the way:\n%s\n%s", shown, again.Show())
@@ -77,10 +81,14 @@ func checkAccepted(t *testing.T, values *config.Values) {
 func FuzzConfigParse(f *testing.F) {
 	for _, seed := range []string{
 		"", "relay:\n  batch: 5\n", "relay: {batch: 1, poll: 1s, lease: 1h30m, max_bytes: 64KiB}\nbroker: pubsub\n",
-		"insecure: {allow: [database, nats]}\nmessage: {formats: {a: b}}\nhttp: {listen: ''}\n", "database: {url_file: /dev/zero}\n", "api: {token: x}\n",
-		"a: &a [x]\nb: *a\n", "relay:\n\tbatch: 5\n", "a: 1\na: 2\n", "---\n---\n", "? [a]\n: b\n", "!!binary x", "relay: {<<: {batch: 1}}", "[[[[[[[[", "\x00", "\xff\xfe",
-		"relay: {batch: 010}", "log: {successes: yes}", "http: {listen: \"a\\nb\"}", "insecure: {allow: ['a,b', ' c']}", "message: {formats: {'a=b': c}}", "relay.batch: 1\nrelay: {batch: 2}",
-		"database: {schema: |\n  x\n}", "database:\n  url: *" + canary + "\n", "relay: {max_bytes: 9223372036854775807}", "relay: {lease: 2562047h47m16.854775807s}",
+		"insecure: {allow: [database, nats]}\nmessage: {formats: {a: b}}\nhttp: {listen: ''}\n",
+		"database: {url_file: /dev/zero}\n", "api: {token: x}\n",
+		"a: &a [x]\nb: *a\n", "relay:\n\tbatch: 5\n", "a: 1\na: 2\n", "---\n---\n", "? [a]\n: b\n", "!!binary x",
+		"relay: {<<: {batch: 1}}", "[[[[[[[[", "\x00", "\xff\xfe",
+		"relay: {batch: 010}", "log: {successes: yes}", "http: {listen: \"a\\nb\"}", "insecure: {allow: ['a,b', ' c']}",
+		"message: {formats: {'a=b': c}}", "relay.batch: 1\nrelay: {batch: 2}",
+		"database: {schema: |\n  x\n}", "database:\n  url: *" + canary + "\n", "relay: {max_bytes: 9223372036854775807}",
+		"relay: {lease: 2562047h47m16.854775807s}",
 	} {
 		f.Add(seed, "", "", uint8(0))
 		f.Add(seed, "@", "/", uint8(1))
@@ -102,10 +110,14 @@ func FuzzConfigParse(f *testing.F) {
 		secret := all[int(form)%len(all)]
 		for _, environ := range [][]string{
 			{"POSTHASTE_DATABASE_URL=" + secret, "POSTHASTE_CONFIG=" + name},
-			{"POSTHASTE_DATABASE_URL=" + secret, "POSTHASTE_NATS_URL=" + secret, "POSTHASTE_DATABASE_SCHEMA=" + before, "POSTHASTE_INSECURE_ALLOW=" + after, "POSTHASTE_CONFIG=" + name},
+			{
+				"POSTHASTE_DATABASE_URL=" + secret, "POSTHASTE_NATS_URL=" + secret, "POSTHASTE_DATABASE_SCHEMA=" + before,
+				"POSTHASTE_INSECURE_ALLOW=" + after, "POSTHASTE_CONFIG=" + name,
+			},
 		} {
 			values, err := fuzzSet().Load([]string{"--message-formats", before}, environ)
-			if _, other := fuzzSet().Load([]string{"--database-url=" + secret, secret}, nil); strings.Contains(other.Error(), canary) {
+			if _, other := fuzzSet().Load([]string{"--database-url=" + secret, secret}, nil); strings.Contains(other.Error(),
+				canary) {
 				t.Errorf("an error tells a secret: %v", other)
 			}
 			if err != nil && strings.Contains(err.Error(), canary) {

@@ -25,7 +25,9 @@ func (h Hidden) String() string { return redact(h.value) }
 func (h Hidden) GoString() string { return redact(h.value) }
 
 // MarshalJSON encodes what may be shown.
-func (h Hidden) MarshalJSON() ([]byte, error) { return json.Marshal(redact(h.value)) } //nolint:wrapcheck // a string cannot fail
+func (h Hidden) MarshalJSON() ([]byte, error) {
+	return json.Marshal(redact(h.value)) //nolint:wrapcheck // a string cannot fail
+}
 
 // LogValue logs what may be shown.
 func (h Hidden) LogValue() slog.Value { return slog.StringValue(redact(h.value)) }

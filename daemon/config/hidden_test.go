@@ -50,7 +50,10 @@ func TestHiddenShowsWhereAndNotWhat(t *testing.T) {
 		}
 		var logged bytes.Buffer
 		slog.New(slog.NewTextHandler(&logged, nil)).InfoContext(t.Context(), "x", "secret", hidden)
-		all := strings.Join([]string{fmt.Sprint(hidden), fmt.Sprintf("%v %+v %#v %s %q", hidden, hidden, hidden, hidden, hidden), string(encoded), logged.String()}, "\n")
+		all := strings.Join([]string{
+			fmt.Sprint(hidden), fmt.Sprintf("%v %+v %#v %s %q", hidden, hidden, hidden, hidden, hidden), string(encoded),
+			logged.String(),
+		}, "\n")
 		if strings.Contains(all, "hunter2") || strings.Contains(all, "ter2") {
 			t.Errorf("%q is told: %s", secret, all)
 		}

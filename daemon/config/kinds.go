@@ -115,7 +115,15 @@ var sizes = []struct {
 	name  string
 	bytes int
 }{
-	{"GiB", 1 << 30}, {"MiB", 1 << 20}, {"KiB", 1 << 10}, {"GB", 1_000_000_000}, {"MB", 1_000_000}, {"kB", 1000}, {"KB", 1000}, {"B", 1}, {"", 1},
+	{"GiB", 1 << 30},
+	{"MiB", 1 << 20},
+	{"KiB", 1 << 10},
+	{"GB", 1_000_000_000},
+	{"MB", 1_000_000},
+	{"kB", 1000},
+	{"KB", 1000},
+	{"B", 1},
+	{"", 1},
 }
 
 func parseSize(g given) (int, error) {
@@ -216,7 +224,8 @@ func parseMap(g given) (map[string]string, error) {
 	}
 	for name, value := range pairs {
 		if err := errors.Join(checkItem(name), checkItem(value)); err != nil || strings.Contains(name, "=") {
-			return nil, errors.New("names and values must be printable text, not empty, without commas or spaces around them, and names without =")
+			return nil, errors.New("names and values must be printable text, not empty, without commas or spaces around them, " +
+				"and names without =")
 		}
 	}
 	return pairs, nil

@@ -12,10 +12,13 @@ func (s Set) Markdown() string {
 	var page strings.Builder
 	write := func(format string, args ...any) { fmt.Fprintf(&page, format, args...) }
 	write("A value comes from a flag, else from the environment, else from the file, else it is the default. The\n")
-	write("file is YAML, named by `--config` or `%s`; a key's name is its path there. `relay.batch` would be the\n", s.variable(configName))
-	write("variable `%s` and the flag `%s`. What is not known is refused, and so is a value under two\n", s.variable("relay.batch"), flag("relay.batch"))
+	write("file is YAML, named by `--config` or `%s`; a key's name is its path there. `relay.batch` would be the\n",
+		s.variable(configName))
+	write("variable `%s` and the flag `%s`. What is not known is refused, and so is a value under two\n",
+		s.variable("relay.batch"), flag("relay.batch"))
 	write("names of one source.\n\n")
-	write("A secret has no flag. It may be in a file of its own, named by the variable with `_FILE` at its end, the flag\n")
+	write("A secret has no flag. It may be in a file of its own, named by the variable with `_FILE` at its end, the " +
+		"flag\n")
 	write("with `-file`, or the key with `_file`; a newline at its end is not part of it.\n\n")
 	write("| kind | looks like |\n|---|---|\n")
 	for _, row := range [][2]string{

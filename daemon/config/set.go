@@ -73,29 +73,29 @@ var keyName = regexp.MustCompile(`^[a-z][a-z0-9_]*(\.[a-z][a-z0-9_]*)*$`)
 // check says what is wrong with the set itself. These are mistakes of the program.
 func (s Set) check() []error {
 	var problems []error
-	refuse := func(format string, args ...any) {
+	invalid := func(format string, args ...any) {
 		problems = append(problems, fmt.Errorf("the set is wrong: "+format, args...))
 	}
 	variables := map[string]string{s.variable(configName): configName}
 	for _, key := range s.Keys {
 		d := key.described()
 		if !keyName.MatchString(d.name) {
-			refuse("%s is not a name", d.name)
+			invalid("%s is not a name", d.name)
 		}
 		if d.doc == "" {
-			refuse("%s has no documentation", d.name)
+			invalid("%s has no documentation", d.name)
 		}
 		for _, name := range slices.Sorted(keysOf(d)) {
 			if other, taken := variables[s.variable(name)]; taken {
-				refuse("%s and %s have the same variable", other, name)
+				invalid("%s and %s have the same variable", other, name)
 			}
 			variables[s.variable(name)] = name
 		}
 		if _, err := d.parse(given{text: d.example}); err != nil && d.example != "" {
-			refuse("the example of %s: %w", d.name, err)
+			invalid("the example of %s: %w", d.name, err)
 		}
 		if err := d.check(d.standard); err != nil && !d.zero {
-			refuse("the default of %s: %w", d.name, err)
+			invalid("the default of %s: %w", d.name, err)
 		}
 	}
 	return append(problems, s.checkNames(variables)...)
@@ -105,22 +105,22 @@ func (s Set) check() []error {
 // taken.
 func (s Set) checkNames(variables map[string]string) []error {
 	var problems []error
-	refuse := func(format string, args ...any) {
+	invalid := func(format string, args ...any) {
 		problems = append(problems, fmt.Errorf("the set is wrong: "+format, args...))
 	}
 	targets := s.targets()
 	for _, alias := range s.Aliases {
 		if found, known := targets[alias.Key]; !known || found.file || alias.Unit != 0 && found.kind != durationKind {
-			refuse("the alias %s is for %s, which is no key, or has no unit", alias.Variable, alias.Key)
+			invalid("the alias %s is for %s, which is no key, or has no unit", alias.Variable, alias.Key)
 		}
 		if _, taken := variables[alias.Variable]; taken {
-			refuse("the alias %s is there twice", alias.Variable)
+			invalid("the alias %s is there twice", alias.Variable)
 		}
 		variables[alias.Variable] = alias.Key
 	}
 	for name := range s.Defaults {
 		if found, known := targets[name]; !known || found.file {
-			refuse("there is a default for %s, which is no key", name)
+			invalid("there is a default for %s, which is no key", name)
 		}
 	}
 	return problems

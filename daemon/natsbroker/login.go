@@ -81,7 +81,8 @@ func (l *login) current(ctx context.Context) *url.Userinfo {
 		l.user = user
 	} else if time.Since(l.saidAt) >= sayPeriod {
 		l.saidAt = time.Now()
-		l.logger.WarnContext(ctx, "the credentials of NATS cannot be read again: the last ones stay in use", slog.String("error", err.Error()))
+		l.logger.WarnContext(ctx, "the credentials of NATS cannot be read again: the last ones stay in use",
+			slog.String("error", err.Error()))
 	}
 	return l.user
 }

@@ -30,15 +30,20 @@ const (
 
 var (
 	serverURL = config.Secret("nats.url", config.Spec[config.Hidden]{
-		Example: "tls://nats.example.com:4222", Doc: "The servers, with commas between. On another machine they need `tls://` or `wss://`. Where it is in a file of its own, its user and password are read at every connect.",
+		Example: "tls://nats.example.com:4222", Doc: "The servers, with commas between. On another machine they need " +
+			"`tls://` or `wss://`. Where it is in a file of its own, its user and password are read at every connect.",
 	})
 	stream = config.Text("nats.stream", config.Spec[string]{
 		Otherwise: "whichever has the subject", Doc: "The stream that must take the messages. The subject is the topic.",
 	})
-	credentialsFile = config.Text("nats.credentials_file", config.Spec[string]{Doc: "The user's JWT and seed, read at every connect."})
-	caFile          = config.Text("nats.ca_file", config.Spec[string]{Otherwise: "the system's", Doc: "The authorities of the servers' certificates, read at every connect."})
-	certFile        = config.Text("nats.cert_file", config.Spec[string]{Doc: "The client's certificate, read at every connect."})
-	keyFile         = config.Text("nats.key_file", config.Spec[string]{Doc: "The client's key, read at every connect."})
+	credentialsFile = config.Text("nats.credentials_file", config.Spec[string]{
+		Doc: "The user's JWT and seed, read at every connect.",
+	})
+	caFile = config.Text("nats.ca_file", config.Spec[string]{
+		Otherwise: "the system's", Doc: "The authorities of the servers' certificates, read at every connect.",
+	})
+	certFile = config.Text("nats.cert_file", config.Spec[string]{Doc: "The client's certificate, read at every connect."})
+	keyFile  = config.Text("nats.key_file", config.Spec[string]{Doc: "The client's key, read at every connect."})
 )
 
 // New is NATS JetStream for a [daemon.Program].
@@ -70,7 +75,8 @@ func check(values *config.Values, insecure bool) (problems []config.Problem) {
 		}
 	}
 	if (certFile.Get(values) == "") != (keyFile.Get(values) == "") {
-		problems = append(problems, values.Problem(keyFile, "nats.cert_file and nats.key_file belong together: set both or none"))
+		problems = append(problems,
+			values.Problem(keyFile, "nats.cert_file and nats.key_file belong together: set both or none"))
 	}
 	return problems
 }
@@ -86,7 +92,8 @@ func checkServer(server string, insecure bool) error {
 	case "tls", "wss":
 	case "nats", "ws":
 		if !insecure && !loopback.Is(host) {
-			return fmt.Errorf("%s is not on this machine: write tls://%s; or allow plain text with insecure.allow: nats", host, address.Host)
+			return fmt.Errorf("%s is not on this machine: write tls://%s; or allow plain text with insecure.allow: nats", host,
+				address.Host)
 		}
 	default:
 		return fmt.Errorf("%s: the scheme must be tls, nats, wss or ws", host)
@@ -108,12 +115,16 @@ func open(ctx context.Context, values *config.Values, options daemon.Options) (*
 	if err != nil {
 		return nil, err
 	}
-	publisher, err := natsjetstream.New(conn, natsjetstream.Config{Stream: stream.Get(values), AckTimeout: max(time.Minute, 2*options.Deadline)})
+	publisher, err := natsjetstream.NewPublisher(conn, natsjetstream.PublisherConfig{
+		Stream: stream.Get(values), AckTimeout: max(time.Minute, 2*options.Deadline),
+	})
 	if err != nil {
 		conn.Close()
 		return nil, err
 	}
-	return &daemon.Connection{Publisher: publisher, Close: publisher.Close, Ready: func(context.Context) error { return ready(conn) }}, nil
+	return &daemon.Connection{Publisher: publisher, Close: publisher.Close, Ready: func(context.Context) error {
+		return ready(conn)
+	}}, nil
 }
 
 // natsOptions add files, which the client reads at every connect, and tell the log of connections.

@@ -21,13 +21,13 @@ import (
 	"github.com/posthaste-dev/posthaste/daemon/config"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(calm{m}) }
+func TestMain(m *testing.M) { goleak.VerifyTestMain(leakCheck{m}) }
 
-// calm waits for goroutines that were told to end: goleak itself looks for half a second, which may be too little on a
-// busy machine.
-type calm struct{ *testing.M }
+// leakCheck waits for goroutines that were told to end: goleak itself looks for half a second, which may be too little
+// on a busy machine.
+type leakCheck struct{ *testing.M }
 
-func (c calm) Run() int {
+func (c leakCheck) Run() int {
 	code := c.M.Run()
 	began := time.Now()
 	for goleak.Find() != nil { // that takes half a second
@@ -41,36 +41,38 @@ func (c calm) Run() int {
 // load reads the broker's keys alone.
 func load(t *testing.T, insecure bool, environ ...string) (*config.Values, error) {
 	t.Helper()
-	set := config.Set{Prefix: "POSTHASTE_", Keys: New().Keys, Check: func(values *config.Values) []config.Problem { return check(values, insecure) }}
+	set := config.Set{Prefix: "POSTHASTE_", Keys: New().Keys, Check: func(values *config.Values) []config.Problem {
+		return check(values, insecure)
+	}}
 	return set.Load(nil, environ)
 }
 
 func TestServers(t *testing.T) {
 	t.Parallel()
-	const elsewhere = "is not on this machine: write tls://"
-	for url, refused := range map[string]string{
+	const needsTLS = "is not on this machine: write tls://"
+	for url, problem := range map[string]string{
 		"nats://127.0.0.1:4222": "", "localhost": "", "nats://u:hunter2@[::1]:4222": "", "ws://localhost:80": "",
 		"tls://u:hunter2@nats.example.com:4222": "", "wss://nats.example.com": "", "tls://a:4222,tls://b:4222": "",
-		"nats://u:hunter2@nats.example.com:4222": "nats.example.com " + elsewhere + "nats.example.com:4222",
-		"nats.example.com":                       elsewhere,
-		"ws://nats.example.com":                  elsewhere,
-		"tls://a:4222, nats://b:4222":            "b " + elsewhere + "b:4222",
-		"nats://localhost.example.com":           elsewhere,
-		"nats://10.0.0.1:4222":                   elsewhere,
-		"nats://[2001:db8::1]:4222":              elsewhere + "[2001:db8::1]:4222",
+		"nats://u:hunter2@nats.example.com:4222": "nats.example.com " + needsTLS + "nats.example.com:4222",
+		"nats.example.com":                       needsTLS,
+		"ws://nats.example.com":                  needsTLS,
+		"tls://a:4222, nats://b:4222":            "b " + needsTLS + "b:4222",
+		"nats://localhost.example.com":           needsTLS,
+		"nats://10.0.0.1:4222":                   needsTLS,
+		"nats://[2001:db8::1]:4222":              needsTLS + "[2001:db8::1]:4222",
 		"http://u:hunter2@nats.example.com":      "the scheme must be",
 		"nats://u:hunter2@[broken":               "a server must be a URL",
 		"nats://":                                "a server must be a URL",
 		"tls://a:4222,":                          "a server must be a URL",
 	} {
 		_, err := load(t, false, "POSTHASTE_NATS_URL="+url)
-		if refused == "" && err != nil || refused != "" && (err == nil || !strings.Contains(err.Error(), refused)) {
-			t.Errorf("%s: want %q, got %v", url, refused, err)
+		if problem == "" && err != nil || problem != "" && (err == nil || !strings.Contains(err.Error(), problem)) {
+			t.Errorf("%s: want %q, got %v", url, problem, err)
 		}
 		if err != nil && strings.Contains(err.Error(), "hunter2") {
 			t.Errorf("the password is quoted: %v", err)
 		}
-		if _, err := load(t, true, "POSTHASTE_NATS_URL="+url); strings.Contains(refused, elsewhere) && err != nil {
+		if _, err := load(t, true, "POSTHASTE_NATS_URL="+url); strings.Contains(problem, needsTLS) && err != nil {
 			t.Errorf("%s, allowed: %v", url, err)
 		}
 	}
@@ -81,7 +83,8 @@ func TestServers(t *testing.T) {
 
 func TestFilesAreMissing(t *testing.T) {
 	t.Parallel()
-	_, err := load(t, false, "POSTHASTE_NATS_URL=localhost", "POSTHASTE_NATS_CA_FILE=/no/ca", "POSTHASTE_NATS_CERT_FILE=/no/cert", "POSTHASTE_NATS_CREDENTIALS_FILE=/no/creds")
+	_, err := load(t, false, "POSTHASTE_NATS_URL=localhost", "POSTHASTE_NATS_CA_FILE=/no/ca",
+		"POSTHASTE_NATS_CERT_FILE=/no/cert", "POSTHASTE_NATS_CREDENTIALS_FILE=/no/creds")
 	for _, want := range []string{"/no/ca", "/no/cert", "/no/creds", "belong together"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s is not told: %v", want, err)
@@ -96,7 +99,9 @@ func pair(t *testing.T, folder string, serial int64) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	template := &x509.Certificate{SerialNumber: big.NewInt(serial), NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(serial), NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true,
+	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
 	if err != nil {
 		t.Fatal(err)
@@ -127,7 +132,8 @@ func TestFilesAreReadAtEveryConnect(t *testing.T) {
 	}
 	put(t, creds, token("first"))
 	values, err := load(t, false, "POSTHASTE_NATS_URL=tls://nats.example.com", "POSTHASTE_NATS_CREDENTIALS_FILE="+creds,
-		"POSTHASTE_NATS_CA_FILE="+filepath.Join(folder, "cert"), "POSTHASTE_NATS_CERT_FILE="+filepath.Join(folder, "cert"), "POSTHASTE_NATS_KEY_FILE="+filepath.Join(folder, "key"))
+		"POSTHASTE_NATS_CA_FILE="+filepath.Join(folder, "cert"), "POSTHASTE_NATS_CERT_FILE="+filepath.Join(folder, "cert"),
+		"POSTHASTE_NATS_KEY_FILE="+filepath.Join(folder, "key"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -161,7 +167,9 @@ func TestNobodyAnswersAtTheStart(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	connection, err := New().Open(t.Context(), values, daemon.Options{Deadline: 10 * time.Second, Logger: slog.New(slog.DiscardHandler)})
+	connection, err := New().Open(t.Context(), values, daemon.Options{
+		Deadline: 10 * time.Second, Logger: slog.New(slog.DiscardHandler),
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -23,7 +23,7 @@ import (
 	"github.com/posthaste-dev/posthaste/daemon"
 	"github.com/posthaste-dev/posthaste/daemon/config"
 	"github.com/posthaste-dev/posthaste/daemon/internal/loopback"
-	"github.com/posthaste-dev/posthaste/relay"
+	"github.com/posthaste-dev/posthaste/publish"
 	"github.com/posthaste-dev/posthaste/telemetry/otel"
 )
 
@@ -39,14 +39,16 @@ const (
 var (
 	endpoint = config.Text("tracing.endpoint", config.Spec[string]{
 		Otherwise: "none: nothing is traced", Example: "https://collector.example.com:4318",
-		Doc: "The collector that takes spans by OTLP over HTTP; without a path it is `" + defaultPath + "`. On another machine it needs `https://`.",
+		Doc: "The collector that takes spans by OTLP over HTTP; without a path it is `" + defaultPath +
+			"`. On another machine it needs `https://`.",
 	})
 	headers = config.Secret("tracing.headers", config.Spec[config.Hidden]{
 		Doc: "What the collector wants to see in every request, a key for instance: `name=value`, with commas between.",
 	})
 	sample = config.Integer("tracing.sample", config.Spec[int]{
 		Default: 100, Check: config.Between(0, 1_000_000_000),
-		Doc: "One span for each so many events that came without a trace: 1 is all, 0 none. Those with a trace follow its own decision.",
+		Doc: "One span for each so many events that came without a trace: 1 is all, 0 none. Those with a trace follow its " +
+			"own decision.",
 	})
 )
 
@@ -72,14 +74,16 @@ func collector(values *config.Values, insecure bool) (string, error) {
 		return "", nil
 	}
 	address, err := url.Parse(text)
-	if err != nil || address.Hostname() == "" || address.RawQuery != "" || address.Fragment != "" || address.Scheme != "http" && address.Scheme != "https" {
+	if err != nil || address.Hostname() == "" || address.RawQuery != "" || address.Fragment != "" ||
+		address.Scheme != "http" && address.Scheme != "https" {
 		return "", errors.New("must be a URL such as https://collector.example.com:4318")
 	}
 	if address.User != nil {
 		return "", errors.New("must not have a user or a password: give what the collector wants to see with tracing.headers")
 	}
 	if host := address.Hostname(); address.Scheme == "http" && !insecure && !loopback.Is(host) {
-		return "", fmt.Errorf("%s is not on this machine: write https://%s; or allow plain text with insecure.allow: tracing", host, address.Host)
+		return "", fmt.Errorf("%s is not on this machine: write https://%s; or allow plain text with insecure.allow: tracing",
+			host, address.Host)
 	}
 	if address.Path == "" || address.Path == "/" {
 		address.Path = defaultPath
@@ -103,26 +107,32 @@ func headersOf(values *config.Values) (map[string]string, error) {
 	return all, nil
 }
 
-func open(ctx context.Context, values *config.Values, publisher relay.Publisher, options daemon.TracingOptions) (relay.Publisher, func(), error) {
+func open(ctx context.Context, values *config.Values, publisher publish.Publisher,
+	options daemon.TracingOptions,
+) (publish.Publisher, func(), error) {
 	to, err := collector(values, true) // it was checked
 	if err != nil || to == "" {
 		return nil, nil, err
 	}
-	carried, err := headersOf(values)
+	given, err := headersOf(values)
 	if err != nil {
 		return nil, nil, err
 	}
-	exporter, err := otlptracehttp.New(ctx, otlptracehttp.WithEndpointURL(to), otlptracehttp.WithHeaders(carried)) // it does not connect
+	// it does not connect
+	exporter, err := otlptracehttp.New(ctx, otlptracehttp.WithEndpointURL(to), otlptracehttp.WithHeaders(given))
 	if err != nil {
 		return nil, nil, fmt.Errorf("the exporter: %w", err)
 	}
 	about, err := resource.New(ctx, resource.WithTelemetrySDK(), resource.WithAttributes(
-		semconv.ServiceName(options.Program), semconv.ServiceVersion(options.Version), semconv.ServiceInstanceID(options.Instance)), resource.WithFromEnv())
+		semconv.ServiceName(options.Program), semconv.ServiceVersion(options.Version),
+		semconv.ServiceInstanceID(options.Instance)), resource.WithFromEnv())
 	if err != nil {
 		return nil, nil, fmt.Errorf("OTEL_RESOURCE_ATTRIBUTES: %w", err)
 	}
-	upstream.SetErrorHandler(&complaints{ctx: ctx, logger: options.Logger}) // the SDK has no other place for what its queue meets
-	provider := trace.NewTracerProvider(trace.WithBatcher(exporter), trace.WithResource(about), trace.WithSampler(trace.ParentBased(root(sample.Get(values)))))
+	// the SDK has no other place for what its queue meets
+	upstream.SetErrorHandler(&complaints{ctx: ctx, logger: options.Logger})
+	provider := trace.NewTracerProvider(trace.WithBatcher(exporter), trace.WithResource(about),
+		trace.WithSampler(trace.ParentBased(root(sample.Get(values)))))
 	options.Logger.InfoContext(ctx, "publishes are traced", slog.String("endpoint", to))
 	return otel.Publisher(publisher, otel.Config{System: options.System, Provider: provider}), func() {
 		ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastSpans)

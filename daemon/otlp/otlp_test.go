@@ -22,16 +22,16 @@ import (
 	"github.com/posthaste-dev/posthaste/daemon"
 	"github.com/posthaste-dev/posthaste/daemon/config"
 	"github.com/posthaste-dev/posthaste/outbox"
-	"github.com/posthaste-dev/posthaste/relay"
+	"github.com/posthaste-dev/posthaste/publish"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(calm{m}) }
+func TestMain(m *testing.M) { goleak.VerifyTestMain(leakCheck{m}) }
 
-// calm waits for goroutines that were told to end: goleak itself looks for half a second, which may be too little on a
-// busy machine.
-type calm struct{ *testing.M }
+// leakCheck waits for goroutines that were told to end: goleak itself looks for half a second, which may be too little
+// on a busy machine.
+type leakCheck struct{ *testing.M }
 
-func (c calm) Run() int {
+func (c leakCheck) Run() int {
 	code := c.M.Run()
 	began := time.Now()
 	for goleak.Find() != nil { // that takes half a second
@@ -46,22 +46,26 @@ const canary = "hunter2"
 
 func load(t *testing.T, insecure bool, environ ...string) (*config.Values, error) {
 	t.Helper()
-	set := config.Set{Prefix: "POSTHASTE_", Keys: New().Keys, Check: func(values *config.Values) []config.Problem { return check(values, insecure) }}
+	set := config.Set{Prefix: "POSTHASTE_", Keys: New().Keys, Check: func(values *config.Values) []config.Problem {
+		return check(values, insecure)
+	}}
 	return set.Load(nil, environ)
 }
 
 func TestEndpoints(t *testing.T) {
 	t.Parallel()
-	const elsewhere = "is not on this machine: write https://"
-	for endpoint, refused := range map[string]string{
-		"": "", "http://127.0.0.1:4318": "", "http://localhost:4318/custom": "", "https://collector.example.com": "", "http://[::1]:4318": "",
-		"http://collector.example.com:4318": "collector.example.com " + elsewhere + "collector.example.com:4318",
-		"http://localhost.example.com":      elsewhere,
-		"grpc://127.0.0.1:4317":             "must be a URL", "127.0.0.1:4318": "must be a URL", "https://": "must be a URL", "https://x/?key=" + canary: "must be a URL",
+	const needsTLS = "is not on this machine: write https://"
+	for endpoint, problem := range map[string]string{
+		"": "", "http://127.0.0.1:4318": "", "http://localhost:4318/custom": "", "https://collector.example.com": "",
+		"http://[::1]:4318":                 "",
+		"http://collector.example.com:4318": "collector.example.com " + needsTLS + "collector.example.com:4318",
+		"http://localhost.example.com":      needsTLS,
+		"grpc://127.0.0.1:4317":             "must be a URL", "127.0.0.1:4318": "must be a URL", "https://": "must be a URL",
+		"https://x/?key=" + canary:   "must be a URL",
 		"https://u:" + canary + "@x": "tracing.headers",
 	} {
 		_, err := load(t, false, "POSTHASTE_TRACING_ENDPOINT="+endpoint)
-		if refused == "" != (err == nil) || err != nil && !strings.Contains(err.Error(), refused) {
+		if problem == "" != (err == nil) || err != nil && !strings.Contains(err.Error(), problem) {
 			t.Errorf("%q: %v", endpoint, err)
 		}
 	}
@@ -76,7 +80,10 @@ func TestEndpoints(t *testing.T) {
 
 func TestHeadersAreASecret(t *testing.T) {
 	t.Parallel()
-	for given, want := range map[string]int{"api-key=" + canary: 1, "a=b, c=d=e": 2, "authorization=Bearer " + canary + ",x=": 2, canary: -1, "a b=c": -1, "=x": -1, "a=b,": -1} {
+	for given, want := range map[string]int{
+		"api-key=" + canary: 1, "a=b, c=d=e": 2, "authorization=Bearer " + canary + ",x=": 2, canary: -1, "a b=c": -1,
+		"=x": -1, "a=b,": -1,
+	} {
 		values, err := load(t, false, "POSTHASTE_TRACING_HEADERS="+given)
 		if (want < 0) != (err != nil) || err != nil && strings.Contains(err.Error(), canary) {
 			t.Errorf("%q: %v", given, err)
@@ -130,33 +137,39 @@ func (c *standIn) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(c.status)
 }
 
-// inBubble runs a test whose clock stands still while anybody waits for the network: an end has three seconds for what is
-// left, and a busy machine may need longer.
+// inBubble runs a test whose clock stands still while anybody waits for the network: an end has three seconds for what
+// is left, and a busy machine may need longer.
 func inBubble(t *testing.T, test func(t *testing.T, c *standIn)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) { test(t, newStandIn(t)) })
 }
 
-// publish sends so many messages through a tracing publisher, and ends it.
-func publish(t *testing.T, log io.Writer, messages []map[string]string, environ ...string) {
+// send sends so many messages through a tracing publisher, and ends it.
+func send(t *testing.T, log io.Writer, messages []map[string]string, environ ...string) {
 	t.Helper()
 	values, err := load(t, false, environ...)
 	if err != nil {
 		t.Fatal(err)
 	}
-	publisher, end, err := open(t.Context(), values, relay.Func(func(context.Context, *relay.Message) error { return errors.New(canary) }), daemon.TracingOptions{
-		Program: "outbox-publisher", Version: "v1", Instance: "a", System: "nats", Logger: slog.New(slog.NewTextHandler(log, nil)),
+	publisher, end, err := open(t.Context(), values, publish.PublisherFunc(func(context.Context, *publish.Message) error {
+		return errors.New(canary)
+	}), daemon.TracingOptions{
+		Program: "outbox-publisher", Version: "v1", Instance: "a", System: "nats",
+		Logger: slog.New(slog.NewTextHandler(log, nil)),
 	})
 	if err != nil || publisher == nil {
 		t.Fatalf("%v, %v", publisher, err)
 	}
 	for _, headers := range messages {
-		_ = publisher.Publish(t.Context(), &relay.Message{ID: outbox.NewID(), Topic: "orders", Body: []byte(canary), AggregateID: canary, Attributes: headers})
+		_ = publisher.Publish(t.Context(), &publish.Message{
+			ID: outbox.NewID(), Topic: "orders", Body: []byte(canary), AggregateID: canary, Attributes: headers,
+		})
 	}
 	end()
 }
 
-const sampled, notSampled = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-00"
+const sampled, notSampled = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
+	"00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-00"
 
 // What a collector gets: spans with their links, who sent them, and nothing of what events say.
 func TestACollectorGetsSpans(t *testing.T) { //nolint:paralleltest // the SDK's error handler is one for all
@@ -166,17 +179,19 @@ func TestACollectorGetsSpans(t *testing.T) { //nolint:paralleltest // the SDK's 
 func collectorGetsSpans(t *testing.T, c *standIn) {
 	t.Helper()
 	var log bytes.Buffer
-	publish(t, &log, []map[string]string{{"traceparent": sampled}, {"traceparent": notSampled}, {}},
+	send(t, &log, []map[string]string{{"traceparent": sampled}, {"traceparent": notSampled}, {}},
 		"POSTHASTE_TRACING_ENDPOINT="+c.URL, "POSTHASTE_TRACING_HEADERS=api-key="+canary, "POSTHASTE_TRACING_SAMPLE=0")
 	if len(c.spans) != 1 || c.path != "/v1/traces" || c.key != canary {
 		t.Fatalf("%d spans at %s, key %q\n%s", len(c.spans), c.path, c.key, log.String())
 	}
 	span := c.spans[0]
-	if span.GetName() != "send orders" || len(span.GetLinks()) != 1 || span.GetKind() != tracepb.Span_SPAN_KIND_CLIENT || strings.Contains(span.String(), canary) {
+	if span.GetName() != "send orders" || len(span.GetLinks()) != 1 || span.GetKind() != tracepb.Span_SPAN_KIND_CLIENT ||
+		strings.Contains(span.String(), canary) {
 		t.Errorf("the span is %s", span)
 	}
 	about := strings.Join(c.service, " ")
-	if !strings.Contains(about, "service.name=outbox-publisher") || !strings.Contains(about, "service.instance.id=a") || !strings.Contains(about, "service.version=v1") {
+	if !strings.Contains(about, "service.name=outbox-publisher") || !strings.Contains(about, "service.instance.id=a") ||
+		!strings.Contains(about, "service.version=v1") {
 		t.Errorf("the resource is %s", about)
 	}
 	if strings.Contains(log.String(), canary) || !strings.Contains(log.String(), "publishes are traced") {
@@ -188,7 +203,8 @@ func TestEventsWithoutATraceAreSampled(t *testing.T) { //nolint:paralleltest // 
 	// That one of ten is none of 200 has a chance of less than one in a billion, and that it is half of them none at all.
 	for oneOf, want := range map[string][2]int{"0": {0, 0}, "1": {200, 200}, "10": {1, 100}} {
 		inBubble(t, func(t *testing.T, c *standIn) {
-			publish(t, io.Discard, make([]map[string]string, 200), "POSTHASTE_TRACING_ENDPOINT="+c.URL, "POSTHASTE_TRACING_SAMPLE="+oneOf)
+			send(t, io.Discard, make([]map[string]string, 200), "POSTHASTE_TRACING_ENDPOINT="+c.URL,
+				"POSTHASTE_TRACING_SAMPLE="+oneOf)
 			if got := len(c.spans); got < want[0] || got > want[1] {
 				t.Errorf("one of %s: %d of 200 spans", oneOf, got)
 			}
@@ -197,16 +213,18 @@ func TestEventsWithoutATraceAreSampled(t *testing.T) { //nolint:paralleltest // 
 }
 
 // A collector that refuses is told once, and costs the publishes nothing.
-func TestACollectorThatRefuses(t *testing.T) { //nolint:paralleltest // as above
-	inBubble(t, collectorRefuses)
+func TestACollectorThatRejects(t *testing.T) { //nolint:paralleltest // as above
+	inBubble(t, collectorRejects)
 }
 
-func collectorRefuses(t *testing.T, c *standIn) {
+func collectorRejects(t *testing.T, c *standIn) {
 	t.Helper()
 	c.status = http.StatusForbidden
 	var log bytes.Buffer
-	publish(t, &log, make([]map[string]string, 1500), "POSTHASTE_TRACING_ENDPOINT="+c.URL, "POSTHASTE_TRACING_SAMPLE=1", "POSTHASTE_TRACING_HEADERS=api-key="+canary)
-	if said := strings.Count(log.String(), "traces are lost; events are not") + strings.Count(log.String(), "the last traces are lost"); said < 1 || said > 2 || strings.Contains(log.String(), canary) {
+	send(t, &log, make([]map[string]string, 1500), "POSTHASTE_TRACING_ENDPOINT="+c.URL, "POSTHASTE_TRACING_SAMPLE=1",
+		"POSTHASTE_TRACING_HEADERS=api-key="+canary)
+	if said := strings.Count(log.String(), "traces are lost; events are not") + strings.Count(log.String(),
+		"the last traces are lost"); said < 1 || said > 2 || strings.Contains(log.String(), canary) {
 		t.Errorf("it was told %d times:\n%s", said, log.String())
 	}
 }
@@ -217,7 +235,8 @@ func TestOffByDefault(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if publisher, end, err := open(t.Context(), values, relay.Func(nil), daemon.TracingOptions{}); publisher != nil || end != nil || err != nil {
+	if publisher, end, err := open(t.Context(), values, publish.PublisherFunc(nil), daemon.TracingOptions{}); publisher !=
+		nil || end != nil || err != nil {
 		t.Errorf("got %v, %v", publisher, err)
 	}
 }

@@ -19,7 +19,8 @@ const scope = "https://www.googleapis.com/auth/pubsub"
 
 // allowed are the kinds of credentials. Those that run a program of the file's choice are not among them.
 var allowed = []credentials.CredType{
-	credentials.ServiceAccount, credentials.AuthorizedUser, credentials.ExternalAccount, credentials.ImpersonatedServiceAccount,
+	credentials.ServiceAccount, credentials.AuthorizedUser, credentials.ExternalAccount,
+	credentials.ImpersonatedServiceAccount,
 }
 
 // readCredentials reads a file and says what is wrong with it, without quoting it.
@@ -48,7 +49,9 @@ func parseCredentials(text []byte) (*auth.Credentials, error) {
 
 // newCredentials are those of a file, whatever it holds at the time.
 func newCredentials(file string) *auth.Credentials {
-	return auth.NewCredentials(&auth.CredentialsOptions{TokenProvider: auth.NewCachedTokenProvider(&fileCredentials{file: file}, nil)})
+	return auth.NewCredentials(&auth.CredentialsOptions{
+		TokenProvider: auth.NewCachedTokenProvider(&fileCredentials{file: file}, nil),
+	})
 }
 
 // fileCredentials fetches tokens with what the file holds.

@@ -47,7 +47,9 @@ var (
 
 // New is Google Cloud Pub/Sub for a [daemon.Program].
 func New() daemon.Broker {
-	return daemon.Broker{Name: name, System: "gcp_pubsub", Keys: []config.AnyKey{project, endpoint, credentialsFile}, Check: check, Open: open}
+	return daemon.Broker{
+		Name: name, System: "gcp_pubsub", Keys: []config.AnyKey{project, endpoint, credentialsFile}, Check: check, Open: open,
+	}
 }
 
 func check(values *config.Values, insecure bool) (problems []config.Problem) {
@@ -61,7 +63,8 @@ func check(values *config.Values, insecure bool) (problems []config.Problem) {
 	}
 	if host := hostOf(os.Getenv(emulatorVariable)); host != "" && !loopback.Is(host) && !insecure {
 		problems = append(problems, config.Problem{Source: "environment " + emulatorVariable, Text: fmt.Sprintf(
-			"%s is not on this machine, and Google's client speaks plain text with an emulator: unset it; or allow plain text with insecure.allow: pubsub", host)})
+			"%s is not on this machine, and Google's client speaks plain text with an emulator: unset it; or allow plain text "+
+				"with insecure.allow: pubsub", host)})
 	}
 	if file := credentialsFile.Get(values); file != "" {
 		if _, err := readCredentials(file); err != nil {
@@ -80,18 +83,23 @@ func hostOf(address string) string {
 }
 
 func open(ctx context.Context, values *config.Values, options daemon.Options) (*daemon.Connection, error) {
-	client, err := pubsub.NewClient(context.WithoutCancel(ctx), project.Get(values), clientOptions(values, options.Insecure)...)
+	client, err := pubsub.NewClient(context.WithoutCancel(ctx), project.Get(values),
+		clientOptions(values, options.Insecure)...)
 	if err != nil {
 		return nil, fmt.Errorf("make the client: %w", err)
 	}
-	publisher, err := googlepubsub.New(client, googlepubsub.Config{Timeout: min(longestRequest, options.Deadline*4/5)})
+	publisher, err := googlepubsub.NewPublisher(client,
+		googlepubsub.PublisherConfig{Timeout: min(longestRequest, options.Deadline*4/5)})
 	if err != nil {
 		return nil, errors.Join(err, client.Close())
 	}
 	return &daemon.Connection{
 		Publisher: publisher,
-		Ready:     func(ctx context.Context) error { return ready(ctx, client.TopicAdminClient.Connection()) }, //nolint:staticcheck // any of its connections will do
-		Close:     func() error { return errors.Join(publisher.Close(), client.Close()) },
+		Ready: func(ctx context.Context) error {
+			connection := client.TopicAdminClient.Connection() //nolint:staticcheck // any of its connections will do
+			return ready(ctx, connection)
+		},
+		Close: func() error { return errors.Join(publisher.Close(), client.Close()) },
 	}, nil
 }
 
@@ -102,11 +110,14 @@ const patience = 10 * time.Second
 func clientOptions(values *config.Values, plain bool) []option.ClientOption {
 	waits := backoff.DefaultConfig
 	waits.MaxDelay = patience
-	options := []option.ClientOption{option.WithGRPCDialOption(grpc.WithConnectParams(grpc.ConnectParams{Backoff: waits, MinConnectTimeout: patience}))}
+	options := []option.ClientOption{
+		option.WithGRPCDialOption(grpc.WithConnectParams(grpc.ConnectParams{Backoff: waits, MinConnectTimeout: patience})),
+	}
 	if address := endpoint.Get(values); address != "" {
 		options = append(options, option.WithEndpoint(address))
 		if plain || loopback.Is(hostOf(address)) {
-			return append(options, option.WithoutAuthentication(), option.WithGRPCDialOption(grpc.WithTransportCredentials(insecure.NewCredentials())))
+			return append(options, option.WithoutAuthentication(),
+				option.WithGRPCDialOption(grpc.WithTransportCredentials(insecure.NewCredentials())))
 		}
 	}
 	if file := credentialsFile.Get(values); file != "" {

@@ -24,7 +24,9 @@ import (
 
 func load(t *testing.T, insecure bool, environ ...string) (*config.Values, error) {
 	t.Helper()
-	set := config.Set{Prefix: "POSTHASTE_", Keys: New().Keys, Check: func(values *config.Values) []config.Problem { return check(values, insecure) }}
+	set := config.Set{Prefix: "POSTHASTE_", Keys: New().Keys, Check: func(values *config.Values) []config.Problem {
+		return check(values, insecure)
+	}}
 	return set.Load(nil, environ)
 }
 
@@ -51,7 +53,10 @@ func TestKeys(t *testing.T) {
 		{environ: []string{withProject, "POSTHASTE_PUBSUB_ENDPOINT=127.0.0.1:8085"}},
 		{environ: []string{withProject, "POSTHASTE_PUBSUB_ENDPOINT=europe-west1-pubsub.googleapis.com:443"}},
 		{want: "pubsub.project: is missing"},
-		{environ: []string{withProject, "POSTHASTE_PUBSUB_ENDPOINT=https://pubsub.googleapis.com"}, want: "must be a host and a port"},
+		{
+			environ: []string{withProject, "POSTHASTE_PUBSUB_ENDPOINT=https://pubsub.googleapis.com"},
+			want:    "must be a host and a port",
+		},
 		{environ: []string{withProject, "POSTHASTE_PUBSUB_CREDENTIALS_FILE=/no/file"}, want: "/no/file"},
 		{environ: []string{withProject, "POSTHASTE_PUBSUB_CREDENTIALS_FILE=" + runs}, want: "must be JSON of a type among"},
 		{environ: []string{withProject, "POSTHASTE_PUBSUB_CREDENTIALS_FILE=" + broken}, want: "must be JSON of a type among"},
@@ -68,7 +73,9 @@ func TestKeys(t *testing.T) {
 
 // Google's client looks at this variable by itself, so it is looked at here first.
 func TestAnEmulatorElsewhere(t *testing.T) { //nolint:paralleltest // it changes the environment
-	for address, good := range map[string]bool{"localhost:8085": true, "[::1]:8085": true, "emulator:8085": false, "emulator": false, "10.0.0.1:8085": false} {
+	for address, good := range map[string]bool{
+		"localhost:8085": true, "[::1]:8085": true, "emulator:8085": false, "emulator": false, "10.0.0.1:8085": false,
+	} {
 		t.Setenv(emulatorVariable, address)
 		if _, err := load(t, false, "POSTHASTE_PUBSUB_PROJECT=p"); (err == nil) != good {
 			t.Errorf("%s: %v", address, err)
@@ -85,7 +92,9 @@ func TestNobodyAnswersAtTheStart(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	connection, err := New().Open(t.Context(), values, daemon.Options{Deadline: 10 * time.Second, Logger: slog.New(slog.DiscardHandler)})
+	connection, err := New().Open(t.Context(), values, daemon.Options{
+		Deadline: 10 * time.Second, Logger: slog.New(slog.DiscardHandler),
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -134,7 +134,7 @@ func (c *checker) explain(broken *jsonschema.ValidationError, document any) stri
 			return
 		}
 		if len(e.Causes) == 0 {
-			rules = append(rules, c.place(e.InstanceLocation, document)+": "+rule(e.ErrorKind))
+			rules = append(rules, c.pointer(e.InstanceLocation, document)+": "+rule(e.ErrorKind))
 		}
 		for _, cause := range e.Causes {
 			walk(cause)
@@ -149,10 +149,10 @@ func (c *checker) explain(broken *jsonschema.ValidationError, document any) stri
 	return strings.Join(rules, "; ")
 }
 
-// place is a JSON pointer into the payload. A name that the schema does not have is the payload's own, and
+// pointer is a JSON pointer into the payload. A name that the schema does not have is the payload's own, and
 // stays there.
-func (c *checker) place(tokens []string, document any) string {
-	var place strings.Builder
+func (c *checker) pointer(tokens []string, document any) string {
+	var pointer strings.Builder
 	for _, token := range tokens {
 		switch at := document.(type) {
 		case map[string]any:
@@ -165,12 +165,12 @@ func (c *checker) place(tokens []string, document any) string {
 				document = at[i]
 			}
 		}
-		place.WriteString("/" + token)
+		pointer.WriteString("/" + token)
 	}
-	if place.Len() == 0 {
+	if pointer.Len() == 0 {
 		return "/"
 	}
-	return place.String()
+	return pointer.String()
 }
 
 // rule says which keyword of the schema is broken, with what the schema wants where that is short.

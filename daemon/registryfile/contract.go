@@ -37,7 +37,8 @@ func (r *reader) contract(index int, node *yaml.Node) {
 		}
 	}
 	if first, twice := r.lines[contract.Type]; twice {
-		r.refusef(node.Line, "%.80q is defined twice, first in line %d: a type has exactly one contract", contract.Type, first)
+		r.refusef(node.Line, "%.80q is defined twice, first in line %d: a type has exactly one contract",
+			contract.Type, first)
 	}
 	r.lines[contract.Type] = node.Line
 	defined := outbox.Define[json.RawMessage](contract)
@@ -66,9 +67,9 @@ func setField(contract *outbox.Contract, name, text string) (err error) {
 	case "on_dead":
 		switch text {
 		case "skip":
-			contract.OnDead = outbox.Skip
+			contract.OnDead = outbox.OnDeadSkip
 		case "block":
-			contract.OnDead = outbox.Block
+			contract.OnDead = outbox.OnDeadBlock
 		default:
 			return errors.New("on_dead: must be skip or block")
 		}

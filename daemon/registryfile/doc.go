@@ -9,8 +9,8 @@
 //	    max_attempts: 10
 //	    schema: schemas/order_created.json
 //
-// Type and aggregate are needed, and a topic where there is no default one. on_dead is skip, the default: later events of
-// the aggregate on the topic go on without one that died; or block: they wait behind it until somebody acts.
+// Type and aggregate are needed, and a topic where there is no default one. on_dead is skip, the default: later events
+// of the aggregate on the topic go on without one that died; or block: they wait behind it until somebody acts.
 //
 // The schema is a JSON Schema, inline or in a file beside the registry; without one, any JSON object keeps the
 // contract. A schema may refer to other files in that folder and to nothing else: nothing is ever fetched.

@@ -24,8 +24,10 @@ func Export(registry *outbox.Registry) ([]byte, error) {
 	}
 	for _, eventType := range registry.Types() {
 		from, _ := registry.Contract(eventType)
-		to := contract{Type: from.Type, Version: from.Version, Aggregate: from.Aggregate, Topic: from.Topic, MaxAttempts: from.MaxAttempts}
-		if from.OnDead == outbox.Block {
+		to := contract{
+			Type: from.Type, Version: from.Version, Aggregate: from.Aggregate, Topic: from.Topic, MaxAttempts: from.MaxAttempts,
+		}
+		if from.OnDead == outbox.OnDeadBlock {
 			to.OnDead = "block"
 		}
 		file.Contracts = append(file.Contracts, to)

@@ -66,9 +66,11 @@ contracts:
 func example(t *testing.T) string {
 	t.Helper()
 	return folder(t, map[string]string{
-		"registry.yaml":     contracts,
-		"schemas/line.json": `{"$defs": {"line": {"type": "object", "required": ["qty"], "properties": {"qty": {"type": "integer", "minimum": 1}}}}}`,
-		"schemas/seen.yaml": "type: object\nproperties:\n  by: {type: string, pattern: '^[a-z]+$'}\n  line: {$ref: 'line.json#/$defs/line'}\n",
+		"registry.yaml": contracts,
+		"schemas/line.json": `{"$defs": {"line": {"type": "object", "required": ["qty"], "properties": {"qty": {"type": ` +
+			`"integer", "minimum": 1}}}}}`,
+		"schemas/seen.yaml": "type: object\nproperties:\n  by: {type: string, pattern: '^[a-z]+$'}\n  line: {$ref: " +
+			"'line.json#/$defs/line'}\n",
 	})
 }
 
@@ -76,7 +78,9 @@ func stored(t *testing.T, eventType, aggregate, data string) outbox.Stored {
 	t.Helper()
 	id := outbox.NewID()
 	payload := fmt.Sprintf(`{"version":1,"eventId":%q,"occurredAt":"2026-01-02T03:04:05Z","data":%s}`, id, data)
-	return outbox.Stored{ID: id, EventType: eventType, AggregateType: aggregate, AggregateID: "1", Payload: []byte(payload)}
+	return outbox.Stored{
+		ID: id, EventType: eventType, AggregateType: aggregate, AggregateID: "1", Payload: []byte(payload),
+	}
 }
 
 func TestLoad(t *testing.T) {
@@ -90,11 +94,12 @@ func TestLoad(t *testing.T) {
 		t.Errorf("types: %v", types)
 	}
 	created, _ := file.Registry.Contract("order_created")
-	if created.Version != 2 || created.Aggregate != "vendor_order" || created.Topic != "orders" || created.OnDead != outbox.Block || created.MaxAttempts != 3 {
+	if created.Version != 2 || created.Aggregate != "vendor_order" || created.Topic != "orders" ||
+		created.OnDead != outbox.OnDeadBlock || created.MaxAttempts != 3 {
 		t.Errorf("got %+v", created)
 	}
 	seen, _ := file.Registry.Contract("order_seen")
-	if seen.Version != 1 || seen.Topic != "domain" || seen.OnDead != outbox.Skip || seen.MaxAttempts != 0 {
+	if seen.Version != 1 || seen.Topic != "domain" || seen.OnDead != outbox.OnDeadSkip || seen.MaxAttempts != 0 {
 		t.Errorf("got %+v", seen)
 	}
 	// The hash is that of `cat FILES | sha256sum`.
@@ -112,10 +117,12 @@ func TestLoad(t *testing.T) {
 	if sum := sha256.Sum256(all); file.SHA256 != hex.EncodeToString(sum[:]) {
 		t.Errorf("the hash is %s", file.SHA256)
 	}
-	if err := os.WriteFile(filepath.Join(filepath.Dir(name), "schemas/line.json"), []byte(`{"$defs": {"line": {}}}`), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(filepath.Dir(name), "schemas/line.json"), []byte(`{"$defs": {"line": {}}}`),
+		0o600); err != nil {
 		t.Fatal(err)
 	}
-	if again, err := registryfile.Load(name, registryfile.Options{DefaultTopic: "domain"}); err != nil || again.SHA256 == file.SHA256 {
+	if again, err := registryfile.Load(name, registryfile.Options{DefaultTopic: "domain"}); err != nil ||
+		again.SHA256 == file.SHA256 {
 		t.Errorf("another schema has the same hash: %v", err)
 	}
 }
@@ -136,7 +143,10 @@ func TestPayloadsAreHeldToTheirSchema(t *testing.T) {
 		{"order_created", `{"orderId":"1","lines":[],"status":"hunter2"}`, "data: /status: enum"},
 		{"order_created", `{"orderId":"1","lines":[{"qty":2},{"qty":0}]}`, "data: /lines/1/qty: minimum"},
 		{"order_created", `{"orderId":"1","lines":[{}]}`, "data: /lines/0: required: qty missing"},
-		{"order_created", `{"orderId":"1","lines":[],"prices":{"hunter2":"x"}}`, "data: /prices/*: type: got string, want integer"},
+		{
+			"order_created", `{"orderId":"1","lines":[],"prices":{"hunter2":"x"}}`,
+			"data: /prices/*: type: got string, want integer",
+		},
 		{"order_created", `{"orderId":1,"lines":1,"status":1,"prices":1}`, "and more"},
 		{"order_created", `null`, "invalid_payload"},
 		{"order_created", `[]`, "must be a JSON object"},
@@ -161,12 +171,13 @@ func TestPayloadsAreHeldToTheirSchema(t *testing.T) {
 			t.Errorf("the payload is quoted: %v", err)
 		}
 	}
-	if _, err := file.Registry.Check(stored(t, "anything", "other", `{}`)); err == nil || !strings.Contains(err.Error(), "aggregate_mismatch") {
+	if _, err := file.Registry.Check(stored(t, "anything", "other", `{}`)); err == nil ||
+		!strings.Contains(err.Error(), "aggregate_mismatch") {
 		t.Errorf("another aggregate: %v", err)
 	}
 }
 
-func TestRefusals(t *testing.T) {
+func TestProblems(t *testing.T) {
 	t.Parallel()
 	one := func(more string) string { return "contracts:\n  - {type: a, aggregate: b, topic: c" + more + "}\n" }
 	for _, test := range []struct{ name, registry, schema, want string }{
@@ -201,9 +212,15 @@ func TestRefusals(t *testing.T) {
 		{"schema's pattern", one(", schema: {pattern: '('}"), "", "schema: "},
 		{"schema's number", one(", schema: {minimum: 0x10}"), "", "line 2: a number must be written as JSON has it"},
 		{"schema not JSON", one(", schema: s.json"), "{", "s.json: not JSON"},
-		{"schema too deep", one(", schema: s.json"), strings.Repeat(`{"not":`, 70) + "{}" + strings.Repeat("}", 70), "s.json: nested deeper than 64 levels"},
+		{
+			"schema too deep", one(", schema: s.json"), strings.Repeat(`{"not":`, 70) + "{}" + strings.Repeat("}", 70),
+			"s.json: nested deeper than 64 levels",
+		},
 		{"schema very deep", one(", schema: s.json"), strings.Repeat(`[`, 100_000), "s.json: not JSON"},
-		{"schema too large", one(", schema: s.json"), `{"x":"` + strings.Repeat("x", 1<<20) + `"}`, "s.json: more than 1048576 bytes"},
+		{
+			"schema too large", one(", schema: s.json"), `{"x":"` + strings.Repeat("x", 1<<20) + `"}`,
+			"s.json: more than 1048576 bytes",
+		},
 		{"reference outside", one(", schema: s.json"), `{"$ref": "../../../etc/passwd"}`, "no such file"},
 		{"reference to a file URL", one(", schema: s.json"), `{"$ref": "file:///etc/passwd"}`, "nothing is fetched"},
 		{"reference to a host", one(", schema: s.json"), `{"$ref": "registry://host/s.json"}`, "nothing is fetched"},
@@ -214,7 +231,7 @@ func TestRefusals(t *testing.T) {
 			t.Parallel()
 			name := folder(t, map[string]string{"registry.yaml": test.registry, "s.json": test.schema})
 			_, err := registryfile.Load(name, registryfile.Options{})
-			if _, refused := errors.AsType[*registryfile.Error](err); !refused {
+			if _, invalid := errors.AsType[*registryfile.Error](err); !invalid {
 				t.Fatalf("got %v", err)
 			}
 			if got := strings.ReplaceAll(err.Error(), name, "R"); !strings.Contains(got, test.want) {
@@ -241,13 +258,13 @@ func TestAllProblemsAtOnce(t *testing.T) {
     schema: nowhere.json
 `})
 	_, err := registryfile.Load(name, registryfile.Options{})
-	var refused *registryfile.Error
-	if !errors.As(err, &refused) || len(refused.Problems) != 4 {
+	var invalid *registryfile.Error
+	if !errors.As(err, &invalid) || len(invalid.Problems) != 4 {
 		t.Fatalf("got %v", err)
 	}
 	for i, line := range []string{":5: ", ":6: ", ":7: ", ":13: "} {
-		if !strings.HasPrefix(refused.Problems[i], name+line) {
-			t.Errorf("problem %d: %s", i, refused.Problems[i])
+		if !strings.HasPrefix(invalid.Problems[i], name+line) {
+			t.Errorf("problem %d: %s", i, invalid.Problems[i])
 		}
 	}
 }
@@ -262,14 +279,16 @@ func TestNothingIsFetched(t *testing.T) {
 	}))
 	defer server.Close()
 	for _, schema := range []string{
-		`{"$ref": "URL/x.json"}`, `{"$schema": "URL/draft"}`, `{"$id": "URL/a.json", "$ref": "b.json"}`, `{"$dynamicRef": "URL/x"}`,
+		`{"$ref": "URL/x.json"}`, `{"$schema": "URL/draft"}`, `{"$id": "URL/a.json", "$ref": "b.json"}`,
+		`{"$dynamicRef": "URL/x"}`,
 		`{"properties": {"a": {"items": {"$ref": "URL/x#/a"}}}}`, `{"$id": "URL/a", "properties": {"a": {"$ref": "/b"}}}`,
 	} {
 		name := folder(t, map[string]string{
 			"registry.yaml": "contracts:\n  - {type: a, aggregate: b, topic: c, schema: s.json}\n",
 			"s.json":        strings.ReplaceAll(schema, "URL", server.URL),
 		})
-		if _, err := registryfile.Load(name, registryfile.Options{}); err == nil || !strings.Contains(err.Error(), "nothing is fetched") {
+		if _, err := registryfile.Load(name, registryfile.Options{}); err == nil ||
+			!strings.Contains(err.Error(), "nothing is fetched") {
 			t.Errorf("%s: got %v", schema, err)
 		}
 	}
@@ -282,7 +301,8 @@ func TestNothingIsFetched(t *testing.T) {
 func TestLinks(t *testing.T) {
 	t.Parallel()
 	name := folder(t, map[string]string{
-		"registry.yaml": "contracts:\n  - {type: a, aggregate: b, topic: c, schema: s.json}\n", "..data/s.json": `{"type": "object"}`,
+		"registry.yaml": "contracts:\n  - {type: a, aggregate: b, topic: c, schema: s.json}\n",
+		"..data/s.json": `{"type": "object"}`,
 	})
 	outside := filepath.Join(t.TempDir(), "s.json")
 	if err := os.WriteFile(outside, []byte(`{"type": "object"}`), 0o600); err != nil {
@@ -309,7 +329,8 @@ func TestAnEndlessCheckEnds(t *testing.T) {
 	t.Parallel()
 	name := folder(t, map[string]string{
 		"registry.yaml": "contracts:\n  - {type: a, aggregate: b, topic: c, schema: s.json}\n",
-		"s.json": `{"$ref": "#/$defs/x", "$defs": {"x": {"properties": {"x": {"allOf": [{"$ref": "#/$defs/x"}, {"$ref": "#/$defs/x"}, {"$ref": "#/$defs/x"}]}},
+		"s.json": `{"$ref": "#/$defs/x", "$defs": {"x": {"properties": {"x": {"allOf": [{"$ref": "#/$defs/x"}, {"$ref": ` +
+			`"#/$defs/x"}, {"$ref": "#/$defs/x"}]}},
 			"additionalProperties": false}}}`,
 	})
 	file, err := registryfile.Load(name, registryfile.Options{})
@@ -318,7 +339,8 @@ func TestAnEndlessCheckEnds(t *testing.T) {
 	}
 	deep := strings.Repeat(`{"x":`, 50) + "{}" + strings.Repeat("}", 50)
 	for range 2 {
-		if _, err := file.Registry.Check(stored(t, "a", "b", deep)); err == nil || !strings.Contains(err.Error(), "too many steps") {
+		if _, err := file.Registry.Check(stored(t, "a", "b", deep)); err == nil ||
+			!strings.Contains(err.Error(), "too many steps") {
 			t.Errorf("got %v", err)
 		}
 		if _, err := file.Registry.Check(stored(t, "a", "b", `{"x":{"x":{}}}`)); err != nil {
@@ -331,7 +353,8 @@ func TestAnEndlessCheckEnds(t *testing.T) {
 func TestLargePayloadsAreWithinTheSteps(t *testing.T) {
 	t.Parallel()
 	name := folder(t, map[string]string{
-		"registry.yaml": "contracts:\n  - {type: a, aggregate: b, topic: c, schema: {properties: {n: {items: {anyOf: [{type: integer}, {type: string}]}}}}}\n",
+		"registry.yaml": "contracts:\n  - {type: a, aggregate: b, topic: c, schema: {properties: {n: {items: {anyOf: " +
+			"[{type: integer}, {type: string}]}}}}}\n",
 	})
 	file, err := registryfile.Load(name, registryfile.Options{})
 	if err != nil {
@@ -341,7 +364,8 @@ func TestLargePayloadsAreWithinTheSteps(t *testing.T) {
 	if _, err := file.Registry.Check(stored(t, "a", "b", `{"n":[`+numbers+`]}`)); err != nil {
 		t.Errorf("got %v", err)
 	}
-	if _, err := file.Registry.Check(stored(t, "a", "b", `{"n":[`+strings.ReplaceAll(numbers, "1", "[]")+`]}`)); err == nil || len(err.Error()) > 500 {
+	if _, err := file.Registry.Check(stored(t, "a", "b", `{"n":[`+strings.ReplaceAll(numbers, "1", "[]")+`]}`)); err ==
+		nil || len(err.Error()) > 500 {
 		t.Errorf("got %.600v", err)
 	}
 }
@@ -353,7 +377,8 @@ func TestChecksDoNotDisturbEachOther(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	good, bad := stored(t, "order_created", "vendor_order", `{"orderId":"1","lines":[{"qty":1}]}`), stored(t, "order_created", "vendor_order", `{"orderId":"1","lines":[{"qty":0}]}`)
+	good, bad := stored(t, "order_created", "vendor_order", `{"orderId":"1","lines":[{"qty":1}]}`),
+		stored(t, "order_created", "vendor_order", `{"orderId":"1","lines":[{"qty":0}]}`)
 	var group sync.WaitGroup
 	for range 32 {
 		group.Go(func() {
@@ -372,7 +397,8 @@ func TestChecksDoNotDisturbEachOther(t *testing.T) {
 
 func TestJSONIsTakenToo(t *testing.T) {
 	t.Parallel()
-	name := folder(t, map[string]string{"registry.yaml": "{\n\t\"contracts\": [\n\t\t{\"type\": \"a\", \"aggregate\": \"b\", \"topic\": \"c\\/d \\ud83d\\ude00 \\\\u0041\",\n\t\t\"schema\": {\"type\": \"object\"}}\n\t]\n}\n"})
+	name := folder(t, map[string]string{"registry.yaml": "{\n\t\"contracts\": [\n\t\t{\"type\": \"a\", \"aggregate\": " +
+		"\"b\", \"topic\": \"c\\/d \\ud83d\\ude00 \\\\u0041\",\n\t\t\"schema\": {\"type\": \"object\"}}\n\t]\n}\n"})
 	file, err := registryfile.Load(name, registryfile.Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -386,7 +412,9 @@ func TestExportIsReadBack(t *testing.T) {
 	t.Parallel()
 	type payload struct{}
 	registry, err := outbox.NewRegistry(
-		outbox.Define[payload](outbox.Contract{Type: "b", Aggregate: "thing", Topic: "t: 1", Version: 3, OnDead: outbox.Block, MaxAttempts: 7}),
+		outbox.Define[payload](outbox.Contract{
+			Type: "b", Aggregate: "thing", Topic: "t: 1", Version: 3, OnDead: outbox.OnDeadBlock, MaxAttempts: 7,
+		}),
 		outbox.Define[payload](outbox.Contract{Type: "no", Aggregate: "1", Topic: "yes"}),
 	)
 	if err != nil {
@@ -413,12 +441,18 @@ func TestExportIsReadBack(t *testing.T) {
 // registry answers.
 func FuzzRegistryFile(f *testing.F) {
 	f.Add(contracts, `{"$defs": {"line": {}}}`, `{}`)
-	f.Add("contracts:\n  - {type: a, aggregate: b, topic: c, schema: schemas/line.json}\n", `{"type":"object","required":["x"]}`, `{"x":1}`)
-	f.Add("contracts:\n  - {type: a, aggregate: b, topic: c, schema: schemas/line.json}\n", `{"$ref":"#"}`, `{"x":{"x":1}}`)
-	f.Add("contracts:\n  - {type: a, aggregate: b, topic: c, schema: schemas/line.json}\n", `{"$dynamicRef":"#a","$dynamicAnchor":"a","unevaluatedProperties":false}`, `{"x":[1,1]}`)
-	f.Add("contracts:\n  - {type: a, aggregate: b, topic: c, schema: {multipleOf: 1e-300, items: {not: {}}}}\n", `true`, `{"x":1e300}`)
+	f.Add("contracts:\n  - {type: a, aggregate: b, topic: c, schema: schemas/line.json}\n",
+		`{"type":"object","required":["x"]}`, `{"x":1}`)
+	f.Add("contracts:\n  - {type: a, aggregate: b, topic: c, schema: schemas/line.json}\n", `{"$ref":"#"}`,
+		`{"x":{"x":1}}`)
+	f.Add("contracts:\n  - {type: a, aggregate: b, topic: c, schema: schemas/line.json}\n",
+		`{"$dynamicRef":"#a","$dynamicAnchor":"a","unevaluatedProperties":false}`, `{"x":[1,1]}`)
+	f.Add("contracts:\n  - {type: a, aggregate: b, topic: c, schema: {multipleOf: 1e-300, items: {not: {}}}}\n", `true`,
+		`{"x":1e300}`)
 	f.Fuzz(func(t *testing.T, registry, schema, data string) {
-		name := folder(t, map[string]string{"registry.yaml": registry, "schemas/line.json": schema, "schemas/seen.yaml": schema})
+		name := folder(t, map[string]string{
+			"registry.yaml": registry, "schemas/line.json": schema, "schemas/seen.yaml": schema,
+		})
 		file, err := registryfile.Load(name, registryfile.Options{DefaultTopic: "domain"})
 		if err != nil || !json.Valid([]byte(data)) {
 			return

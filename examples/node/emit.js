@@ -41,8 +41,8 @@ async function inTransaction (pool, work) {
   }
 }
 
-// Emits behind a savepoint, so that the refusal does not end the transaction around it.
-async function refused (client, sqlstate, event) {
+// Emits behind a savepoint, so that the rejection does not end the transaction around it.
+async function rejected (client, sqlstate, event) {
   await client.query('SAVEPOINT before_emit')
   await assert.rejects(emit(client, event), { code: sqlstate })
   await client.query('ROLLBACK TO SAVEPOINT before_emit')
@@ -53,7 +53,7 @@ const pool = new pg.Pool({ connectionString: process.env.DATABASE_URL })
 const other = new pg.Pool({ connectionString: process.env.DATABASE_URL })
 try {
   const run = randomUUID()
-  let created = 0; let deduped = 0; let refusals = 0
+  let created = 0; let deduped = 0; let rejections = 0
   await pool.query(`CREATE TABLE IF NOT EXISTS ${schema}.example_orders (id text PRIMARY KEY)`)
 
   // The order and its event commit together.
@@ -86,12 +86,12 @@ try {
     deduped++
   }
 
-  // Other content under a used key is refused, and so is a key that belongs to another tenant. Both
+  // Other content under a used key is rejected, and so is a key that belongs to another tenant. Both
   // behind a savepoint: the transaction goes on and commits.
   await inTransaction(pool, async client => {
     await client.query(INSERT_ORDER, [`${run}-3`])
-    refusals += await refused(client, 'PH001', { ...event, data: '{"total": 13}' })
-    refusals += await refused(client, '23514', { order: `${run}-3`, tenant: 'acme', key: `umbrella/${run}/3` })
+    rejections += await rejected(client, 'PH001', { ...event, data: '{"total": 13}' })
+    rejections += await rejected(client, '23514', { order: `${run}-3`, tenant: 'acme', key: `umbrella/${run}/3` })
     created += (await emit(client, { order: `${run}-3`, tenant: 'acme', key: `acme/${run}/3` })).created
   })
 
@@ -102,7 +102,7 @@ try {
            (SELECT payload_json::text FROM ${schema}.outbox_events WHERE id = $2) AS payload`, [run, first.id])
   assert.deepEqual([stored.events, stored.orders, created], [3, 3, 3])
   const identical = stored.payload.endsWith(`,"data":${DATA}}`)
-  console.log(`node emitted=${created} deduped=${deduped} refused=${refusals} bytes_identical=${identical}`)
+  console.log(`node emitted=${created} deduped=${deduped} rejected=${rejections} bytes_identical=${identical}`)
   assert.ok(identical, stored.payload)
 } finally {
   await Promise.all([pool.end(), other.end()])

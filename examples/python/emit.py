@@ -37,8 +37,8 @@ def emit(conn, order, data=DATA, tenant=None, key=None, actor=None, headers=None
     }).fetchone()
 
 
-def refused(conn, sqlstate, **event):
-    """Emit behind a savepoint, so that the refusal does not end the transaction around it."""
+def rejected(conn, sqlstate, **event):
+    """Emit behind a savepoint, so that the rejection does not end the transaction around it."""
     try:
         with conn.transaction():  # inside a transaction this is a savepoint
             emit(conn, **event)
@@ -50,7 +50,7 @@ def refused(conn, sqlstate, **event):
 
 def main():
     run = uuid.uuid4().hex
-    created = deduped = refusals = 0
+    created = deduped = rejections = 0
     with psycopg.connect(URL, **OPTIONS) as conn, psycopg.connect(URL, **OPTIONS) as other:
         conn.execute(CREATE_ORDERS)
 
@@ -77,12 +77,12 @@ def main():
             assert again == keyed and not new
             deduped += 1
 
-        # Other content under a used key is refused, and so is a key that belongs to another tenant. Both
+        # Other content under a used key is rejected, and so is a key that belongs to another tenant. Both
         # behind a savepoint: the transaction goes on and commits.
         with conn.transaction():
             conn.execute(INSERT_ORDER, [f"{run}-3"])
-            refusals += refused(conn, "PH001", order=f"{run}-2", data='{"total": 13}', key=f"{run}/2")
-            refusals += refused(conn, "23514", order=f"{run}-3", tenant="acme", key=f"umbrella/{run}/3")
+            rejections += rejected(conn, "PH001", order=f"{run}-2", data='{"total": 13}', key=f"{run}/2")
+            rejections += rejected(conn, "23514", order=f"{run}-3", tenant="acme", key=f"umbrella/{run}/3")
             _, new = emit(conn, f"{run}-3", tenant="acme", key=f"acme/{run}/3")
             created += new
 
@@ -96,7 +96,8 @@ def main():
                                     .format(SCHEMA), [first]).fetchone()
         assert (events, orders, created) == (3, 3, 3), (events, orders, created)
         identical = payload.endswith(f',"data":{DATA}}}')
-        print(f"python emitted={created} deduped={deduped} refused={refusals} bytes_identical={str(identical).lower()}")
+        same = str(identical).lower()
+        print(f"python emitted={created} deduped={deduped} rejected={rejections} bytes_identical={same}")
         assert identical, payload
 
 

@@ -25,46 +25,49 @@ CREATE TABLE IF NOT EXISTS :"schema".example_orders (id text PRIMARY KEY);
 -- 1. The order and its event commit together. What follows data is given by name.
 BEGIN;
 INSERT INTO :"schema".example_orders (id) VALUES (:'run' || '-1');
-SELECT id AS first_id, created::int AS emitted FROM :"schema".outbox_emit('order_created', 'order', :'run' || '-1', :'data',
-    actor => '{"type":"user","id":"7","name":"Zoë"}',
+SELECT id AS first_id, created::int AS emitted
+    FROM :"schema".outbox_emit('order_created', 'order', :'run' || '-1', :'data',
+         actor => '{"type":"user","id":"7","name":"Zoë"}',
     headers => '{"traceparent":"00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"}') \gset
 COMMIT;
 
 -- 2. A rollback leaves neither.
 BEGIN;
 INSERT INTO :"schema".example_orders (id) VALUES (:'run' || '-rolled-back');
-SELECT id AS rolled_back_id FROM :"schema".outbox_emit('order_created', 'order', :'run' || '-rolled-back', :'data') \gset
+SELECT id AS rolled_back_id
+  FROM :"schema".outbox_emit('order_created', 'order', :'run' || '-rolled-back', :'data') \gset
 ROLLBACK;
 
 -- 3. A dedupe key makes a second try harmless: created is false, and id is that of the first event.
 BEGIN;
 INSERT INTO :"schema".example_orders (id) VALUES (:'run' || '-2');
-SELECT id AS keyed_id, :emitted + created::int AS emitted FROM :"schema".outbox_emit('order_created', 'order', :'run' || '-2', :'data',
-    dedupe_key => :'run' || '/2') \gset
+SELECT id AS keyed_id, :emitted + created::int AS emitted
+    FROM :"schema".outbox_emit('order_created', 'order', :'run' || '-2', :'data', dedupe_key => :'run' || '/2') \gset
 COMMIT;
-SELECT (id = :'keyed_id' AND NOT created)::int AS deduped FROM :"schema".outbox_emit('order_created', 'order', :'run' || '-2', :'data',
-    dedupe_key => :'run' || '/2') \gset
+SELECT (id = :'keyed_id' AND NOT created)::int AS deduped
+    FROM :"schema".outbox_emit('order_created', 'order', :'run' || '-2', :'data', dedupe_key => :'run' || '/2') \gset
 \connect
 -- On another connection as well.
-SELECT :deduped + (id = :'keyed_id' AND NOT created)::int AS deduped FROM :"schema".outbox_emit('order_created', 'order', :'run' || '-2', :'data',
-    dedupe_key => :'run' || '/2') \gset
+SELECT :deduped + (id = :'keyed_id' AND NOT created)::int AS deduped
+    FROM :"schema".outbox_emit('order_created', 'order', :'run' || '-2', :'data', dedupe_key => :'run' || '/2') \gset
 
--- 4. Other content under a used key is refused with PH001. The error ends the transaction, unless a
+-- 4. Other content under a used key is rejected with PH001. The error ends the transaction, unless a
 --    savepoint stands before the call.
 BEGIN;
 INSERT INTO :"schema".example_orders (id) VALUES (:'run' || '-3');
 SAVEPOINT before_emit;
 \set ON_ERROR_STOP off
-SELECT FROM :"schema".outbox_emit('order_created', 'order', :'run' || '-2', '{"total": 13}', dedupe_key => :'run' || '/2');
-\set refusals :SQLSTATE
+SELECT FROM :"schema".outbox_emit('order_created', 'order', :'run' || '-2', '{"total": '
+    '13}', dedupe_key => :'run' || '/2');
+\set error_codes :SQLSTATE
 \set ON_ERROR_STOP on
 ROLLBACK TO SAVEPOINT before_emit;
 
--- 5. With a tenant the key must begin with the tenant's id and '/'; the key of another is refused.
+-- 5. With a tenant the key must begin with the tenant's id and '/'; the key of another is rejected.
 \set ON_ERROR_STOP off
 SELECT FROM :"schema".outbox_emit('order_created', 'order', :'run' || '-3', :'data',
     tenant_id => 'acme', dedupe_key => 'umbrella/' || :'run' || '/3');
-\set refusals :refusals ' ' :SQLSTATE
+\set error_codes :error_codes ' ' :SQLSTATE
 \set ON_ERROR_STOP on
 ROLLBACK TO SAVEPOINT before_emit;
 SELECT :emitted + created::int AS emitted FROM :"schema".outbox_emit('order_created', 'order', :'run' || '-3', :'data',
@@ -81,20 +84,20 @@ SELECT created::int AS producer_emitted FROM :"schema".outbox_emit('order_create
     dedupe_key => :'run' || '/4') \gset
 \set ON_ERROR_STOP off
 SELECT FROM :"schema".outbox_events;
-\set refusals :refusals ' ' :SQLSTATE
+\set error_codes :error_codes ' ' :SQLSTATE
 \set ON_ERROR_STOP on
 ROLLBACK;
 
 -- What is stored: the envelope, and in it the data as it was sent.
-SELECT :emitted = 3 AND :deduped = 2 AND :'refusals' = 'PH001 23514 42501' AND :producer_emitted = 1 AND identical
+SELECT :emitted = 3 AND :deduped = 2 AND :'error_codes' = 'PH001 23514 42501' AND :producer_emitted = 1 AND identical
        AND (SELECT count(*) FROM :"schema".outbox_events WHERE starts_with(aggregate_id, :'run')) = 3
        AND (SELECT count(*) FROM :"schema".example_orders WHERE starts_with(id, :'run')) = 3 AS as_expected,
-       cardinality(string_to_array(:'refusals', ' ')) AS refused, identical::text AS identical
+       cardinality(string_to_array(:'error_codes', ' ')) AS rejected, identical::text AS identical
   FROM (SELECT right(payload_json::text, length(:'data') + 9) = ',"data":' || :'data' || '}' AS identical
           FROM :"schema".outbox_events WHERE id = :'first_id') AS stored \gset
-\echo sql emitted=:emitted deduped=:deduped refused=:refused bytes_identical=:identical
+\echo sql emitted=:emitted deduped=:deduped rejected=:rejected bytes_identical=:identical
 \if :as_expected
 \else
-    \warn not as expected: refusals=:refusals producer_emitted=:producer_emitted
+    \warn not as expected: error_codes=:error_codes producer_emitted=:producer_emitted
     SELECT 1 / 0;
 \endif

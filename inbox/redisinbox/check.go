@@ -33,10 +33,10 @@ type Finding struct {
 func (g *Guard) Check(ctx context.Context) ([]Finding, error) {
 	findings := slices.Concat(g.checkKeep(), g.checkClient())
 	answers, err := g.info(ctx)
-	var refused redis.Error
+	var failure redis.Error
 	switch {
-	case errors.As(err, &refused):
-		findings = append(findings, serverUnknown("Redis answers INFO with "+refused.Error()))
+	case errors.As(err, &failure):
+		findings = append(findings, serverUnknown("Redis answers INFO with "+failure.Error()))
 	case err != nil:
 		return findings, &UnavailableError{Err: err}
 	}
@@ -56,20 +56,23 @@ func (g *Guard) checkKeep() []Finding {
 	if c.BrokerRetention == 0 && c.OutboxRetention == 0 && c.ReplayHorizon == 0 {
 		return []Finding{{
 			slog.LevelInfo, "no_windows",
-			fmt.Sprintf("a handled event is remembered for %s, and nobody has said for how long a copy of it can come: set BrokerRetention, OutboxRetention and ReplayHorizon", c.Keep),
+			fmt.Sprintf("a handled event is remembered for %s, and nobody has said for how long a copy of it can come: set "+
+				"BrokerRetention, OutboxRetention and ReplayHorizon", c.Keep),
 		}}
 	}
 	const consequence = "a copy that comes later is handled again"
 	if c.BrokerRetention < 0 || c.OutboxRetention < 0 || c.ReplayHorizon < 0 {
 		return []Finding{{
 			slog.LevelWarn, "keep_too_short",
-			fmt.Sprintf("a handled event is remembered for %s, and events are kept for ever where copies come from: %s", c.Keep, consequence),
+			fmt.Sprintf("a handled event is remembered for %s, and events are kept forever where copies come from: %s", c.Keep,
+				consequence),
 		}}
 	}
 	if needed := max(c.BrokerRetention, c.OutboxRetention) + c.ReplayHorizon; c.Keep < needed {
 		return []Finding{{
 			slog.LevelWarn, "keep_too_short",
-			fmt.Sprintf("a handled event is remembered for %s, and a copy of it can come for %s (the longer of broker %s and outbox %s, and %s of replay): %s; set Keep to %s or more",
+			fmt.Sprintf("a handled event is remembered for %s, and a copy of it can come for %s (the longer of broker %s and "+
+				"outbox %s, and %s of replay): %s; set Keep to %s or more",
 				c.Keep, needed, c.BrokerRetention, c.OutboxRetention, c.ReplayHorizon, consequence, needed),
 		}}
 	}
@@ -94,18 +97,20 @@ func (g *Guard) checkClient() (findings []Finding) {
 	default:
 		return nil // what it does, whoever made it knows
 	}
-	elsewhere := slices.DeleteFunc(slices.Clone(addresses), onThisMachine)
-	if len(elsewhere) > 0 && (secure == nil || secure.InsecureSkipVerify) {
+	remote := slices.DeleteFunc(slices.Clone(addresses), onThisMachine)
+	if len(remote) > 0 && (secure == nil || secure.InsecureSkipVerify) {
 		findings = append(findings, Finding{
 			slog.LevelWarn, "not_verified",
-			elsewhere[0] + " is not on this machine and the client does not verify that it is the one: whoever is in between can read and change marks, and take the password; " +
+			remote[0] + " is not on this machine and the client does not verify that it is the one: whoever is in between " +
+				"can read and change marks, and take the password; " +
 				"give the client a TLSConfig with the authority of the server",
 		})
 	}
 	if !deadlines {
 		findings = append(findings, Finding{
 			slog.LevelInfo, "deadlines_ignored",
-			"the client does not look at the deadlines of contexts, so a Redis that is silent is waited for until the client's own timeouts, several times; set ContextTimeoutEnabled",
+			"the client does not look at the deadlines of contexts, so a Redis that is silent is waited for until the " +
+				"client's own timeouts, several times; set ContextTimeoutEnabled",
 		})
 	}
 	return findings
@@ -121,12 +126,13 @@ func onThisMachine(address string) bool {
 	return strings.EqualFold(host, "localhost") || err == nil && ip.Unmap().IsLoopback()
 }
 
-// info asks every server that holds marks about itself. CONFIG GET would know more, and is forbidden where Redis is rented.
+// info asks every server that holds marks about itself. CONFIG GET would know more, and is forbidden where Redis is
+// rented.
 func (g *Guard) info(ctx context.Context) (answers []map[string]string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, max(g.config.Hold, 10*time.Second))
 	defer cancel()
 	var lock sync.Mutex
-	ask := func(ctx context.Context, client redis.Cmdable) error {
+	query := func(ctx context.Context, client redis.Cmdable) error {
 		memory, err := client.Info(ctx, "memory").Result()
 		if err != nil {
 			return fmt.Errorf("redis: %w", err)
@@ -140,14 +146,14 @@ func (g *Guard) info(ctx context.Context) (answers []map[string]string, err erro
 		answers = append(answers, parseInfo(memory+"\n"+persistence))
 		return nil
 	}
-	askClient := func(ctx context.Context, client *redis.Client) error { return ask(ctx, client) }
+	queryClient := func(ctx context.Context, client *redis.Client) error { return query(ctx, client) }
 	switch client := g.client.(type) {
 	case *redis.ClusterClient:
-		err = client.ForEachMaster(ctx, askClient)
+		err = client.ForEachMaster(ctx, queryClient)
 	case *redis.Ring:
-		err = client.ForEachShard(ctx, askClient)
+		err = client.ForEachShard(ctx, queryClient)
 	default:
-		err = ask(ctx, client)
+		err = query(ctx, client)
 	}
 	return answers, err
 }
@@ -163,7 +169,7 @@ func parseInfo(text string) map[string]string {
 	return values
 }
 
-// checkServer judges what a server says of itself.
+// checkServer checks what a server says of itself.
 func checkServer(info map[string]string) (findings []Finding) {
 	switch policy := info["maxmemory_policy"]; policy {
 	case "noeviction":
@@ -172,13 +178,15 @@ func checkServer(info map[string]string) (findings []Finding) {
 	default:
 		findings = append(findings, Finding{
 			slog.LevelWarn, "may_evict",
-			"Redis forgets marks when its memory is full (maxmemory-policy " + policy + "), and their events are handled again; set maxmemory-policy to noeviction, or use a Redis of its own",
+			"Redis forgets marks when its memory is full (maxmemory-policy " + policy +
+				"), and their events are handled again; set maxmemory-policy to noeviction, or use a Redis of its own",
 		})
 	}
 	if info["aof_enabled"] == "0" {
 		findings = append(findings, Finding{
 			slog.LevelInfo, "no_persistence",
-			"Redis keeps no append-only file: a restart forgets marks, all of them or those since the last snapshot, and copies of their events are handled again; " +
+			"Redis keeps no append-only file: a restart forgets marks, all of them or those since the last snapshot, and " +
+				"copies of their events are handled again; " +
 				"set appendonly to yes, or use the inbox in PostgreSQL where that must not be",
 		})
 	}
@@ -186,5 +194,8 @@ func checkServer(info map[string]string) (findings []Finding) {
 }
 
 func serverUnknown(why string) Finding {
-	return Finding{slog.LevelInfo, "server_unknown", why + ": see to it that maxmemory-policy is noeviction and that marks survive a restart"}
+	return Finding{
+		slog.LevelInfo, "server_unknown",
+		why + ": see to it that maxmemory-policy is noeviction and that marks survive a restart",
+	}
 }

@@ -38,7 +38,9 @@ func TestKeepIsComparedWithTheWindows(t *testing.T) {
 		{0, 0, -1, 0, "keep_too_short"},
 		{0, 0, 0, -1, "keep_too_short"},
 	} {
-		guard := newGuard(t, Config{Keep: test.keep, BrokerRetention: test.broker, OutboxRetention: test.outbox, ReplayHorizon: test.replay})
+		guard := newGuard(t, Config{
+			Keep: test.keep, BrokerRetention: test.broker, OutboxRetention: test.outbox, ReplayHorizon: test.replay,
+		})
 		findings := guard.checkKeep()
 		if got := strings.Join(codesOf(findings), " "); got != test.want {
 			t.Errorf("%+v: got %q", test, got)

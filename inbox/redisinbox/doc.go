@@ -7,7 +7,8 @@
 // lost, and when Redis forgets.
 //
 // [Guard.CheckAndMarkProcessed] marks an event in one call, before its effect. It is as simple as it is lossy: if the
-// process dies between mark and effect, every copy that follows is taken for handled.
+// process dies between mark and effect, every copy that follows is taken for handled. So it is deprecated from the
+// start, with [Guard.Delete], which takes its mark back.
 //
 // Neither makes an effect happen exactly once, because Redis and the effect are two places. Where the effect is in
 // PostgreSQL, mark it in the same transaction instead.

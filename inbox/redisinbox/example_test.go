@@ -29,7 +29,9 @@ func Example() {
 		ContextTimeoutEnabled: true,
 	})
 	defer client.Close()
-	guard, err := redisinbox.New(client, redisinbox.Config{BrokerRetention: 7 * 24 * time.Hour, OutboxRetention: 720 * time.Hour})
+	guard, err := redisinbox.New(client, redisinbox.Config{
+		BrokerRetention: 7 * 24 * time.Hour, OutboxRetention: 720 * time.Hour,
+	})
 	if err != nil {
 		logger.ErrorContext(ctx, "there is no inbox", "error", err)
 		return
@@ -62,9 +64,9 @@ func ExampleGuard_Do() {
 	_ = receive
 }
 
-// The one-call form: one SET NX before the effect. It is shorter than [redisinbox.Guard.Do], and it loses events. If the
-// process dies after the mark and before the effect, or cannot delete the mark of an effect that failed, every copy is
-// taken for handled until the mark expires, and nobody gets to know. A copy that comes while the effect runs is
+// The one-call form: one SET NX before the effect. It is shorter than [redisinbox.Guard.Do], and it loses events. If
+// the process dies after the mark and before the effect, or cannot delete the mark of an effect that failed, every copy
+// is taken for handled until the mark expires, and nobody gets to know. A copy that comes while the effect runs is
 // acknowledged as well, though the effect may still fail. Do loses none: it holds the event while the handler runs, and
 // marks it afterwards.
 func ExampleGuard_CheckAndMarkProcessed() {

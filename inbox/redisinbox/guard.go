@@ -12,7 +12,6 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/posthaste-dev/posthaste/internal/planted"
 	"github.com/posthaste-dev/posthaste/outbox"
 )
 
@@ -34,7 +33,7 @@ type Config struct {
 	// BrokerRetention is how long the broker keeps a message that it could deliver again, OutboxRetention how long the
 	// outbox keeps a published event that could be redelivered, and ReplayHorizon how much later than the longer of them a
 	// copy may still come: the broker's retention once more where events are redelivered at the last moment, or the age of
-	// an archive. Negative: for ever. Check compares them with Keep. Default to nothing.
+	// an archive. Negative: forever. Check compares them with Keep. Default to nothing.
 	BrokerRetention time.Duration
 	OutboxRetention time.Duration
 	ReplayHorizon   time.Duration
@@ -71,7 +70,8 @@ func (c Config) withDefaults() Config {
 func (c Config) validate() error {
 	var problems []error
 	if !prefixPattern.MatchString(c.Prefix) {
-		problems = append(problems, fmt.Errorf("redisinbox: Prefix %.80q: it is 1 to 64 of letters, digits, '.', '_' and '-'", c.Prefix))
+		problems = append(problems, fmt.Errorf("redisinbox: Prefix %.80q: it is 1 to 64 of letters, digits, '.', '_' and '-'",
+			c.Prefix))
 	}
 	if c.Hold < shortestHold {
 		problems = append(problems, fmt.Errorf("redisinbox: Hold %s: the least is %s", c.Hold, shortestHold))
@@ -109,21 +109,21 @@ func New(client redis.UniversalClient, config Config) (*Guard, error) {
 func (g *Guard) ForTenant(tenant string) *Guard {
 	other := *g
 	other.tenant = ""
-	if tenant != "" && !planted.Is(planted.MarksWithoutTenant) {
+	if tenant != "" {
 		other.tenant = url.QueryEscape(tenant) + ":"
 	}
 	return &other
 }
 
 // key names an event's mark: <prefix>:evt:processed:<consumer>:<event_id>, with the tenant before the id if there is
-// one. Prefix and consumer have no colon and ids are of one length, so no two events share a key. The tenant is escaped so
-// that people can read the key, and so that no tenant can choose a cluster's slot with braces.
+// one. Prefix and consumer have no colon and ids are of one length, so no two events share a key. The tenant is escaped
+// so that people can read the key, and so that no tenant can choose a cluster's slot with braces.
 func (g *Guard) key(consumer string, eventID outbox.ID) (string, error) {
 	if !consumerPattern.MatchString(consumer) {
 		return "", fmt.Errorf("%w: consumer %.80q: it is 1 to 64 of a-z, 0-9, '.', '_' and '-'", ErrRefused, consumer)
 	}
 	if eventID == (outbox.ID{}) {
-		// Whoever forgets to read the id would have one mark for all of his events, and lose all but the first.
+		// Whoever forgets to read the id would have one mark for all of their events, and lose all but the first.
 		return "", fmt.Errorf("%w: the event has no id: read it from the message's event_id", ErrRefused)
 	}
 	return g.config.Prefix + ":evt:processed:" + consumer + ":" + g.tenant + eventID.String(), nil

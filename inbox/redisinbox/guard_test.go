@@ -32,7 +32,8 @@ func newGuard(t *testing.T, config Config) *Guard {
 func TestDefaults(t *testing.T) {
 	t.Parallel()
 	config := newGuard(t, Config{}).config
-	if config.Prefix != "outbox" || config.Hold != 30*time.Second || config.Keep != 720*time.Hour || config.FailOpen || config.Logger == nil {
+	if config.Prefix != "outbox" || config.Hold != 30*time.Second || config.Keep != 720*time.Hour || config.FailOpen ||
+		config.Logger == nil {
 		t.Errorf("got %+v", config)
 	}
 }
@@ -55,7 +56,8 @@ func TestConsumersAndIDs(t *testing.T) {
 	guard := newGuard(t, Config{})
 	for consumer, want := range map[string]bool{
 		"a": true, "order-mailer.v2_x": true, strings.Repeat("a", 64): true,
-		"": false, strings.Repeat("a", 65): false, "A": false, "a:b": false, "a b": false, "ä": false, "a\n": false, "{a}": false, "*": false,
+		"": false, strings.Repeat("a", 65): false, "A": false, "a:b": false, "a b": false, "ä": false, "a\n": false,
+		"{a}": false, "*": false,
 	} {
 		if _, err := guard.key(consumer, outbox.NewID()); errors.Is(err, ErrRefused) == want || (err == nil) != want {
 			t.Errorf("%q: %v", consumer, err)
@@ -71,13 +73,18 @@ func TestKeysAreInjective(t *testing.T) {
 	t.Parallel()
 	type parts struct{ prefix, consumer, tenant, id string }
 	pieces := []string{"a", "b", "c", ".", "-", "_", "evt", "processed", "a.b"}
-	tenants := []string{"", "a", "b", ":", "%", "a:b", "b:a", "a%3Ab", "%3A", "+", " ", "a b", "{a}", "ä", "\xff", "A", "evt:processed", "a:", ":a", "::"}
+	tenants := []string{
+		"", "a", "b", ":", "%", "a:b", "b:a", "a%3Ab", "%3A", "+", " ", "a b", "{a}", "ä", "\xff", "A", "evt:processed", "a:",
+		":a", "::",
+	}
 	ids := []outbox.ID{{1}, {2}, outbox.NewID()}
 	random := rand.New(rand.NewPCG(1, 2))
 	pick := func() string { return pieces[random.IntN(len(pieces))] + pieces[random.IntN(len(pieces))] }
 	seen := map[string]parts{}
 	for range 50_000 {
-		p := parts{prefix: pick(), consumer: pick(), tenant: tenants[random.IntN(len(tenants))] + tenants[random.IntN(len(tenants))]}
+		p := parts{
+			prefix: pick(), consumer: pick(), tenant: tenants[random.IntN(len(tenants))] + tenants[random.IntN(len(tenants))],
+		}
 		id := ids[random.IntN(len(ids))]
 		p.id = id.String()
 		guard := &Guard{config: Config{Prefix: p.prefix}}
@@ -116,7 +123,8 @@ func TestRetryAfter(t *testing.T) {
 	t.Parallel()
 	guard := newGuard(t, Config{})
 	for left, want := range map[time.Duration]time.Duration{
-		-time.Millisecond: 30 * time.Second, 0: time.Millisecond, time.Millisecond: time.Millisecond, 7 * time.Second: 7 * time.Second,
+		-time.Millisecond: 30 * time.Second, 0: time.Millisecond, time.Millisecond: time.Millisecond,
+		7 * time.Second: 7 * time.Second,
 	} {
 		if got := guard.retryAfter(left); got != want {
 			t.Errorf("%s are left: got %s, want %s", left, got, want)

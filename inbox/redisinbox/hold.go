@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/posthaste-dev/posthaste/internal/crash"
-	"github.com/posthaste-dev/posthaste/internal/planted"
 )
 
 // A hold is one delivery's claim on an event. Its token is in no other mark.
@@ -23,8 +22,9 @@ func (g *Guard) newHold(key string) *hold {
 	return &hold{guard: g, key: key, token: rand.Text()}
 }
 
-// take holds the event or goes on holding it, if nobody else does and it is not handled; else it returns the mark that is there.
-// It also takes an event whose mark is gone: Redis may have been restarted without a memory, and nobody else was faster.
+// take holds the event or goes on holding it, if nobody else does and it is not handled; otherwise it returns the mark
+// that is there. It also takes an event whose mark is gone: Redis may have been restarted without a memory, and nobody
+// else was faster.
 func (h *hold) take(ctx context.Context) (found string, left time.Duration, err error) {
 	asked := time.Now()
 	own := heldMark + h.token
@@ -35,8 +35,9 @@ func (h *hold) take(ctx context.Context) (found string, left time.Duration, err 
 	return found, left, err
 }
 
-// extend goes on holding the event until it is stopped, and loses the context when the hold is lost: when another has the
-// event, or when Redis has not answered for so long that another may have it. stop waits until no extension is on its way.
+// extend goes on holding the event until it is stopped, and loses the context when the hold is lost: when another has
+// the event, or when Redis has not answered for so long that another may have it. stop waits until no extension is on
+// its way.
 func (h *hold) extend(handling context.Context, lose context.CancelCauseFunc) (stop func()) {
 	// A handler may take its time after its context has ended, and holds the event until it returns.
 	ctx, cancel := context.WithCancel(context.WithoutCancel(handling))
@@ -50,9 +51,6 @@ func (h *hold) extend(handling context.Context, lose context.CancelCauseFunc) (s
 			case <-ctx.Done():
 				return
 			case <-beat.C:
-			}
-			if planted.Is(planted.HoldNotExtended) {
-				continue
 			}
 			found, _, err := h.take(ctx)
 			switch {
@@ -80,7 +78,8 @@ func (h *hold) finish(ctx context.Context) error {
 	defer pause.Stop()
 	crash.Point("mark.before")
 	for {
-		found, _, err := h.guard.put(context.WithoutCancel(ctx), h.key, heldMark+h.token, doneMark+h.token, h.guard.config.Keep)
+		found, _, err := h.guard.put(context.WithoutCancel(ctx), h.key, heldMark+h.token, doneMark+h.token,
+			h.guard.config.Keep)
 		switch {
 		case err == nil && found == "":
 			crash.Point("mark.after")

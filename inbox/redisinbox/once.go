@@ -18,11 +18,16 @@ import (
 // the expiry ttl; 0 is Config.Keep. Call it before the effect. If the effect fails, [Guard.Delete] makes the event
 // processable again.
 //
-// It loses the event if the process dies between the mark and the effect, and if Redis takes the mark while its answer is
-// lost for good: every copy that follows is taken for handled, until the mark expires. [Guard.Do] does not.
+// It loses the event if the process dies between the mark and the effect, and if Redis takes the mark while its answer
+// is lost for good: every copy that follows is taken for handled, until the mark expires. [Guard.Do] does not.
 //
 // An event that Do holds is a [HeldError]. Config.FailOpen is not looked at: an error is an [UnavailableError].
-func (g *Guard) CheckAndMarkProcessed(ctx context.Context, consumer string, eventID outbox.ID, ttl time.Duration) (already bool, err error) {
+//
+// Deprecated: it loses events by design, and is here for those who must share marks with such a helper of their own.
+// Use [Guard.Do], or [Guard.Once] in a consumer's Config.Middleware.
+func (g *Guard) CheckAndMarkProcessed(ctx context.Context, consumer string, eventID outbox.ID,
+	ttl time.Duration,
+) (already bool, err error) {
 	key, err := g.key(consumer, eventID)
 	if err != nil {
 		return false, err
@@ -65,7 +70,8 @@ func (g *Guard) setIfNone(ctx context.Context, key, mark string, ttl time.Durati
 	// A client whose answer was lost sends the command again, and then meets its own mark. It is told by its token.
 	found, err = g.client.Get(ctx, key).Result()
 	if errors.Is(err, redis.Nil) {
-		return "", errors.New("redis: a mark was there and is gone") // it expired, or a replica was asked that has not heard of it
+		// it expired, or a replica was asked that has not heard of it
+		return "", errors.New("redis: a mark was there and is gone")
 	}
 	if err != nil {
 		return "", fmt.Errorf("redis: %w", err)
@@ -73,8 +79,10 @@ func (g *Guard) setIfNone(ctx context.Context, key, mark string, ttl time.Durati
 	return found, nil
 }
 
-// Delete takes back the mark that [Guard.CheckAndMarkProcessed] of this guard has set, after its effect failed. A mark of
-// another guard stays where it is, and is an error: whoever has set it answers for the event. No mark is no error.
+// Delete takes back the mark that [Guard.CheckAndMarkProcessed] of this guard has set, after its effect failed. A mark
+// of another guard stays where it is, and is an error: whoever has set it answers for the event. No mark is no error.
+//
+// Deprecated: it belongs to CheckAndMarkProcessed. [Guard.Do] takes its own marks back.
 func (g *Guard) Delete(ctx context.Context, consumer string, eventID outbox.ID) error {
 	key, err := g.key(consumer, eventID)
 	if err != nil {
@@ -82,10 +90,12 @@ func (g *Guard) Delete(ctx context.Context, consumer string, eventID outbox.ID) 
 	}
 	found, err := g.remove(ctx, key, g.calledMarks())
 	if err != nil {
-		return fmt.Errorf("redisinbox: the mark may still be there and would hide the event until it expires: delete it again: %w", err)
+		return fmt.Errorf("redisinbox: the mark may still be there and would hide the event until it expires: delete it "+
+			"again: %w", err)
 	}
 	if found != "" {
-		return fmt.Errorf("redisinbox: the mark of consumer %s on event %s is not of this guard, so it stays", consumer, eventID)
+		return fmt.Errorf("redisinbox: the mark of consumer %s on event %s is not of this guard, so it stays",
+			consumer, eventID)
 	}
 	return nil
 }

@@ -15,16 +15,18 @@ import (
 var (
 	//go:embed put.lua
 	putText   string
-	putScript = redis.NewScript(mistaken("put.lua", putText))
+	putScript = redis.NewScript(putText)
 
 	//go:embed remove.lua
 	removeText   string
-	removeScript = redis.NewScript(mistaken("remove.lua", removeText))
+	removeScript = redis.NewScript(removeText)
 )
 
-// put makes a mark what it shall be, if there is none or if it is the caller's own; else it returns what was found and
-// how long that has left.
-func (g *Guard) put(ctx context.Context, key, own, mark string, ttl time.Duration) (found string, left time.Duration, err error) {
+// put makes a mark what it shall be, if there is none or if it is the caller's own; otherwise it returns what was found
+// and how long that has left.
+func (g *Guard) put(ctx context.Context, key, own, mark string,
+	ttl time.Duration,
+) (found string, left time.Duration, err error) {
 	ctx, cancel := g.within(ctx)
 	defer cancel()
 	answer, err := putScript.Run(ctx, g.client, []string{key}, own, mark, ttl.Milliseconds()).Slice()
@@ -41,7 +43,7 @@ func (g *Guard) put(ctx context.Context, key, own, mark string, ttl time.Duratio
 	return "", 0, fmt.Errorf("redis: an answer of %d parts that put.lua does not give", len(answer))
 }
 
-// remove removes a mark that begins as the caller's own does; else it returns what was found.
+// remove removes a mark that begins as the caller's own does; otherwise it returns what was found.
 func (g *Guard) remove(ctx context.Context, key, beginning string) (found string, err error) {
 	ctx, cancel := g.within(ctx)
 	defer cancel()

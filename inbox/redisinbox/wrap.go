@@ -8,15 +8,15 @@ import (
 	"github.com/posthaste-dev/posthaste/consumer"
 )
 
-// askAgain is how long a message waits at most before Redis is asked about it again. A hold ends long before its time when
-// its handler does, and what waits here may have others behind it.
-const askAgain = time.Second
+// maxHeldDelay is how long a message waits at most before Redis is asked about it again. A hold ends long before its
+// time when its handler does, and what waits here may have others behind it.
+const maxHeldDelay = time.Second
 
-var _ consumer.Wrap = (*Guard)(nil).Once
+var _ consumer.Middleware = (*Guard)(nil).Once
 
-// Once guards a consumer's handlers with [Guard.Do], each tenant's events apart. It is a [consumer.Wrap]. An event that was
-// handled before is [consumer.ErrDuplicate]. While another delivery is being handled, or Redis cannot be asked, the
-// event is delayed, and no attempt is counted.
+// Once guards a consumer's handlers with [Guard.Do], each tenant's events apart. It is a [consumer.Middleware]. An
+// event that was handled before is [consumer.ErrDuplicate]. While another delivery is being handled, or Redis cannot be
+// asked, the event is delayed, and no attempt is counted.
 func (g *Guard) Once(name string, next consumer.Handler) consumer.Handler {
 	return func(ctx context.Context, event *consumer.Event) error {
 		before := false
@@ -29,7 +29,8 @@ func (g *Guard) Once(name string, next consumer.Handler) consumer.Handler {
 			return err
 		})
 		if err != nil && Handled(err) {
-			g.config.Logger.WarnContext(ctx, "an event is handled, and its mark is not certain", "consumer", name, "event_id", event.ID, "error", err)
+			g.config.Logger.WarnContext(ctx, "an event is handled, and its mark is not certain", "consumer", name,
+				"event_id", event.ID, "error", err)
 			err = nil
 		}
 		if err == nil && (already || before) {
@@ -48,9 +49,9 @@ func delayed(err error) error {
 	case errors.As(err, &lost):
 		return err
 	case errors.As(err, &held):
-		return &consumer.DelayError{After: min(held.RetryAfter, askAgain), Err: err}
+		return &consumer.DelayError{After: min(held.RetryAfter, maxHeldDelay), Err: err}
 	case errors.As(err, &unavailable):
-		return &consumer.DelayError{After: askAgain, Err: err}
+		return &consumer.DelayError{After: maxHeldDelay, Err: err}
 	}
 	return err
 }

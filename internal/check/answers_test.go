@@ -10,8 +10,8 @@ import (
 func TestLostAnswers(t *testing.T) {
 	t.Parallel()
 	began := did(1, check.Step{Do: check.Publish, At: 10})
-	refused := func(class check.Class) check.Record {
-		return did(1, check.Step{Do: check.Refuse, Class: class, At: 20})
+	failedWith := func(class check.Class) check.Record {
+		return did(1, check.Step{Do: check.PublishFailed, Class: class, At: 20})
 	}
 	twice := func(records ...check.Record) check.History {
 		return append(check.History{wrote(1, 2), delivery(1, 1), delivery(2, 1), delivery(3, 2), end()}, records...)
@@ -23,57 +23,70 @@ func TestLostAnswers(t *testing.T) {
 	testAll(t, []definition{
 		{
 			name: "the broker was killed meanwhile", count: check.DuplicatesUnexplained,
-			bad:  twice(began, refused(check.OfRoute)),
-			good: twice(began, refused(check.OfRoute), restart(14, 15, 30)),
+			bad:  twice(began, failedWith(check.OfTopic)),
+			good: twice(began, failedWith(check.OfTopic), restart(14, 15, 30)),
 		},
 		{
 			name: "behind one that failed when the broker was killed", count: check.DuplicatesUnexplained,
-			bad:  twice(began, refused(check.Shutdown), restart(21, 22, 30)),
-			good: twice(began, refused(check.Shutdown), restart(14, 15, 30)),
+			bad:  twice(began, failedWith(check.Shutdown), restart(21, 22, 30)),
+			good: twice(began, failedWith(check.Shutdown), restart(14, 15, 30)),
 		},
 		{
 			name: "the broker was down when it began", count: check.DuplicatesUnexplained,
-			bad: twice(began, refused(check.OfRoute), restart(8, 9, 30)), good: twice(began, refused(check.OfRoute), restart(9, 10, 30)),
+			bad:  twice(began, failedWith(check.OfTopic), restart(8, 9, 30)),
+			good: twice(began, failedWith(check.OfTopic), restart(9, 10, 30)),
 		},
 		{
 			name: "the broker was killed afterwards", count: check.DuplicatesUnexplained,
-			bad: twice(began, refused(check.OfRoute), restart(21, 22, 30)), good: twice(began, refused(check.OfRoute), restart(20, 22, 30)),
+			bad:  twice(began, failedWith(check.OfTopic), restart(21, 22, 30)),
+			good: twice(began, failedWith(check.OfTopic), restart(20, 22, 30)),
 		},
 		{
 			name: "the broker said no", count: check.DuplicatesUnexplained,
-			bad: twice(began, refused(check.OfEvent), restart(14, 15, 30)), good: twice(began, refused(check.OfRoute), restart(14, 15, 30)),
+			bad:  twice(began, failedWith(check.OfEvent), restart(14, 15, 30)),
+			good: twice(began, failedWith(check.OfTopic), restart(14, 15, 30)),
 		},
 		{
 			name: "a fault that loses no answers", count: check.DuplicatesUnexplained,
-			bad: twice(began, refused(check.OfRoute), down(check.BrokerDown, 0, 15, 30)), good: twice(began, refused(check.OfRoute), down(check.BrokerCut, 0, 15, 15)),
+			bad:  twice(began, failedWith(check.OfTopic), down(check.BrokerDown, 0, 15, 30)),
+			good: twice(began, failedWith(check.OfTopic), down(check.BrokerCut, 0, 15, 15)),
 		},
 		{
 			name: "answers were dropped for a while", count: check.DuplicatesUnexplained,
-			bad: twice(began, refused(check.OfRoute), down(check.AnswersDropped, 0, 2, 9)), good: twice(began, refused(check.OfRoute), down(check.AnswersDropped, 0, 2, 10)),
+			bad:  twice(began, failedWith(check.OfTopic), down(check.AnswersDropped, 0, 2, 9)),
+			good: twice(began, failedWith(check.OfTopic), down(check.AnswersDropped, 0, 2, 10)),
 		},
 		{
 			name: "answers of another topic were dropped", count: check.DuplicatesUnexplained,
-			bad:  twice(began, refused(check.OfRoute), fault(check.Fault{Kind: check.AnswersDropped, Topic: "u", From: 2, To: 30})),
-			good: twice(began, refused(check.OfRoute), fault(check.Fault{Kind: check.AnswersDropped, Topic: "t", From: 2, To: 30})),
+			bad: twice(began, failedWith(check.OfTopic),
+				fault(check.Fault{Kind: check.AnswersDropped, Topic: "u", From: 2, To: 30})),
+			good: twice(began, failedWith(check.OfTopic),
+				fault(check.Fault{Kind: check.AnswersDropped, Topic: "t", From: 2, To: 30})),
 		},
 		{
 			name: "another relay's connection stood still", count: check.DuplicatesUnexplained,
-			bad:  twice(began, refused(check.OfRoute), fault(check.Fault{Kind: check.BrokerStalled, Relay: "other", From: 2, To: 30})),
-			good: twice(began, refused(check.OfRoute), fault(check.Fault{Kind: check.BrokerStalled, Relay: "r", From: 2, To: 30})),
+			bad: twice(began, failedWith(check.OfTopic),
+				fault(check.Fault{Kind: check.BrokerStalled, Relay: "other", From: 2, To: 30})),
+			good: twice(began, failedWith(check.OfTopic),
+				fault(check.Fault{Kind: check.BrokerStalled, Relay: "r", From: 2, To: 30})),
 		},
 		{
 			name: "it never left the relay", count: check.DuplicatesUnexplained,
-			bad: twice(refused(check.OfRoute), restart(14, 15, 30), publish(1), ack(1)), good: twice(began, refused(check.OfRoute), restart(14, 15, 30), publish(1), ack(1)),
+			bad:  twice(failedWith(check.OfTopic), restart(14, 15, 30), publish(1), ack(1)),
+			good: twice(began, failedWith(check.OfTopic), restart(14, 15, 30), publish(1), ack(1)),
 		},
 		{
 			name: "two duplicates with one lost answer", count: check.DuplicatesUnexplained,
-			bad:  append(twice(began, refused(check.OfRoute), restart(14, 15, 30)), delivery(4, 1)),
-			good: append(twice(began, refused(check.OfRoute), restart(14, 15, 30), began, refused(check.OfRoute)), delivery(4, 1)),
+			bad: append(twice(began, failedWith(check.OfTopic), restart(14, 15, 30)), delivery(4, 1)),
+			good: append(twice(began, failedWith(check.OfTopic), restart(14, 15, 30), began, failedWith(check.OfTopic)),
+				delivery(4, 1)),
 		},
 		{
 			name: "charged while the broker was down", count: check.ChargedWrongly,
-			bad:  twice(began, refused(check.InDoubt), did(1, check.Step{Do: check.Charge, Class: check.InDoubt, At: 20}), restart(4, 5, 30)),
-			good: twice(began, refused(check.InDoubt), did(1, check.Step{Do: check.Charge, Class: check.InDoubt, At: 20}), restart(9, 11, 30)),
+			bad: twice(began, failedWith(check.InDoubt), did(1, check.Step{Do: check.Charge, Class: check.InDoubt, At: 20}),
+				restart(4, 5, 30)),
+			good: twice(began, failedWith(check.InDoubt), did(1, check.Step{Do: check.Charge, Class: check.InDoubt, At: 20}),
+				restart(9, 11, 30)),
 		},
 	})
 }
@@ -82,21 +95,27 @@ func TestLostAnswers(t *testing.T) {
 func TestBehindDoubt(t *testing.T) {
 	t.Parallel()
 	twice := func(records ...check.Record) check.History {
-		return append(check.History{wrote(1, 2), delivery(1, 1), delivery(2, 2), delivery(3, 2), ended(check.End{Drained: true, Pipelined: []string{"t"}})}, records...)
+		return append(check.History{
+			wrote(1, 2), delivery(1, 1), delivery(2, 2), delivery(3, 2),
+			ended(check.End{Drained: true, Pipelined: []string{"t"}}),
+		}, records...)
 	}
-	both := []check.Record{publish(1), publish(2), refuse(1, check.InDoubt), refuse(2, check.Shutdown)}
+	both := []check.Record{publish(1), publish(2), publishFailed(1, check.InDoubt), publishFailed(2, check.Shutdown)}
 	testAll(t, []definition{
 		{
 			name: "it began after the doubt", count: check.DuplicatesUnexplained,
-			bad: twice(publish(1), refuse(1, check.InDoubt), publish(2), refuse(2, check.Shutdown)), good: twice(both...),
+			bad:  twice(publish(1), publishFailed(1, check.InDoubt), publish(2), publishFailed(2, check.Shutdown)),
+			good: twice(both...),
 		},
 		{
 			name: "the one ahead was refused", count: check.DuplicatesUnexplained,
-			bad: twice(publish(1), publish(2), refuse(1, check.OfEvent), refuse(2, check.Shutdown)), good: twice(both...),
+			bad:  twice(publish(1), publish(2), publishFailed(1, check.OfEvent), publishFailed(2, check.Shutdown)),
+			good: twice(both...),
 		},
 		{
 			name: "it was refused itself", count: check.DuplicatesUnexplained,
-			bad: twice(publish(1), publish(2), refuse(1, check.InDoubt), refuse(2, check.OfEvent)), good: twice(both...),
+			bad:  twice(publish(1), publish(2), publishFailed(1, check.InDoubt), publishFailed(2, check.OfEvent)),
+			good: twice(both...),
 		},
 	})
 }

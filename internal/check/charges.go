@@ -1,12 +1,12 @@
 package check
 
-// judgeCharges counts events that paid for what was not their fault.
-func (c *Checker) judgeCharges() {
+// checkCharges counts events that paid for what was not their fault.
+func (c *Checker) checkCharges() {
 	for _, ch := range c.charges {
 		e := c.entries.at(ch.entry)
 		for i := range c.faults {
-			if f := &c.faults[i]; c.routeFailed(f, e, ch) {
-				c.chargedWronglyf(e, "was charged by relay %q at %d, while its route had the fault %s", ch.relay, ch.at, f.Kind)
+			if f := &c.faults[i]; c.topicFailed(f, e, ch) {
+				c.chargedWronglyf(e, "was charged by relay %q at %d, while its topic had the fault %s", ch.relay, ch.at, f.Kind)
 				break
 			}
 		}
@@ -16,7 +16,8 @@ func (c *Checker) judgeCharges() {
 	}
 	for e := range c.entries.all {
 		if attempts := c.allAttempts(e); attempts > int(e.failures) {
-			c.chargedWronglyf(e, "has %d attempts with those of its dead letters, and failed by itself %d times", attempts, e.failures)
+			c.chargedWronglyf(e, "has %d attempts with those of its dead letters, and failed by itself %d times", attempts,
+				e.failures)
 		}
 	}
 }
@@ -27,7 +28,7 @@ func (c *Checker) allAttempts(e *entry) int {
 	if e.is(hasRow) {
 		attempts = int(e.attempts)
 	}
-	if d := c.desks[e.self]; d != nil {
+	if d := c.deadRecords[e.self]; d != nil {
 		if e.state.dead() || e.state == Discarded { // the last letter has the same
 			return max(attempts, d.attempts)
 		}
@@ -36,10 +37,10 @@ func (c *Checker) allAttempts(e *entry) int {
 	return attempts
 }
 
-// routeFailed tells whether the route had failed all the time from the publish to the charge. A publish
+// topicFailed tells whether the topic had failed all the time from the publish to the charge. A publish
 // that began before, or a charge that came after, may have had a reason of its own.
-func (c *Checker) routeFailed(f *Fault, e *entry, ch charge) bool {
-	return f.Kind.ofRoute() &&
+func (c *Checker) topicFailed(f *Fault, e *entry, ch charge) bool {
+	return f.Kind.ofTopic() &&
 		(f.Topic == "" || f.Topic == c.groups.topic(e.group)) &&
 		(f.Relay == "" || f.Relay == ch.relay) &&
 		(f.ID == ID{} || f.ID == e.id) &&

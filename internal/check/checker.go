@@ -5,7 +5,7 @@ import (
 	"sync"
 )
 
-// Checker folds records as they come and keeps about a hundred bytes an event. It may be fed from many
+// Checker folds records as they come and keeps about a hundred bytes per event. It may be fed from many
 // goroutines.
 type Checker struct {
 	mu      sync.Mutex
@@ -18,30 +18,30 @@ type Checker struct {
 	open    map[string][]uint32 // transactions without a certain end, and their events
 	early   map[ID][]Record     // records that came before their event was known
 
-	duplicates []duplicate
-	copies     map[int64]*copied
-	publishing publishing
-	leases     map[leaseKey]*lease
-	faults     []Fault
-	charges    []charge
-	desks      map[uint32]*desk
-	held       []heldRow
-	end        *End
+	duplicates  []duplicate
+	copies      map[int64]*copied
+	publishing  publishing
+	leases      map[leaseKey]*lease
+	faults      []Fault
+	charges     []charge
+	deadRecords map[uint32]*deadRecord
+	held        []heldRow
+	end         *End
 }
 
 // New returns an empty checker.
 func New() *Checker {
 	return &Checker{
-		verdict:    newVerdict(),
-		seed:       maphash.MakeSeed(),
-		index:      map[ID]uint32{},
-		groups:     newGroups(),
-		open:       map[string][]uint32{},
-		early:      map[ID][]Record{},
-		copies:     map[int64]*copied{},
-		publishing: newPublishing(),
-		leases:     map[leaseKey]*lease{},
-		desks:      map[uint32]*desk{},
+		verdict:     newVerdict(),
+		seed:        maphash.MakeSeed(),
+		index:       map[ID]uint32{},
+		groups:      newGroups(),
+		open:        map[string][]uint32{},
+		early:       map[ID][]Record{},
+		copies:      map[int64]*copied{},
+		publishing:  newPublishing(),
+		leases:      map[leaseKey]*lease{},
+		deadRecords: map[uint32]*deadRecord{},
 	}
 }
 
@@ -151,12 +151,12 @@ func (c *Checker) names(eventType, key string) uint64 {
 	return maphash.Comparable(c.seed, [2]string{eventType, key})
 }
 
-// desk returns what is known about the event's death, made on demand.
-func (c *Checker) desk(e *entry) *desk {
-	d := c.desks[e.self]
+// deadRecord returns what is known about the event's death, made on demand.
+func (c *Checker) deadRecord(e *entry) *deadRecord {
+	d := c.deadRecords[e.self]
 	if d == nil {
-		d = &desk{}
-		c.desks[e.self] = d
+		d = &deadRecord{}
+		c.deadRecords[e.self] = d
 	}
 	return d
 }

@@ -1,7 +1,7 @@
 package check
 
-// judgeDeaths compares rows, dead letters and what operators did.
-func (c *Checker) judgeDeaths() {
+// checkDeaths compares rows, dead letters and what operators did.
+func (c *Checker) checkDeaths() {
 	for e := range c.entries.all {
 		if !e.is(committed) {
 			continue
@@ -9,19 +9,19 @@ func (c *Checker) judgeDeaths() {
 		if e.state.dead() && !e.is(hasLetter) {
 			c.countf(DeadWithoutLetter, e.id, "is %s and has no dead letter", e.state)
 		}
-		d := c.desks[e.self]
+		d := c.deadRecords[e.self]
 		if d == nil {
-			d = &desk{}
+			d = &deadRecord{}
 		}
-		c.judgeLetters(e, d)
-		c.judgeReasons(e, d)
-		c.judgeOperated(e, d)
+		c.checkLetters(e, d)
+		c.checkReasons(e, d)
+		c.checkOperated(e, d)
 	}
 }
 
-// judgeLetters asks whether every dead letter but the one of the present death was redriven. A redrive
+// checkLetters finds out whether every dead letter but the one of the present death was redriven. A redrive
 // that is followed by another death leaves two letters.
-func (c *Checker) judgeLetters(e *entry, d *desk) {
+func (c *Checker) checkLetters(e *entry, d *deadRecord) {
 	open := d.letters - d.redrives
 	if e.state.dead() || d.discards > 0 {
 		open--
@@ -31,28 +31,28 @@ func (c *Checker) judgeLetters(e *entry, d *desk) {
 	}
 }
 
-// judgeReasons asks whether every death had a reason: a publish that failed since the last redrive, or a broken
-// contract. Nobody publishes an event of a type that is not known, and of one that kills relays no answer comes. One reason
-// does not stand for the other, but where both can have said it.
-func (c *Checker) judgeReasons(e *entry, d *desk) {
+// checkReasons finds out whether every death had a reason: a publish that failed since the last redrive, or a broken
+// contract. Nobody publishes an event of a type that is not known, and of one that kills relays no answer comes. One
+// reason does not stand for the other, but where both can have said it.
+func (c *Checker) checkReasons(e *entry, d *deadRecord) {
 	if !c.publishing.seen {
-		return // nobody told what was published
+		return // nobody recorded what was published
 	}
-	var needed, refused, broken int
+	var needed, rejected, broken int
 	for _, reason := range d.reasons {
 		if needsReason(reason) {
 			needed++
 		}
 		switch reason {
 		case "rejected", "max_attempts": // nobody but the broker says so
-			refused++
+			rejected++
 		case "invalid_payload", "aggregate_mismatch": // nobody but the contract does
 			broken++
 		}
 	}
 	switch failed := int(e.failures); {
-	case refused > failed:
-		c.countf(IllegalTransitions, e.id, "died %d times of a publish that failed, and %d failed", refused, failed)
+	case rejected > failed:
+		c.countf(IllegalTransitions, e.id, "died %d times of a publish that failed, and %d failed", rejected, failed)
 		return
 	case broken > d.broken:
 		c.countf(IllegalTransitions, e.id, "died %d times of its contract, and broke it %d times", broken, d.broken)
@@ -63,7 +63,8 @@ func (c *Checker) judgeReasons(e *entry, d *desk) {
 	}
 	for _, death := range d.unprovoked {
 		if c.end != nil && c.end.Interleaved && death <= len(d.reasons) && needsReason(d.reasons[death-1]) {
-			c.countf(IllegalTransitions, e.id, "died of %s, and no publish had failed since the last redrive", d.reasons[death-1])
+			c.countf(IllegalTransitions, e.id, "died of %s, and no publish had failed since the last redrive",
+				d.reasons[death-1])
 			return
 		}
 	}
@@ -73,8 +74,8 @@ func needsReason(reason string) bool {
 	return reason != "unknown_event_type" && reason != "crash_suspect"
 }
 
-// judgeOperated asks whether operators' changes have their actions.
-func (c *Checker) judgeOperated(e *entry, d *desk) {
+// checkOperated finds out whether operators' changes have their actions.
+func (c *Checker) checkOperated(e *entry, d *deadRecord) {
 	switch {
 	case e.state == Discarded && d.discards == 0:
 		c.countf(IllegalTransitions, e.id, "is discarded, and no operator did it")

@@ -1,4 +1,4 @@
-// Package check judges a run of the outbox after it is over. It reads what was recorded (what producers
+// Package check checks a run of the outbox after it is over. It reads what was recorded (what producers
 // committed, what the broker received, which faults were injected, what the relays did, what the tables
 // held at the end) and counts what was kept and what was broken. It believes nobody: a row that says
 // "published" is lost if the broker never saw the event.
@@ -33,7 +33,7 @@
 //     counts for deliveries after that (Next), and not at all if nobody knows when. One that is lost is
 //     counted as lost only. Equal versions (one transaction) have no order; version 0 has none.
 //   - stuck (zero): committed, and its row still ready, retrying, waiting or parked at the end of a run
-//     that says it drained, delivered or not: it would be sent for ever.
+//     that says it drained, delivered or not: it would be sent forever.
 //   - held_explained: as stuck, but of a type that End.UnknownTypes lists, or waiting or retrying behind a
 //     lower seq of its aggregate that is such a parked event, or that is dead, blocking and on its topic.
 //   - pending: still open and not delivered, in a run that does not say it drained.
@@ -56,14 +56,14 @@
 //     acknowledged and whose settle failed, is unknown or stale, or that was never settled by a relay that
 //     was killed or lost the lane; or one fault of a kind that can duplicate, in force between the first
 //     delivery and this one, whose scope is that id (or its topic, a relay or everything, if no relay
-//     recorded what it published). A publish that was refused for its route, or not sent, is a cause if a
+//     recorded what it published). A publish that failed for its topic, or was not sent, is a cause if a
 //     fault that loses answers (broker_restart, broker_cut, broker_stalled, answers_dropped) fell into its
 //     time, or if it was handed over behind one of its line that ended in doubt. A failover that names the id
 //     took back what was written down about it. A delivery for a request that does not exist is unexplained too.
 //   - double_effects (zero): effects of an id beyond the first. effects_missing (zero): delivered without
 //     an effect, when End.Effects says that consumers have finished.
 //   - charged_wrongly (zero): an event with a charge of a class that is not the event's fault, or of any
-//     class for a publish that lay, from start to charge, inside a fault of its route; or whose
+//     class for a publish that lay, from start to charge, inside a fault of its topic; or whose
 //     attempts, those of all its dead letters included, exceed the failed publishes that could be charged.
 //   - owners_overlapping (zero): a lease of a lane that began while another token held it; a publish
 //     begun while the same lease had another one of the same aggregate and topic in flight, unless
@@ -77,5 +77,5 @@
 // # What is not promised
 //
 // Content is compared by 64-bit fingerprints of the sums, which is enough against faults and not against
-// an adversary. What was not recorded cannot be judged; [Floor] exists so that such a run does not pass.
+// an adversary. What was not recorded cannot be checked; [Floor] exists so that such a run does not pass.
 package check

@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// judgeDuplicates counts the duplicates of committed events, and those that nothing explains.
-func (c *Checker) judgeDuplicates() {
+// checkDuplicates counts the duplicates of committed events, and those that nothing explains.
+func (c *Checker) checkDuplicates() {
 	c.abandoned()
 	c.unanswered()
 	causes := map[uint32][]cause{}
@@ -29,14 +29,14 @@ func (c *Checker) judgeDuplicates() {
 			nth = 0
 		}
 		nth++
-		c.judgeDuplicate(d, nth, causes[d.entry])
+		c.checkDuplicate(d, nth, causes[d.entry])
 	}
-	c.judgeRequests()
+	c.checkRequests()
 }
 
-// judgeDuplicate asks whether the nth duplicate of an event has at least n causes before it. A cause need
+// checkDuplicate finds out whether the nth duplicate of an event has at least n causes before it. A cause need
 // not lie after the first delivery: a message that was given up may arrive after the one sent in its place.
-func (c *Checker) judgeDuplicate(d duplicate, nth int, causes []cause) {
+func (c *Checker) checkDuplicate(d duplicate, nth int, causes []cause) {
 	e := c.entries.at(d.entry)
 	if !e.is(committed) {
 		return // a phantom is counted as that
@@ -57,7 +57,8 @@ func (c *Checker) judgeDuplicate(d duplicate, nth int, causes []cause) {
 		}
 	}
 	if found < nth {
-		c.countf(DuplicatesUnexplained, e.id, "delivery %d is its duplicate number %d, and there are %d causes", d.arrival, nth, found)
+		c.countf(DuplicatesUnexplained, e.id, "delivery %d is its duplicate number %d, and there are %d causes", d.arrival,
+			nth, found)
 	}
 }
 
@@ -103,7 +104,7 @@ func (c *Checker) unanswered() {
 		_, _, loses := f.answersLost()
 		return !loses
 	})
-	for _, t := range c.publishing.told {
+	for _, t := range c.publishing.reportedFailures {
 		topic := c.groups.topic(c.entries.at(t.entry).group)
 		if t.behind || slices.ContainsFunc(losing, func(f Fault) bool { return f.lostAnswer(t, topic) }) {
 			c.publishing.causes = append(c.publishing.causes, t.cause)
@@ -112,14 +113,14 @@ func (c *Checker) unanswered() {
 }
 
 // lostAnswer tells whether the fault may have kept the answer to this publish from its relay.
-func (f *Fault) lostAnswer(t told, topic string) bool {
+func (f *Fault) lostAnswer(t reportedFailure, topic string) bool {
 	from, to, _ := f.answersLost()
 	return t.started != 0 && t.ended != 0 && from <= t.ended && t.started <= to &&
 		(f.Topic == "" || f.Topic == topic) && (f.Relay == "" || f.Relay == t.relay)
 }
 
-// judgeRequests compares the requests with the copies that arrived.
-func (c *Checker) judgeRequests() {
+// checkRequests compares the requests with the copies that arrived.
+func (c *Checker) checkRequests() {
 	for _, number := range slices.Sorted(maps.Keys(c.copies)) {
 		r := c.copies[number]
 		id := c.entries.at(r.entry).id

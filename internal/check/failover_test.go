@@ -25,7 +25,9 @@ func failedOver() check.History {
 		return check.Record{Step: &s}
 	}
 	delivery := func(index uint64, id check.ID) check.Record {
-		return check.Record{Delivery: &check.Delivery{Index: index, ID: id, Topic: "topic", Payload: check.SumOf([]byte("x"))}}
+		return check.Record{
+			Delivery: &check.Delivery{Index: index, ID: id, Topic: "topic", Payload: check.SumOf([]byte("x"))},
+		}
 	}
 	failover := func(id check.ID) check.Record {
 		return check.Record{Fault: &check.Fault{Kind: check.Failover, ID: id, From: 50, To: 51, First: 3, Last: 3}}
@@ -34,11 +36,14 @@ func failedOver() check.History {
 		{Tx: &check.Tx{Key: "kept", Events: []check.Event{event(kept, 2)}, Outcome: check.OK}},
 		{Tx: &check.Tx{Key: "gone", Events: []check.Event{event(gone, 1)}, Outcome: check.Undone}},
 		step(check.Acquire, "old", check.ID{}, 10),
-		step(check.Publish, "old", kept, 20), delivery(1, kept), step(check.Ack, "old", kept, 21), step(check.Settle, "old", kept, 22),
-		step(check.Publish, "old", gone, 30), delivery(2, gone), step(check.Ack, "old", gone, 31), step(check.Settle, "old", gone, 32),
+		step(check.Publish, "old", kept, 20), delivery(1, kept), step(check.Ack, "old", kept, 21),
+		step(check.Settle, "old", kept, 22),
+		step(check.Publish, "old", gone, 30), delivery(2, gone), step(check.Ack, "old", gone, 31),
+		step(check.Settle, "old", gone, 32),
 		failover(check.ID{}), failover(kept),
 		step(check.Acquire, "new", check.ID{}, 60),
-		step(check.Publish, "new", kept, 70), delivery(3, kept), step(check.Ack, "new", kept, 71), step(check.Settle, "new", kept, 72),
+		step(check.Publish, "new", kept, 70), delivery(3, kept), step(check.Ack, "new", kept, 71),
+		step(check.Settle, "new", kept, 72),
 		{Row: &check.Row{ID: kept, State: check.Published, Published: true}},
 		{End: &check.End{Drained: true, Dumped: true}},
 	}

@@ -11,17 +11,17 @@ const (
 	Kill         FaultKind = "kill"          // a relay died without warning
 	Pause        FaultKind = "pause"         // a relay stood still for longer than its lease
 	LeaseLost    FaultKind = "lease_lost"    // a lane was taken away
-	AckLost      FaultKind = "ack_lost"      // the broker took the message, the relay was told otherwise
+	AckLost      FaultKind = "ack_lost"      // the broker took the message, the relay got another answer
 	LateAccept   FaultKind = "late_accept"   // the broker took the message after the relay had given up
 	BrokerCopied FaultKind = "broker_copied" // the broker itself made a copy
-	SettleFailed FaultKind = "settle_failed" // the database refused or lost a settle
+	SettleFailed FaultKind = "settle_failed" // the database rejected or lost a settle
 	DatabaseDown FaultKind = "database_down" // restart, failover, cut or terminated connections
 	// Failover is the promotion of a standby that was behind: what the last commits wrote is as it was before. One
 	// with an ID says that the event's row was among that.
 	Failover FaultKind = "failover"
 )
 
-// Faults of a route: they are nobody's fault but the broker's, so no event may be charged for them.
+// Faults of a topic: they are nobody's fault but the broker's, so no event may be charged for them.
 const (
 	BrokerDown   FaultKind = "broker_down"
 	TopicMissing FaultKind = "topic_missing"
@@ -30,7 +30,7 @@ const (
 )
 
 // Faults between relays and the broker that lose answers. A publish that was on its way then may have been
-// accepted, whatever its relay was told; see answersLost.
+// accepted, whatever answer its relay got; see answersLost.
 const (
 	BrokerRestart  FaultKind = "broker_restart"  // the broker was killed and came back; down from From to To
 	BrokerCut      FaultKind = "broker_cut"      // connections to the broker were cut
@@ -45,7 +45,8 @@ const Failpoint FaultKind = "failpoint"
 // have taken a message that it never acknowledged.
 func (k FaultKind) duplicates() bool {
 	switch k {
-	case Kill, Pause, LeaseLost, AckLost, LateAccept, BrokerCopied, SettleFailed, DatabaseDown, Failover, BrokerDown, Failpoint:
+	case Kill, Pause, LeaseLost, AckLost, LateAccept, BrokerCopied, SettleFailed, DatabaseDown, Failover,
+		BrokerDown, Failpoint:
 		return true
 	default:
 		return false
@@ -55,8 +56,8 @@ func (k FaultKind) duplicates() bool {
 // stops tells whether a relay under such a fault may leave a publish without a settle.
 func (k FaultKind) stops() bool { return k == Kill || k == Pause || k == Failpoint }
 
-// ofRoute tells whether the fault is the route's.
-func (k FaultKind) ofRoute() bool {
+// ofTopic tells whether the fault is the topic's.
+func (k FaultKind) ofTopic() bool {
 	return k == BrokerDown || k == BrokerRestart || k == TopicMissing || k == AuthRevoked || k == Quota
 }
 
@@ -77,7 +78,7 @@ func (f *Fault) answersLost() (from, to int64, loses bool) {
 // Fault is one fault that was injected. Relay, Topic and ID are its scope; all empty means everything.
 type Fault struct {
 	Kind FaultKind `json:"kind"`
-	// Relay must name one life of a process: one that starts again has another name.
+	// Relay must name one process: one that starts again has another name.
 	Relay string `json:"relay,omitempty"`
 	Topic string `json:"topic,omitempty"`
 	ID    ID     `json:"id,omitzero"`

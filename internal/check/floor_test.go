@@ -14,7 +14,8 @@ func TestTooLittle(t *testing.T) {
 	kill := fault(check.Fault{Kind: check.Kill, Point: "publish.after_ack"})
 	enough := check.History{wrote(1, 2), delivery(1, 1), delivery(2, 2), delivery(3, 1), kill, end()}
 	all := check.Floor{
-		Committed: 2, Duplicates: 1, OrderedAggregates: 1, Points: []string{"publish.after_ack"}, Faults: map[check.FaultKind]int{check.Kill: 1},
+		Committed: 2, Duplicates: 1, OrderedAggregates: 1, Points: []string{"publish.after_ack"},
+		Faults: map[check.FaultKind]int{check.Kill: 1},
 	}
 	if v := enough.Check(all); !v.Pass() {
 		report(t, v)
@@ -29,8 +30,15 @@ func TestTooLittle(t *testing.T) {
 		{"committed", check.Floor{Committed: 3}, enough, "committed is 2, at least 3"},
 		{"duplicates", check.Floor{Duplicates: 2}, enough, "duplicates is 1, at least 2"},
 		{"aggregates", check.Floor{OrderedAggregates: 2}, enough, "ordered_aggregates is 1, at least 2"},
-		{"kind", check.Floor{Faults: map[check.FaultKind]int{check.Pause: 1}}, enough, "faults of kind pause is 0, at least 1"},
-		{"kills", check.Floor{Faults: map[check.FaultKind]int{check.Kill: 2}}, enough, "faults of kind kill is 1, at least 2"},
+		{
+			"kind",
+			check.Floor{Faults: map[check.FaultKind]int{check.Pause: 1}},
+			enough,
+			"faults of kind pause is 0, at least 1",
+		},
+		{
+			"kills", check.Floor{Faults: map[check.FaultKind]int{check.Kill: 2}}, enough, "faults of kind kill is 1, at least 2",
+		},
 		{"failpoint", check.Floor{Points: []string{"settle.before"}}, enough, "failpoint settle.before is 0"},
 		{"no end", check.Floor{}, enough[:len(enough)-1], "no end record"},
 		{"not drained", check.Floor{}, check.History{wrote(1), delivery(1, 1), ended(check.End{})}, "did not drain"},
@@ -60,7 +68,8 @@ func TestProblemsAreBounded(t *testing.T) {
 	if v.Count(check.Lost) != 100 || len(v.Problems()) != 20 {
 		t.Errorf("%d problems, %s", len(v.Problems()), v.Line())
 	}
-	if p := v.Problems()[0]; p.Counter != check.Lost || p.ID != id(1) || !strings.Contains(p.String(), "lost: event 00000000-0000-0000-0000-000000000001 was committed") {
+	if p := v.Problems()[0]; p.Counter != check.Lost || p.ID != id(1) ||
+		!strings.Contains(p.String(), "lost: event 00000000-0000-0000-0000-000000000001 was committed") {
 		t.Errorf("the first problem is %q", p)
 	}
 }

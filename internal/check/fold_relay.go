@@ -33,14 +33,14 @@ type cause struct {
 
 // publishing is what relays said about publishes. Only those that are not settled take memory.
 type publishing struct {
-	seen     bool // some relay recorded its publishes
-	open     map[publish]*progress
-	inFlight map[flight]int
-	overlaps []overlap
-	causes   []cause
-	doubts   map[flight]int // publishes that ended in doubt
-	told     []told
-	again    []overlap // settles to published beyond an event's first
+	seen             bool // some relay recorded its publishes
+	open             map[publish]*progress
+	inFlight         map[flight]int
+	overlaps         []overlap
+	causes           []cause
+	doubts           map[flight]int // publishes that ended in doubt
+	reportedFailures []reportedFailure
+	again            []overlap // settles to published beyond an event's first
 }
 
 // overlap is a publish that began beside another; whether that was allowed is known at the end.
@@ -49,9 +49,9 @@ type overlap struct {
 	relay string
 }
 
-// told is a publish that its relay was told did not succeed, for a reason that is not the message. What that is
-// worth is known at the end.
-type told struct {
+// reportedFailure is a publish that failed, as its relay reports, for a reason that is not the message. Whether the
+// broker has it all the same is known at the end.
+type reportedFailure struct {
 	cause
 	relay          string
 	started, ended int64
@@ -80,7 +80,7 @@ func (c *Checker) eventStep(e *entry, s *Step) {
 	switch s.Do {
 	case Publish:
 		c.publishStarted(e, what, s)
-	case Ack, Refuse:
+	case Ack, PublishFailed:
 		c.publishEnded(e, what, s)
 	case Settle:
 		c.settled(e, what, s)
@@ -110,8 +110,8 @@ func (c *Checker) publishStarted(e *entry, what publish, s *Step) {
 	p.open[what] = &progress{started: s.At, next: s.Next, inFlight: true, doubts: p.doubts[f]}
 }
 
-// publishEnded folds the broker's answer, or its absence. A check before the publish may refuse the event
-// as well, so a Refuse without a Publish is fine; an Ack is not.
+// publishEnded folds the broker's answer, or its absence. A check before the publish may fail
+// as well, so a PublishFailed without a Publish is fine; an Ack is not.
 func (c *Checker) publishEnded(e *entry, what publish, s *Step) {
 	p := &c.publishing
 	at := p.open[what]
@@ -136,16 +136,18 @@ func (c *Checker) publishEnded(e *entry, what publish, s *Step) {
 	case s.Class == InDoubt:
 		p.causes = append(p.causes, cause{e.self, at.next})
 		p.doubts[line]++
-	case was && (s.Class == OfRoute || s.Class == Shutdown):
+	case was && (s.Class == OfTopic || s.Class == Shutdown):
 		behind := s.Class == Shutdown && p.doubts[line] > at.doubts
-		p.told = append(p.told, told{cause: cause{e.self, at.next}, relay: s.Relay, started: at.started, ended: s.At, behind: behind})
+		p.reportedFailures = append(p.reportedFailures, reportedFailure{
+			cause: cause{e.self, at.next}, relay: s.Relay, started: at.started, ended: s.At, behind: behind,
+		})
 	}
 	switch {
 	case s.Request != 0:
 	case s.Class.chargeable() && e.failures < math.MaxUint16:
 		e.failures++
 	case s.Class == Broken:
-		c.desk(e).broken++
+		c.deadRecord(e).broken++
 	}
 }
 
@@ -185,7 +187,7 @@ func (c *Checker) settled(e *entry, what publish, s *Step) {
 	}
 }
 
-// charged folds an attempt that was counted. Whether its route had failed is known at the end.
+// charged folds an attempt that was counted. Whether its topic had failed is known at the end.
 func (c *Checker) charged(e *entry, what publish, s *Step) {
 	if !s.Class.chargeable() {
 		c.chargedWronglyf(e, "was charged for a failure of class %s by relay %q", s.Class, s.Relay)

@@ -59,7 +59,8 @@ func (c *Checker) emitted(ev *Event) uint32 {
 		payload: c.sum(ev.Payload), headers: c.sum(ev.Headers), names: c.names(ev.Type, ev.Key),
 		version: ev.Version, group: c.groups.number(ev.Aggregate, ev.Topic),
 	}
-	same := e.payload == made.payload && e.headers == made.headers && e.names == made.names && e.version == made.version && e.group == made.group
+	same := e.payload == made.payload && e.headers == made.headers && e.names == made.names && e.version == made.version &&
+		e.group == made.group
 	if known && !same && (e.doubts > 0 || e.is(committed)) {
 		c.malformedf("two transactions wrote event %s with different content", ev.ID)
 	}

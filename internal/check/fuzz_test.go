@@ -18,7 +18,8 @@ func FuzzCheckerHistory(f *testing.F) {
 	}
 	f.Add(valid.Bytes())
 	f.Add(valid.Bytes()[:valid.Len()/2])
-	f.Add([]byte(`{"tx":{"key":"a","events":[{"id":"00000000-0000-0000-0000-000000000001","topic":"t","aggregate":"a"}]}}` + "\n"))
+	f.Add([]byte(`{"tx":{"key":"a","events":[{"id":"00000000-0000-0000-0000-000000000001","topic":"t",` +
+		`"aggregate":"a"}]}}` + "\n"))
 	for i := range mutations {
 		f.Add([]byte{byte(i), 1, 2, 3})
 	}
@@ -35,7 +36,7 @@ func FuzzCheckerHistory(f *testing.F) {
 		if !is {
 			return
 		}
-		if problem := m.judge(history.Check(check.Floor{})); problem != "" {
+		if problem := m.problem(history.Check(check.Floor{})); problem != "" {
 			t.Fatalf("%s: %s", m.name, problem)
 		}
 	})
@@ -50,7 +51,7 @@ func damaged(file, with []byte) []byte {
 	return broken
 }
 
-// answers judges a file and checks what must hold for every verdict.
+// answers checks a file and checks what must hold for every verdict.
 func answers(t *testing.T, file []byte) {
 	t.Helper()
 	c := check.New()
@@ -59,7 +60,8 @@ func answers(t *testing.T, file []byte) {
 	}
 	c.Unresolved()
 	v := c.Verdict(check.Floor{})
-	sum := v.Count(check.DeliveredDistinct) + v.Count(check.Lost) + v.Count(check.DeadLettered) + v.Count(check.DiscardedByName) + v.Count(check.Pending)
+	sum := v.Count(check.DeliveredDistinct) + v.Count(check.Lost) + v.Count(check.DeadLettered) +
+		v.Count(check.DiscardedByName) + v.Count(check.Pending)
 	// Delivered events may be stuck or held as well.
 	if rest := v.Count(check.Committed) - sum; rest < 0 || rest > v.Count(check.Stuck)+v.Count(check.HeldExplained) {
 		t.Errorf("committed events are under more or less than one counter: %s", v.Line())

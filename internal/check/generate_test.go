@@ -30,12 +30,12 @@ type run struct {
 	actions []check.Action
 	asked   []check.Request
 
-	now      int64
-	arrivals uint64
-	lives    int
-	ids      uint64
-	queues   [][]*pending
-	versions []uint64
+	now       int64
+	arrivals  uint64
+	processes int
+	ids       uint64
+	queues    [][]*pending
+	versions  []uint64
 }
 
 // generate returns a history that must pass.
@@ -63,19 +63,19 @@ func (r *run) add(record check.Record) { r.history = append(r.history, record) }
 
 func (r *run) tick() int64 { r.now++; return r.now }
 
-func (r *run) name() string { return fmt.Sprintf("relay-%d", r.lives) }
+func (r *run) name() string { return fmt.Sprintf("relay-%d", r.processes) }
 
 func (r *run) step(s check.Step) {
-	s.Relay, s.Token, s.At, s.Next = r.name(), fmt.Sprintf("token-%d", r.lives), r.tick(), r.arrivals+1
+	s.Relay, s.Token, s.At, s.Next = r.name(), fmt.Sprintf("token-%d", r.processes), r.tick(), r.arrivals+1
 	r.add(check.Record{Step: &s})
 }
 
-// start begins another life of the relay after all leases of the last one have expired.
+// start starts another process of the relay after all leases of the last one have expired.
 func (r *run) start() {
-	if r.lives > 0 {
+	if r.processes > 0 {
 		r.now += lease
 	}
-	r.lives++
+	r.processes++
 	for lane := range lanes {
 		r.step(check.Step{Do: check.Acquire, Lane: lane, Until: r.now + 1 + lease})
 	}
@@ -105,8 +105,9 @@ func (r *run) produce(aggregate int) {
 	tx := check.Tx{Key: fmt.Sprintf("tx-%d", r.ids)}
 	for range 1 + r.rand.IntN(3) {
 		event := check.Event{
-			ID: r.newID(), Type: "changed", Topic: fmt.Sprintf("topic-%d", aggregate%2), Aggregate: fmt.Sprintf("default/order/%d", aggregate),
-			Key: fmt.Sprint(aggregate), Payload: r.sum(), Headers: r.sum(),
+			ID: r.newID(), Type: "changed", Topic: fmt.Sprintf("topic-%d", aggregate%2),
+			Aggregate: fmt.Sprintf("default/order/%d", aggregate),
+			Key:       fmt.Sprint(aggregate), Payload: r.sum(), Headers: r.sum(),
 		}
 		if r.rand.IntN(12) == 0 {
 			event.Type = "newer"
@@ -188,5 +189,7 @@ func (r *run) dump() {
 	for i := range r.asked {
 		r.add(check.Record{Request: &r.asked[i]})
 	}
-	r.add(check.Record{End: &check.End{Interleaved: true, Drained: true, Dumped: true, Effects: true, UnknownTypes: []string{"newer"}}})
+	r.add(check.Record{
+		End: &check.End{Interleaved: true, Drained: true, Dumped: true, Effects: true, UnknownTypes: []string{"newer"}},
+	})
 }

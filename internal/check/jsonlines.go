@@ -55,7 +55,7 @@ func (c *Checker) Read(file io.Reader) error {
 	})
 }
 
-// ReadHistory reads a file into memory. It refuses what Checker.Read would count as malformed.
+// ReadHistory reads a file into memory. It is an error what Checker.Read would count as malformed.
 func ReadHistory(file io.Reader) (History, error) {
 	var history History
 	var problems []error

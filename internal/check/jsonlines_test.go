@@ -58,7 +58,8 @@ func TestATornDeliveryIsLost(t *testing.T) {
 		if err := errors.Join(c.Read(bytes.NewReader(deliveries[:cut])), c.Read(bytes.NewReader(rest))); err != nil {
 			t.Fatal(err)
 		}
-		if v := c.Verdict(check.Floor{}); v.Count(check.Torn) != 1 || v.Count(check.Lost) != 1 || v.Count(check.Malformed) != 0 {
+		if v := c.Verdict(check.Floor{}); v.Count(check.Torn) != 1 || v.Count(check.Lost) != 1 ||
+			v.Count(check.Malformed) != 0 {
 			t.Fatalf("cut at %d: %s", cut, v.Line())
 		}
 	}
@@ -107,7 +108,9 @@ func (r errorReader) Read([]byte) (int, error) { return 0, r.err }
 func TestUnresolvedAreListed(t *testing.T) {
 	t.Parallel()
 	c := check.New()
-	for _, r := range (check.History{tx(check.Unknown, event(2)), tx(check.Begun, event(1)), wrote(3), tx(check.Failed, event(4))}) {
+	for _, r := range (check.History{
+		tx(check.Unknown, event(2)), tx(check.Begun, event(1)), wrote(3), tx(check.Failed, event(4)),
+	}) {
 		c.Add(r)
 	}
 	want := []string{tx(check.Begun, event(1)).Tx.Key, tx(check.Unknown, event(2)).Tx.Key}

@@ -59,7 +59,7 @@ func (c *Checker) laneStep(s *Step) {
 	}
 }
 
-// fence notes when a settle was applied, to compare it with later leases of the lane.
+// fence records when a settle was applied, to compare it with later leases of the lane.
 func (c *Checker) fence(e *entry, s *Step) {
 	l := c.lease(s.lease())
 	if s.At >= l.applied {
@@ -73,8 +73,8 @@ type heldLane struct {
 	*lease
 }
 
-// judgeLeases compares the leases of each lane with one another.
-func (c *Checker) judgeLeases() {
+// checkLeases compares the leases of each lane with one another.
+func (c *Checker) checkLeases() {
 	lanes := map[int][]heldLane{}
 	recorded := false
 	for key, l := range c.leases {
@@ -82,36 +82,39 @@ func (c *Checker) judgeLeases() {
 		lanes[key.lane] = append(lanes[key.lane], heldLane{key, l})
 	}
 	if !recorded {
-		return // relays that record no leases cannot be judged by them
+		return // relays that record no leases cannot be checked by them
 	}
 	for _, lane := range slices.Sorted(maps.Keys(lanes)) {
 		list := lanes[lane]
 		slices.SortFunc(list, func(a, b heldLane) int {
 			return cmp.Or(cmp.Compare(a.from, b.from), cmp.Compare(a.token, b.token), cmp.Compare(a.relay, b.relay))
 		})
-		c.judgeLane(list)
+		c.checkLane(list)
 	}
 }
 
-// judgeLane takes the leases of one lane in the order in which they began.
-func (c *Checker) judgeLane(list []heldLane) {
+// checkLane takes the leases of one lane in the order in which they began.
+func (c *Checker) checkLane(list []heldLane) {
 	var holder heldLane // of the latest end so far
 	var heldUntil int64
 	for i, l := range list {
 		if !l.acquired {
 			if l.applied != 0 || l.event != (ID{}) {
-				c.countf(StaleSettlesApplied, l.event, "was settled by relay %q with a token that never held lane %d", l.relay, l.lane)
+				c.countf(StaleSettlesApplied, l.event, "was settled by relay %q with a token that never held lane %d",
+					l.relay, l.lane)
 			}
 			continue
 		}
 		if holder.lease != nil && l.from < heldUntil && !c.failedOver(l.from, holder.sure) {
-			c.countf(OwnersOverlapping, ID{}, "relay %q acquired lane %d at %d, relay %q held it until %d", l.relay, l.lane, l.from, holder.relay, heldUntil)
+			c.countf(OwnersOverlapping, ID{}, "relay %q acquired lane %d at %d, relay %q held it until %d", l.relay, l.lane,
+				l.from, holder.relay, heldUntil)
 		}
 		if until := c.until(l.lease); holder.lease == nil || until > heldUntil {
 			holder, heldUntil = l, until
 		}
 		if next := successor(list[i+1:], l); next != nil && l.applied >= next.from && !c.failedOver(next.from, l.applied) {
-			c.countf(StaleSettlesApplied, l.event, "was settled at %d by relay %q, but relay %q had taken lane %d at %d", l.applied, l.relay, next.relay, l.lane, next.from)
+			c.countf(StaleSettlesApplied, l.event, "was settled at %d by relay %q, but relay %q had taken lane %d at %d",
+				l.applied, l.relay, next.relay, l.lane, next.from)
 		}
 	}
 }
@@ -129,7 +132,9 @@ func (c *Checker) until(l *lease) int64 {
 
 // failedOver tells whether there was a failover between the two times: what was written at the first may be gone.
 func (c *Checker) failedOver(from, to int64) bool {
-	return slices.ContainsFunc(c.faults, func(f Fault) bool { return f.Kind == Failover && from <= f.From && f.From <= to })
+	return slices.ContainsFunc(c.faults, func(f Fault) bool {
+		return f.Kind == Failover && from <= f.From && f.From <= to
+	})
 }
 
 // successor finds the first lease that began after l did.
@@ -142,13 +147,14 @@ func successor(later []heldLane, l heldLane) *heldLane {
 	return nil
 }
 
-// judgeOverlaps counts publishes that began beside another of their aggregate, where that is not declared.
-func (c *Checker) judgeOverlaps() {
+// checkOverlaps counts publishes that began beside another of their aggregate, where that is not declared.
+func (c *Checker) checkOverlaps() {
 	for _, o := range c.publishing.overlaps {
 		e := c.entries.at(o.entry)
 		topic := c.groups.topic(e.group)
 		if c.end == nil || !slices.Contains(c.end.Pipelined, topic) {
-			c.countf(OwnersOverlapping, e.id, "relay %q published it while another event of its aggregate was in flight on topic %q", o.relay, topic)
+			c.countf(OwnersOverlapping, e.id,
+				"relay %q published it while another event of its aggregate was in flight on topic %q", o.relay, topic)
 		}
 	}
 }

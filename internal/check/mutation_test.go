@@ -162,7 +162,7 @@ func TestMutationsAreCaught(t *testing.T) {
 					continue
 				}
 				applied++
-				if problem := m.judge(history.Check(check.Floor{})); problem != "" {
+				if problem := m.problem(history.Check(check.Floor{})); problem != "" {
 					t.Fatalf("seed %d: %s", seed, problem)
 				}
 			}
@@ -173,8 +173,8 @@ func TestMutationsAreCaught(t *testing.T) {
 	}
 }
 
-// judge says what is wrong with the verdict on a mutated history.
-func (m *mutation) judge(v *check.Verdict) string {
+// problem says what is wrong with the verdict on a mutated history.
+func (m *mutation) problem(v *check.Verdict) string {
 	if v.Pass() {
 		return "it passes: " + v.Line()
 	}

@@ -6,7 +6,7 @@ import (
 	"github.com/posthaste-dev/posthaste/internal/check"
 )
 
-// tooLittle marks mutations that break nothing, and leave too little to judge.
+// tooLittle marks mutations that break nothing, and leave too little to check.
 const tooLittle = check.Counter(255)
 
 var mutations = slices.Concat(mutatedDeliveries, mutatedTransactions, mutatedTables, mutatedRelays)
@@ -48,9 +48,12 @@ var mutatedDeliveries = []mutation{
 	{name: "deliver what nobody wrote", caught: check.Phantom, apply: func(v *view) bool {
 		return v.add(check.Record{Delivery: &check.Delivery{Index: v.arrivals() + 1, ID: check.ID{9}}})
 	}},
-	{name: "deliver without an index", caught: check.Malformed, also: []check.Counter{check.Lost}, apply: func(v *view) bool {
-		return v.edit(isDelivery, func(r *check.Record) { r.Delivery.Index = 0 })
-	}},
+	{
+		name: "deliver without an index", caught: check.Malformed, also: []check.Counter{check.Lost},
+		apply: func(v *view) bool {
+			return v.edit(isDelivery, func(r *check.Record) { r.Delivery.Index = 0 })
+		},
+	},
 	{name: "drop a copy that was asked for", caught: check.RequestsUnserved, apply: func(v *view) bool {
 		return v.drop(func(r *check.Record) bool { return r.Delivery != nil && r.Delivery.Request != 0 })
 	}},
@@ -71,7 +74,9 @@ func isDelivery(r *check.Record) bool { return r.Delivery != nil }
 func isEffect(r *check.Record) bool { return r.Effect != nil }
 
 func deliveryOf(e *check.Event, index uint64) *check.Delivery {
-	return &check.Delivery{Index: index, ID: e.ID, Type: e.Type, Topic: e.Topic, Key: e.Key, Payload: e.Payload, Headers: e.Headers}
+	return &check.Delivery{
+		Index: index, ID: e.ID, Type: e.Type, Topic: e.Topic, Key: e.Key, Payload: e.Payload, Headers: e.Headers,
+	}
 }
 
 // again delivers something once more, after everything else.
@@ -113,19 +118,26 @@ func swap(v *view) bool {
 
 var mutatedTransactions = []mutation{
 	{name: "say that a commit failed", caught: check.Phantom, apply: func(v *view) bool {
-		return v.edit(func(r *check.Record) bool { return r.Tx != nil && r.Tx.Outcome == check.OK }, func(r *check.Record) { r.Tx.Outcome = check.Failed })
+		return v.edit(func(r *check.Record) bool { return r.Tx != nil && r.Tx.Outcome == check.OK }, func(r *check.Record) {
+			r.Tx.Outcome = check.Failed
+		})
 	}},
 	{name: "say that a rollback committed", caught: check.Lost, apply: func(v *view) bool {
-		return v.edit(func(r *check.Record) bool { return r.Tx != nil && r.Tx.Outcome == check.Failed }, func(r *check.Record) { r.Tx.Outcome = check.OK })
+		return v.edit(func(r *check.Record) bool {
+			return r.Tx != nil && r.Tx.Outcome == check.Failed
+		}, func(r *check.Record) { r.Tx.Outcome = check.OK })
 	}},
 	{name: "forget how a transaction ended", caught: check.Unresolved, apply: func(v *view) bool {
 		return v.drop(func(r *check.Record) bool {
 			return r.Tx != nil && (r.Tx.Outcome == check.OK || r.Tx.Outcome == check.Failed)
 		})
 	}},
-	{name: "forget that a transaction began", caught: check.Malformed, also: []check.Counter{check.Phantom, check.Stuck}, apply: func(v *view) bool {
-		return v.drop(func(r *check.Record) bool { return r.Tx != nil && len(r.Tx.Events) > 0 })
-	}},
+	{
+		name: "forget that a transaction began", caught: check.Malformed, also: []check.Counter{check.Phantom, check.Stuck},
+		apply: func(v *view) bool {
+			return v.drop(func(r *check.Record) bool { return r.Tx != nil && len(r.Tx.Events) > 0 })
+		},
+	},
 	{name: "end a transaction twice", caught: check.Malformed, apply: func(v *view) bool {
 		r := v.pick(func(r *check.Record) bool { return r.Tx != nil && r.Tx.Outcome == check.OK })
 		return v.add(*r)
@@ -136,8 +148,14 @@ var mutatedTransactions = []mutation{
 		e.Payload[0] ^= 1
 		return v.add(check.Record{Tx: &check.Tx{Key: "again", Outcome: check.OK, Events: []check.Event{e}}})
 	}},
-	{name: "write a record of no kind", caught: check.Malformed, apply: func(v *view) bool { return v.add(check.Record{}) }},
+	{name: "write a record of no kind", caught: check.Malformed, apply: func(v *view) bool {
+		return v.add(check.Record{})
+	}},
 	{name: "emit what nobody relays", caught: check.Lost, apply: func(v *view) bool {
-		return v.add(check.Record{Tx: &check.Tx{Key: "late", Outcome: check.OK, Events: []check.Event{{ID: check.ID{8}, Topic: "topic-0", Aggregate: "late"}}}})
+		return v.add(check.Record{
+			Tx: &check.Tx{
+				Key: "late", Outcome: check.OK, Events: []check.Event{{ID: check.ID{8}, Topic: "topic-0", Aggregate: "late"}},
+			},
+		})
 	}},
 }

@@ -9,8 +9,8 @@ import (
 // never is the first delivery of an event that is still to be delivered.
 const never = math.MaxUint64
 
-// judgeOrder compares first deliveries with versions, per aggregate and topic.
-func (c *Checker) judgeOrder() {
+// checkOrder compares first deliveries with versions, per aggregate and topic.
+func (c *Checker) checkOrder() {
 	var ordered []uint32
 	for e := range c.entries.all {
 		if e.is(committed) && e.version != 0 {
@@ -27,7 +27,7 @@ func (c *Checker) judgeOrder() {
 		for end < len(ordered) && c.entries.at(ordered[end]).group == group {
 			end++
 		}
-		c.judgeGroup(ordered[begin:end])
+		c.checkGroup(ordered[begin:end])
 		begin = end
 	}
 }
@@ -40,9 +40,9 @@ type line struct {
 	passed []*entry
 }
 
-// judgeGroup takes the events of one aggregate and topic by version. Those of equal version are judged
+// checkGroup takes the events of one aggregate and topic by version. Those of equal version are checked
 // before any of them joins the line.
-func (c *Checker) judgeGroup(events []uint32) {
+func (c *Checker) checkGroup(events []uint32) {
 	var before line
 	versions := 0
 	for begin := 0; begin < len(events); {
@@ -51,7 +51,7 @@ func (c *Checker) judgeGroup(events []uint32) {
 		for ; end < len(events) && c.entries.at(events[end]).version == version; end++ {
 			e := c.entries.at(events[end])
 			seen = seen || e.first != 0
-			c.judgePlace(&before, e)
+			c.checkPosition(&before, e)
 		}
 		if seen {
 			versions++
@@ -66,8 +66,8 @@ func (c *Checker) judgeGroup(events []uint32) {
 	}
 }
 
-// judgePlace counts an event that was delivered before one that it had to wait for.
-func (c *Checker) judgePlace(before *line, e *entry) {
+// checkPosition counts an event that was delivered before one that it had to wait for.
+func (c *Checker) checkPosition(before *line, e *entry) {
 	if e.first == 0 {
 		return
 	}
@@ -76,7 +76,7 @@ func (c *Checker) judgePlace(before *line, e *entry) {
 		return
 	}
 	for _, p := range before.passed {
-		if (p.first == 0 || p.first > e.first) && e.first < c.desks[p.self].passedFrom {
+		if (p.first == 0 || p.first > e.first) && e.first < c.deadRecords[p.self].passedFrom {
 			c.outOfOrder(e, p)
 			return
 		}
@@ -85,7 +85,7 @@ func (c *Checker) judgePlace(before *line, e *entry) {
 
 // join makes later versions wait for this one.
 func (c *Checker) join(before *line, e *entry) {
-	if d := c.desks[e.self]; d != nil && d.passed {
+	if d := c.deadRecords[e.self]; d != nil && d.passed {
 		if d.passedFrom > 0 {
 			before.passed = append(before.passed, e)
 		}
@@ -97,7 +97,7 @@ func (c *Checker) join(before *line, e *entry) {
 }
 
 // firstOf is when an event was first delivered: never, if that is still to happen, and 0 if it will not
-// happen, be it lost, which is counted elsewhere, or dead without blocking.
+// happen: it is lost, which is counted elsewhere, or dead without blocking.
 func firstOf(e *entry) uint64 {
 	switch {
 	case e.first != 0:
@@ -111,8 +111,10 @@ func firstOf(e *entry) uint64 {
 
 func (c *Checker) outOfOrder(e, lower *entry) {
 	if lower.first == 0 {
-		c.countf(OrderViolations, e.id, "version %d was delivered at %d, version %d (%s) never was", e.version, e.first, lower.version, lower.id)
+		c.countf(OrderViolations, e.id, "version %d was delivered at %d, version %d (%s) never was", e.version, e.first,
+			lower.version, lower.id)
 		return
 	}
-	c.countf(OrderViolations, e.id, "version %d was delivered at %d, version %d (%s) only at %d", e.version, e.first, lower.version, lower.id, lower.first)
+	c.countf(OrderViolations, e.id, "version %d was delivered at %d, version %d (%s) only at %d", e.version, e.first,
+		lower.version, lower.id, lower.first)
 }

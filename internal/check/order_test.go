@@ -38,8 +38,10 @@ func TestOrder(t *testing.T) {
 		},
 		{
 			name: "past a head that blocks", count: check.OrderViolations,
-			bad:  check.History{wrote(1, 2), row(1, check.DeadBlocking), letter(1, true, 1), delivery(1, 2), end()},
-			good: check.History{wrote(1, 2), row(1, check.Dead), letter(1, true, 1), action(1, check.Skip, 1), delivery(1, 2), end()},
+			bad: check.History{wrote(1, 2), row(1, check.DeadBlocking), letter(1, true, 1), delivery(1, 2), end()},
+			good: check.History{
+				wrote(1, 2), row(1, check.Dead), letter(1, true, 1), action(1, check.Skip, 1), delivery(1, 2), end(),
+			},
 		},
 		{
 			name: "past a head that is retried", count: check.OrderViolations,
@@ -53,18 +55,28 @@ func TestOrder(t *testing.T) {
 		},
 		{
 			name: "before the operator discarded the head", count: check.OrderViolations,
-			bad:  check.History{wrote(1, 2), row(1, check.Discarded), letter(1, true, 1), delivery(1, 2), action(1, check.Discard, 2), end()},
-			good: check.History{wrote(1, 2), row(1, check.Discarded), letter(1, true, 1), action(1, check.Discard, 1), delivery(1, 2), end()},
+			bad: check.History{
+				wrote(1, 2), row(1, check.Discarded), letter(1, true, 1), delivery(1, 2), action(1, check.Discard, 2), end(),
+			},
+			good: check.History{
+				wrote(1, 2), row(1, check.Discarded), letter(1, true, 1), action(1, check.Discard, 1), delivery(1, 2), end(),
+			},
 		},
 		{
 			name: "redrive keeps the place", count: check.OrderViolations,
-			bad:  check.History{wrote(1, 2), letter(1, true, 1), action(1, check.Redrive, 1), delivery(1, 2), delivery(2, 1), end()},
-			good: check.History{wrote(1, 2), letter(1, true, 1), action(1, check.Redrive, 1), delivery(1, 1), delivery(2, 2), end()},
+			bad: check.History{
+				wrote(1, 2), letter(1, true, 1), action(1, check.Redrive, 1), delivery(1, 2), delivery(2, 1), end(),
+			},
+			good: check.History{
+				wrote(1, 2), letter(1, true, 1), action(1, check.Redrive, 1), delivery(1, 1), delivery(2, 2), end(),
+			},
 		},
 		{
 			name: "a late copy of an older one is none", count: check.OrderViolations,
-			bad:  check.History{wrote(1, 2), delivery(1, 2), delivery(2, 1), end()},
-			good: check.History{wrote(1, 2), delivery(1, 1), delivery(2, 2), delivery(3, 1), fault(check.Fault{Kind: check.Kill}), end()},
+			bad: check.History{wrote(1, 2), delivery(1, 2), delivery(2, 1), end()},
+			good: check.History{
+				wrote(1, 2), delivery(1, 1), delivery(2, 2), delivery(3, 1), fault(check.Fault{Kind: check.Kill}), end(),
+			},
 		},
 	})
 }

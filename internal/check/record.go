@@ -61,7 +61,7 @@ func (r *Record) exists() bool {
 // History is a whole run in memory.
 type History []Record
 
-// Check judges the history.
+// Check checks the history.
 func (h History) Check(floor Floor) *Verdict {
 	c := New()
 	for _, r := range h {

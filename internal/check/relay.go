@@ -3,31 +3,31 @@ package check
 // Do is what a relay did.
 type Do string
 
-// The steps of a relay. Those with an event are Publish, Ack, Refuse, Settle and Charge.
+// The steps of a relay. Those with an event are Publish, Ack, PublishFailed, Settle and Charge.
 const (
-	Acquire Do = "acquire" // took Lane with Token at At, until Until
-	Renew   Do = "renew"   // prolonged it until Until
-	Release Do = "release" // gave it back at At, settled; At 0 if the answer never came
-	Lose    Do = "lose"    // found out that the lane is no longer its own
-	Publish Do = "publish" // is about to hand the event to the broker
-	Ack     Do = "ack"     // the broker acknowledged it
-	Refuse  Do = "refuse"  // the publish, or the check before it, ended with an error of Class
-	Settle  Do = "settle"  // wrote state To with Result
-	Charge  Do = "charge"  // counted an attempt against the event, because of a failure of Class
+	Acquire       Do = "acquire" // took Lane with Token at At, until Until
+	Renew         Do = "renew"   // prolonged it until Until
+	Release       Do = "release" // gave it back at At, settled; At 0 if the answer never came
+	Lose          Do = "lose"    // found out that the lane is no longer its own
+	Publish       Do = "publish" // is about to hand the event to the broker
+	Ack           Do = "ack"     // the broker acknowledged it
+	PublishFailed Do = "refuse"  // the publish, or the check before it, ended with an error of Class
+	Settle        Do = "settle"  // wrote state To with Result
+	Charge        Do = "charge"  // counted an attempt against the event, because of a failure of Class
 )
 
 // Class is whose fault a failure is.
 type Class string
 
-// The classes of failures. Only those of the event that was sent may be charged, and Unknown while the route works.
+// The classes of failures. Only those of the event that was sent may be charged, and Unknown while the topic works.
 const (
 	OfEvent   Class = "event"         // the broker refused this message for now
 	Terminal  Class = "terminal"      // it will never be accepted
 	Broken    Class = "contract"      // it breaks its contract, so it was not sent
-	OfRoute   Class = "route"         // the broker, the topic, the credentials or the quota
+	OfTopic   Class = "topic"         // the broker, the topic, the credentials or the quota
 	InDoubt   Class = "unknown"       // it may have been accepted
 	Crash     Class = "crash"         // the relay died
-	Shutdown  Class = "shutdown"      // the relay was told to stop
+	Shutdown  Class = "shutdown"      // the relay was to stop
 	LostLease Class = "lost_lease"    // the lane is another's
 	NotKnown  Class = "not_yet_known" // the type is not in this relay's registry
 )
@@ -48,7 +48,7 @@ const (
 )
 
 // Step is one line of a relay's history. It is written before what it announces (Publish) or after what it
-// reports (all others), and Refuse before the settle that follows from it is sent.
+// reports (all others), and PublishFailed before the settle that follows from it is sent.
 type Step struct {
 	Do    Do     `json:"do"`
 	Relay string `json:"relay"`
@@ -68,7 +68,7 @@ type Step struct {
 
 // hasEvent tells whether the step is about one event.
 func (s *Step) hasEvent() bool {
-	return s.Do == Publish || s.Do == Ack || s.Do == Refuse || s.Do == Settle || s.Do == Charge
+	return s.Do == Publish || s.Do == Ack || s.Do == PublishFailed || s.Do == Settle || s.Do == Charge
 }
 
 // valid tells whether the words are ones that the checker knows.
@@ -76,9 +76,9 @@ func (s *Step) valid() bool {
 	switch s.Do {
 	case Acquire, Renew, Release, Lose, Publish, Ack:
 		return true
-	case Refuse, Charge:
+	case PublishFailed, Charge:
 		switch s.Class {
-		case OfEvent, Terminal, Broken, OfRoute, InDoubt, Crash, Shutdown, LostLease, NotKnown:
+		case OfEvent, Terminal, Broken, OfTopic, InDoubt, Crash, Shutdown, LostLease, NotKnown:
 			return true
 		}
 	case Settle:

@@ -16,13 +16,13 @@ func (r *run) relay(aggregate int) {
 	switch r.rand.IntN(24) {
 	case 0: // refused for now
 		r.publish(p, lane)
-		r.refuse(p, lane, check.OfEvent)
+		r.failPublish(p, lane, check.OfEvent)
 		r.charge(p, lane, check.OfEvent)
 		r.retry(p, lane)
 	case 1: // accepted, and the answer never came
 		r.publish(p, lane)
 		r.deliver(p, 0)
-		r.refuse(p, lane, check.InDoubt)
+		r.failPublish(p, lane, check.InDoubt)
 		r.retry(p, lane)
 	case 2: // the settle failed
 		r.publish(p, lane)
@@ -34,7 +34,11 @@ func (r *run) relay(aggregate int) {
 		if r.rand.IntN(2) == 0 {
 			r.deliver(p, 0)
 		}
-		r.add(check.Record{Fault: &check.Fault{Kind: check.Kill, Relay: r.name(), From: r.now, To: r.now, First: r.arrivals + 1, Last: r.arrivals + 1}})
+		r.add(check.Record{
+			Fault: &check.Fault{
+				Kind: check.Kill, Relay: r.name(), From: r.now, To: r.now, First: r.arrivals + 1, Last: r.arrivals + 1,
+			},
+		})
 		r.start()
 	case 4:
 		r.outage(p, lane)
@@ -46,7 +50,7 @@ func (r *run) relay(aggregate int) {
 		r.deliver(p, 0)
 		fault.Last = r.arrivals + 1
 		r.add(check.Record{Fault: fault})
-		r.refuse(p, lane, check.OfRoute)
+		r.failPublish(p, lane, check.OfTopic)
 	default:
 		r.deliverOnce(aggregate)
 	}
@@ -62,8 +66,8 @@ func (r *run) publish(p *pending, lane int) {
 	r.event(p, lane, check.Step{Do: check.Publish})
 }
 
-func (r *run) refuse(p *pending, lane int, class check.Class) {
-	r.event(p, lane, check.Step{Do: check.Refuse, Class: class})
+func (r *run) failPublish(p *pending, lane int, class check.Class) {
+	r.event(p, lane, check.Step{Do: check.PublishFailed, Class: class})
 }
 
 func (r *run) charge(p *pending, lane int, class check.Class) {
@@ -102,11 +106,11 @@ func (r *run) deliverOnce(aggregate int) {
 	}
 }
 
-// outage fails a route around one publish, which costs nobody anything.
+// outage fails a topic around one publish, which costs nobody anything.
 func (r *run) outage(p *pending, lane int) {
 	fault := &check.Fault{Kind: check.BrokerDown, Topic: p.event.Topic, From: r.tick(), First: r.arrivals + 1}
 	r.publish(p, lane)
-	r.refuse(p, lane, []check.Class{check.OfRoute, check.InDoubt}[r.rand.IntN(2)])
+	r.failPublish(p, lane, []check.Class{check.OfTopic, check.InDoubt}[r.rand.IntN(2)])
 	fault.To, fault.Last = r.tick(), r.arrivals+1
 	r.add(check.Record{Fault: fault})
 }
@@ -123,7 +127,7 @@ func (r *run) die(aggregate int) {
 	if r.arrivals%2 > 0 {
 		class, reason = check.Broken, "invalid_payload"
 	}
-	r.refuse(p, lane, class)
+	r.failPublish(p, lane, class)
 	blocking := r.rand.IntN(2) == 0
 	state := check.Dead
 	if blocking {
@@ -132,7 +136,8 @@ func (r *run) die(aggregate int) {
 	r.to(p, state)
 	r.event(p, lane, check.Step{Do: check.Settle, Result: check.Applied, To: state})
 	r.letters = append(r.letters, check.Letter{
-		ID: p.event.ID, Reason: reason, Attempts: p.row.Attempts, Blocking: blocking, Payload: p.event.Payload, Headers: p.event.Headers, Next: r.arrivals + 1,
+		ID: p.event.ID, Reason: reason, Attempts: p.row.Attempts, Blocking: blocking, Payload: p.event.Payload,
+		Headers: p.event.Headers, Next: r.arrivals + 1,
 	})
 	if !blocking {
 		r.queues[aggregate] = r.queues[aggregate][1:]

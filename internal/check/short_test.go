@@ -42,11 +42,15 @@ func copyOf(index uint64, n byte, request int64) check.Record {
 }
 
 func row(n byte, state check.State) check.Record {
-	return check.Record{Row: &check.Row{ID: id(n), Seq: int64(n), State: state, Type: "k", Published: state == check.Published}}
+	return check.Record{
+		Row: &check.Row{ID: id(n), Seq: int64(n), State: state, Type: "k", Published: state == check.Published},
+	}
 }
 
 func letter(n byte, blocking bool, next uint64) check.Record {
-	return check.Record{Letter: &check.Letter{ID: id(n), Reason: "rejected", Blocking: blocking, Payload: bytesOf(n), Next: next}}
+	return check.Record{
+		Letter: &check.Letter{ID: id(n), Reason: "rejected", Blocking: blocking, Payload: bytesOf(n), Next: next},
+	}
 }
 
 func action(n byte, verb check.Verb, next uint64) check.Record {
@@ -78,8 +82,8 @@ func did(n byte, s check.Step) check.Record {
 
 func publish(n byte) check.Record { return did(n, check.Step{Do: check.Publish}) }
 func ack(n byte) check.Record     { return did(n, check.Step{Do: check.Ack}) }
-func refuse(n byte, class check.Class) check.Record {
-	return did(n, check.Step{Do: check.Refuse, Class: class})
+func publishFailed(n byte, class check.Class) check.Record {
+	return did(n, check.Step{Do: check.PublishFailed, Class: class})
 }
 
 func settle(n byte, to check.State, result check.Result) check.Record {

@@ -20,7 +20,10 @@ func feed(c *check.Checker, events int) {
 	for i := range events {
 		var id check.ID
 		binary.BigEndian.PutUint64(id[8:], uint64(i)+1)
-		e := check.Event{ID: id, Topic: "t", Aggregate: fmt.Sprintf("default/order/%d", i%(events/20+1)), Version: uint64(i + 1), Payload: check.Sum{byte(i)}}
+		e := check.Event{
+			ID: id, Topic: "t", Aggregate: fmt.Sprintf("default/order/%d", i%(events/20+1)), Version: uint64(i + 1),
+			Payload: check.Sum{byte(i)},
+		}
 		c.Add(check.Record{Tx: &check.Tx{Key: fmt.Sprint(i), Events: []check.Event{e}}})
 		c.Add(check.Record{Tx: &check.Tx{Key: fmt.Sprint(i), Outcome: check.OK}})
 		step(check.Step{Do: check.Publish, ID: id})

@@ -1,24 +1,35 @@
 package check
 
-import "fmt"
+import (
+	"fmt"
+	"strings"
+
+	"github.com/posthaste-dev/posthaste/internal/state"
+)
 
 // State is the state of a row of outbox_events, with the numbers of that column.
 type State uint8
 
 // The states of an event, and Absent for a row that is not there.
 const (
-	Ready State = iota
-	Retrying
-	Parked
-	Waiting
-	DeadBlocking
-	Dead
-	Published
-	Discarded
-	Absent
+	Ready        = State(state.Ready)
+	Retrying     = State(state.Retrying)
+	Parked       = State(state.Parked)
+	Waiting      = State(state.Waiting)
+	DeadBlocking = State(state.DeadBlocking)
+	Dead         = State(state.Dead)
+	Published    = State(state.Published)
+	Discarded    = State(state.Discarded)
+	Absent       = Discarded + 1
 )
 
-var stateNames = [...]string{"ready", "retrying", "parked", "waiting", "dead_blocking", "dead", "published", "discarded", "absent"}
+// stateNames are the states in a history: the usual words, made one each.
+var stateNames = func() (names []string) {
+	for _, s := range state.All() {
+		names = append(names, strings.ReplaceAll(s.String(), " and ", "_"))
+	}
+	return append(names, "absent")
+}()
 
 // String returns the state's name.
 func (s State) String() string {

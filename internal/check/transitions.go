@@ -47,12 +47,12 @@ func (c *Checker) change(e *entry, ch *Change) {
 	}
 	switch verb {
 	case Redrive:
-		c.desk(e).seenRedrives++
-		c.desk(e).failuresBefore = c.desk(e).reasonsToDie(e)
+		c.deadRecord(e).seenRedrives++
+		c.deadRecord(e).failuresBefore = c.deadRecord(e).reasonsToDie(e)
 	case Skip:
-		c.desk(e).seenSkips++
+		c.deadRecord(e).seenSkips++
 	case Discard:
-		c.desk(e).seenDiscards++
+		c.deadRecord(e).seenDiscards++
 	default: // relays may
 		if ch.To.dead() {
 			c.died(e)
@@ -61,20 +61,20 @@ func (c *Checker) change(e *entry, ch *Change) {
 }
 
 // reasonsToDie counts what an event can have died of: publishes that failed, and looks at a contract that it broke.
-func (d *desk) reasonsToDie(e *entry) int { return int(e.failures) + d.broken }
+func (d *deadRecord) reasonsToDie(e *entry) int { return int(e.failures) + d.broken }
 
-// died notes a death without a publish that failed since the last redrive, or since the beginning. Whether it had
+// died records a death without a publish that failed since the last redrive, or since the beginning. Whether it had
 // another reason, its letter says.
 func (c *Checker) died(e *entry) {
-	d := c.desk(e)
+	d := c.deadRecord(e)
 	d.deaths++
 	if d.reasonsToDie(e) == d.failuresBefore {
 		d.unprovoked = append(d.unprovoked, d.deaths)
 	}
 }
 
-// judgeSettles counts events that were settled as published more than once, unless a failover took that back.
-func (c *Checker) judgeSettles() {
+// checkSettles counts events that were settled as published more than once, unless a failover took that back.
+func (c *Checker) checkSettles() {
 	takenBack := map[ID]int{}
 	for _, f := range c.faults {
 		if f.Kind == Failover && f.ID != (ID{}) {
@@ -89,8 +89,8 @@ func (c *Checker) judgeSettles() {
 	}
 }
 
-// desk is what dead letters and operators have to do with an event; few events have one.
-type desk struct {
+// deadRecord is what dead letters and operators have to do with an event; few events have one.
+type deadRecord struct {
 	letters      int
 	reasons      []string // of the letters
 	attempts     int      // of all letters together
@@ -111,8 +111,8 @@ type desk struct {
 	passedFrom uint64
 }
 
-// pass notes that from the given arrival on (0: nobody knows) later events need not wait for this one.
-func (d *desk) pass(next uint64) {
+// pass records that from the given arrival on (0: nobody knows) later events need not wait for this one.
+func (d *deadRecord) pass(next uint64) {
 	if !d.passed || next < d.passedFrom {
 		d.passed, d.passedFrom = true, next
 	}
@@ -120,7 +120,7 @@ func (d *desk) pass(next uint64) {
 
 // letter folds a dead letter.
 func (c *Checker) letter(e *entry, l *Letter) {
-	d := c.desk(e)
+	d := c.deadRecord(e)
 	if !l.Blocking {
 		d.pass(l.Next)
 	}
@@ -143,7 +143,7 @@ func (c *Checker) action(e *entry, a *Action) {
 		c.malformedf("an action on %s has no actor", e.id)
 		return
 	}
-	d, n := c.desk(e), 1
+	d, n := c.deadRecord(e), 1
 	if a.Undone { // the change was seen, and is not in the tables
 		n = 0
 	}

@@ -14,12 +14,31 @@ func TestStatesAndDeadLetters(t *testing.T) {
 	unset := row(1, check.Published)
 	unset.Row.Published = false
 	testAll(t, []definition{
-		{name: "published and tried again", count: check.IllegalTransitions, bad: sent(change(1, check.Published, check.Retrying)), good: sent(change(1, check.Retrying, check.Published))},
-		{name: "back to ready", count: check.IllegalTransitions, bad: sent(change(1, check.Waiting, check.Ready)), good: sent(change(1, check.Ready, check.Waiting))},
-		{name: "revived by nobody", count: check.IllegalTransitions, bad: sent(change(1, check.Dead, check.Retrying)), good: sent(change(1, check.Dead, check.Retrying), action(1, check.Redrive, 0))},
-		{name: "skipped by nobody", count: check.IllegalTransitions, bad: sent(change(1, check.DeadBlocking, check.Dead)), good: sent(change(1, check.DeadBlocking, check.Dead), action(1, check.Skip, 0))},
-		{name: "settled twice", count: check.IllegalTransitions, bad: sent(settle(1, check.Published, check.Applied), settle(1, check.Published, check.Applied)), good: sent(settle(1, check.Published, check.Uncertain), settle(1, check.Published, check.Applied))},
-		{name: "published without a time", count: check.IllegalTransitions, bad: sent(unset), good: sent(row(1, check.Published))},
+		{
+			name: "published and tried again", count: check.IllegalTransitions,
+			bad: sent(change(1, check.Published, check.Retrying)), good: sent(change(1, check.Retrying, check.Published)),
+		},
+		{
+			name: "back to ready", count: check.IllegalTransitions, bad: sent(change(1, check.Waiting, check.Ready)),
+			good: sent(change(1, check.Ready, check.Waiting)),
+		},
+		{
+			name: "revived by nobody", count: check.IllegalTransitions, bad: sent(change(1, check.Dead, check.Retrying)),
+			good: sent(change(1, check.Dead, check.Retrying), action(1, check.Redrive, 0)),
+		},
+		{
+			name: "skipped by nobody", count: check.IllegalTransitions, bad: sent(change(1, check.DeadBlocking, check.Dead)),
+			good: sent(change(1, check.DeadBlocking, check.Dead), action(1, check.Skip, 0)),
+		},
+		{
+			name: "settled twice", count: check.IllegalTransitions,
+			bad:  sent(settle(1, check.Published, check.Applied), settle(1, check.Published, check.Applied)),
+			good: sent(settle(1, check.Published, check.Uncertain), settle(1, check.Published, check.Applied)),
+		},
+		{
+			name: "published without a time", count: check.IllegalTransitions, bad: sent(unset),
+			good: sent(row(1, check.Published)),
+		},
 		{
 			name: "gone without retention", count: check.IllegalTransitions,
 			bad:  check.History{wrote(1), delivery(1, 1), ended(check.End{Dumped: true})},
@@ -35,9 +54,19 @@ func TestStatesAndDeadLetters(t *testing.T) {
 			bad:  check.History{wrote(1), row(1, check.DeadBlocking), letter(1, false, 0), end()},
 			good: check.History{wrote(1), row(1, check.Dead), letter(1, false, 0), end()},
 		},
-		{name: "delivered, then dead", count: check.DeadWithoutLetter, bad: sent(row(1, check.Dead)), good: sent(row(1, check.Dead), letter(1, false, 0))},
-		{name: "published", count: check.LetterWithoutDead, bad: sent(row(1, check.Published), letter(1, true, 0)), good: sent(row(1, check.Published), letter(1, true, 0), action(1, check.Redrive, 0))},
-		{name: "died twice", count: check.LetterWithoutDead, bad: sent(row(1, check.DeadBlocking), letter(1, true, 0), letter(1, true, 0)), good: sent(row(1, check.DeadBlocking), letter(1, true, 0), action(1, check.Redrive, 0), letter(1, true, 0))},
+		{
+			name: "delivered, then dead", count: check.DeadWithoutLetter, bad: sent(row(1, check.Dead)),
+			good: sent(row(1, check.Dead), letter(1, false, 0)),
+		},
+		{
+			name: "published", count: check.LetterWithoutDead, bad: sent(row(1, check.Published), letter(1, true, 0)),
+			good: sent(row(1, check.Published), letter(1, true, 0), action(1, check.Redrive, 0)),
+		},
+		{
+			name: "died twice", count: check.LetterWithoutDead,
+			bad:  sent(row(1, check.DeadBlocking), letter(1, true, 0), letter(1, true, 0)),
+			good: sent(row(1, check.DeadBlocking), letter(1, true, 0), action(1, check.Redrive, 0), letter(1, true, 0)),
+		},
 	})
 }
 
@@ -45,8 +74,8 @@ func TestStatesAndDeadLetters(t *testing.T) {
 func TestDeathsHaveReasons(t *testing.T) {
 	t.Parallel()
 	const dead = check.DeadBlocking
-	failed := []check.Record{publish(1), refuse(1, check.OfEvent)}
-	broken := []check.Record{publish(1), refuse(1, check.Broken)}
+	failed := []check.Record{publish(1), publishFailed(1, check.OfEvent)}
+	broken := []check.Record{publish(1), publishFailed(1, check.Broken)}
 	redriven := []check.Record{change(1, dead, check.Retrying), action(1, check.Redrive, 0)}
 	history := func(interleaved bool, parts ...[]check.Record) (h check.History) {
 		h = check.History{wrote(1)}
@@ -79,8 +108,10 @@ func TestDeathsHaveReasons(t *testing.T) {
 		},
 		{
 			name: "dead of its type, or of killing relays", count: check.IllegalTransitions,
-			bad:  history(true, []check.Record{publish(1)}, died(check.Parked, "too_large", 0), redriven, died(check.Retrying, "crash_suspect", 0)),
-			good: history(true, []check.Record{publish(1)}, died(check.Parked, "unknown_event_type", 0), redriven, died(check.Retrying, "crash_suspect", 0)),
+			bad: history(true, []check.Record{publish(1)}, died(check.Parked, "too_large", 0), redriven,
+				died(check.Retrying, "crash_suspect", 0)),
+			good: history(true, []check.Record{publish(1)}, died(check.Parked, "unknown_event_type", 0), redriven,
+				died(check.Retrying, "crash_suspect", 0)),
 		},
 		{
 			name: "dead of a broken contract, which is no attempt", count: check.ChargedWrongly,
@@ -89,8 +120,10 @@ func TestDeathsHaveReasons(t *testing.T) {
 		},
 		{
 			name: "a redrive undone by the same broken contract", count: check.IllegalTransitions,
-			bad:  history(true, broken, broken, died(check.Ready, "invalid_payload", 0), redriven, died(check.Retrying, "invalid_payload", 0)),
-			good: history(true, broken, died(check.Ready, "invalid_payload", 0), redriven, broken, died(check.Retrying, "invalid_payload", 0)),
+			bad: history(true, broken, broken, died(check.Ready, "invalid_payload", 0), redriven,
+				died(check.Retrying, "invalid_payload", 0)),
+			good: history(true, broken, died(check.Ready, "invalid_payload", 0), redriven, broken,
+				died(check.Retrying, "invalid_payload", 0)),
 		},
 		{
 			name: "a broken contract is no reason to die of the broker's refusal", count: check.IllegalTransitions,
@@ -109,8 +142,10 @@ func TestDeathsHaveReasons(t *testing.T) {
 		},
 		{
 			name: "the attempts of two deaths and the failures of one", count: check.ChargedWrongly,
-			bad:  history(true, failed, failed, died(check.Ready, "rejected", 2), redriven, failed, died(check.Retrying, "rejected", 2)),
-			good: history(true, failed, failed, died(check.Ready, "rejected", 2), redriven, failed, died(check.Retrying, "rejected", 1)),
+			bad: history(true, failed, failed, died(check.Ready, "rejected", 2), redriven, failed,
+				died(check.Retrying, "rejected", 2)),
+			good: history(true, failed, failed, died(check.Ready, "rejected", 2), redriven, failed,
+				died(check.Retrying, "rejected", 1)),
 		},
 	})
 }

@@ -44,9 +44,11 @@ const (
 )
 
 var counterNames = [counterCount]string{
-	"committed", "delivered_distinct", "ordered_aggregates", "held_explained", "pending", "dead", "discarded", "redelivered", "taken_back", "duplicates", "torn",
+	"committed", "delivered_distinct", "ordered_aggregates", "held_explained", "pending", "dead", "discarded",
+	"redelivered", "taken_back", "duplicates", "torn",
 	"malformed", "unresolved", "lost", "phantom", "corrupted", "order_violations", "stuck", "illegal_transitions",
-	"dead_without_letter", "letter_without_dead", "requests_unserved", "duplicates_unexplained", "double_effects", "effects_missing",
+	"dead_without_letter", "letter_without_dead", "requests_unserved", "duplicates_unexplained", "double_effects",
+	"effects_missing",
 	"charged_wrongly", "owners_overlapping", "stale_settles_applied",
 }
 
@@ -158,18 +160,18 @@ func word(s string) string {
 	}, s)
 }
 
-// Verdict ends the history and judges it. The checker cannot be used any more.
+// Verdict ends the history and checks it. The checker cannot be used any more.
 func (c *Checker) Verdict(floor Floor) *Verdict {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.judgeFates()
-	c.judgeOrder()
-	c.judgeDuplicates()
-	c.judgeSettles()
-	c.judgeDeaths()
-	c.judgeCharges()
-	c.judgeLeases()
-	c.judgeOverlaps()
+	c.checkEvents()
+	c.checkOrder()
+	c.checkDuplicates()
+	c.checkSettles()
+	c.checkDeaths()
+	c.checkCharges()
+	c.checkLeases()
+	c.checkOverlaps()
 	c.verdict.TooLittle = floor.short(c.verdict, c.end)
 	return c.verdict
 }

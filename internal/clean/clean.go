@@ -11,8 +11,6 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
-
-	"github.com/posthaste-dev/posthaste/internal/planted"
 )
 
 const (
@@ -28,9 +26,6 @@ const (
 func Error(err error) string {
 	if err == nil {
 		return ""
-	}
-	if planted.Is(planted.ErrorUnsanitised) {
-		return textOf(err)
 	}
 	return Text(textOf(err))
 }

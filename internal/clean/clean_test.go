@@ -33,23 +33,31 @@ func TestCleanKeepsWhatAnOperatorNeeds(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                    "",
 		"nats: no responders": "nats: no responders",
-		"dial tcp 10.0.0.7:4222: connect: connection refused":                               "dial tcp 10.0.0.7:4222: connect: connection refused",
-		"two\nlines\tand a tab":                                                             "two lines and a tab",
-		"naïve Ωmega 日本 🙂":                                                                  "naïve Ωmega 日本 🙂",
-		`ERROR: relation "outbox_events" does not exist (SQLSTATE 42P01)`:                   `ERROR: relation "outbox_events" does not exist (SQLSTATE 42P01)`,
-		`duplicate key value violates unique constraint "orders_pkey" (SQLSTATE 23505)`:     `duplicate key value violates unique constraint "orders_pkey" (SQLSTATE 23505)`,
-		`rpc error: code = NotFound desc = Resource not found (resource=pf-domain-events).`: `rpc error: code = NotFound desc = Resource not found (resource=pf-domain-events).`,
-		`stream "ORDERS" not found`:                                                         `stream "ORDERS" not found`,
-		`stream "alice smith" not found`:                                                    `stream "***" not found`,
-		"cannot connect to https://broker.example:8443/v1 in 5s":                            "cannot connect to https://broker.example:8443/v1 in 5s",
-		"cannot connect to amqp://guest:guest@10.0.0.7:5672/ in 5s":                         "cannot connect to amqp://***@10.0.0.7:5672/ in 5s",
-		"the password is wrong, and the token has expired":                                  "the password is wrong, and the token has expired",
-		"\x1b[31mred\x1b[0m \x1b]0;title\x07text":                                           "red ]0;titletext",
-		"a\x00b\xffc\u009bd\u202ee":                                                         "ab\uFFFDce",
-		"ERROR: conflict DETAIL: Key (email)=(x) already exists. HINT: try again":           "ERROR: conflict DETAIL: *** HINT: try again",
-		"Key (a, b)=(1, (x) y) conflicts with existing key":                                 "Key (a, b)=(***) conflicts with existing key",
-		`invalid input value for enum status: "a"b"`:                                        `invalid input value for enum status: "***"`,
-		"host=db user=app password=hunter2 dbname=x":                                        "host=db user=app password=*** dbname=x",
+		"dial tcp 10.0.0.7:4222: connect: connection refused": "dial tcp 10.0.0.7:4222: connect: connection refused",
+		"two\nlines\tand a tab":                               "two lines and a tab",
+		"naïve Ωmega 日本 🙂":                                    "naïve Ωmega 日本 🙂",
+		`ERROR: relation "outbox_events" does not exist (SQLSTATE 42P01)`: `ERROR: relation "outbox_events" does not exist ` +
+			`(SQLSTATE 42P01)`,
+		`duplicate key value violates unique constraint "orders_pkey" (SQLSTATE 23505)`: `duplicate key value violates ` +
+			`unique constraint "orders_pkey" (SQLSTATE 23505)`,
+		`rpc error: code = NotFound desc = Resource not found (resource=pf-domain-events).`: `rpc error: code = NotFound ` +
+			`desc = Resource not found (resource=pf-domain-events).`,
+		`stream "ORDERS" not found`:      `stream "ORDERS" not found`,
+		`stream "alice smith" not found`: `stream "***" not found`,
+		"cannot connect to https://broker.example:8443/v1 in 5s": "cannot connect to " +
+			"https://broker.example:8443/v1 in 5s",
+		"cannot connect to amqp://guest:guest@10.0.0.7:5672/ in 5s": "cannot connect to " +
+			"amqp://***@10.0.0.7:5672/ in 5s",
+		"the password is wrong, and the token has expired": "the password is wrong, and the token " +
+			"has expired",
+		"\x1b[31mred\x1b[0m \x1b]0;title\x07text": "red ]0;titletext",
+		"a\x00b\xffc\u009bd\u202ee":               "ab\uFFFDce",
+		"ERROR: conflict DETAIL: Key (email)=(x) already exists. HINT: try again": "ERROR: conflict DETAIL: *** HINT: try " +
+			"again",
+		"Key (a, b)=(1, (x) y) conflicts with existing key": "Key (a, b)=(***) conflicts with " +
+			"existing key",
+		`invalid input value for enum status: "a"b"`: `invalid input value for enum status: "***"`,
+		"host=db user=app password=hunter2 dbname=x": "host=db user=app password=*** dbname=x",
 	} {
 		if got := Text(text); got != want {
 			t.Errorf("%q\n became %q\n wanted %q", text, got, want)
@@ -82,11 +90,13 @@ func TestCleanBoundsTextAndWork(t *testing.T) {
 	if got := Text(strings.Repeat("é", MaxRunes)); got != strings.Repeat("é", MaxRunes) {
 		t.Error("a text at the limit was changed")
 	}
-	if got := Text(strings.Repeat("word ", 10_000)); utf8.RuneCountInString(got) != MaxRunes || !strings.HasSuffix(got, "…") {
+	if got := Text(strings.Repeat("word ", 10_000)); utf8.RuneCountInString(got) != MaxRunes ||
+		!strings.HasSuffix(got, "…") {
 		t.Errorf("a long text ends with %q after %d runes", got[len(got)-10:], utf8.RuneCountInString(got))
 	}
 	// The cut goes through the password, where nothing says any more that it is one.
-	if got := Text(strings.Repeat("\x00", maxInput-22) + " postgres://app:" + canary + "@db"); strings.Contains(got, canary[:4]) {
+	if got := Text(strings.Repeat("\x00", maxInput-22) + " postgres://app:" + canary + "@db"); strings.Contains(got,
+		canary[:4]) {
 		t.Errorf("half a password is left: %q", got)
 	}
 }
@@ -166,14 +176,18 @@ func leaks() []leak {
 			return "duplicate entry '" + strings.ReplaceAll(a, "'", "") + canary + "' for key"
 		}},
 		{"German", func(a, b string) string { return "ungültige Eingabe für Typ integer: »" + canary + "«" }},
-		{"private key", func(a, b string) string { return "-----BEGIN RSA PRIVATE KEY-----\nMII" + wordless.Replace(a) + canary }},
+		{"private key", func(a, b string) string {
+			return "-----BEGIN RSA PRIVATE KEY-----\nMII" + wordless.Replace(a) + canary
+		}},
 	}
 }
 
 func TestRedactTakesOutSecrets(t *testing.T) {
 	t.Parallel()
 	for _, l := range leaks() {
-		for _, around := range []string{"", "x", "a b", `"`, `\`, ")", "'", "@", "\x00", "\x1b[0m", "=", "Bearer ", "é", "://"} {
+		for _, around := range []string{
+			"", "x", "a b", `"`, `\`, ")", "'", "@", "\x00", "\x1b[0m", "=", "Bearer ", "é", "://",
+		} {
 			text := l.text(around, around)
 			if !strings.Contains(text, canary) {
 				t.Fatalf("%s has no canary: %q", l.name, text)
@@ -187,8 +201,10 @@ func TestRedactTakesOutSecrets(t *testing.T) {
 
 func FuzzSanitizeError(f *testing.F) {
 	for _, seed := range []string{
-		"", "connection refused", "\x00\x01\x7f\u0080\u009f", "\xff\xfe", "\x1b[31mred", "\x1b]0;x", "\u202e\u200b", strings.Repeat("é", 2049),
-		strings.Repeat("a:b@ ", 2000), `""""`, "'''", "Key (a)=(b", "password=password=x", "«»«»", "-----BEGIN X-----", `"\`, "***", "@@@", "a@b@c",
+		"", "connection refused", "\x00\x01\x7f\u0080\u009f", "\xff\xfe", "\x1b[31mred", "\x1b]0;x", "\u202e\u200b",
+		strings.Repeat("é", 2049),
+		strings.Repeat("a:b@ ", 2000), `""""`, "'''", "Key (a)=(b", "password=password=x", "«»«»", "-----BEGIN X-----", `"\`,
+		"***", "@@@", "a@b@c",
 	} {
 		f.Add(seed)
 	}
@@ -210,7 +226,8 @@ func FuzzRedact(f *testing.F) {
 	}
 	// What stands before the secret may not pretend that the form begins elsewhere: nobody can tell the
 	// quotes of one value from those of the next. The letter ends an escape sequence that would eat into it.
-	plain := strings.NewReplacer(`"`, "", "'", "", "=", "", ":", "", "“", "", "„", "", "«", "", "»", "", "‚", "", "‘", "", `\`, "")
+	plain := strings.NewReplacer(`"`, "", "'", "", "=", "", ":", "", "“", "", "„", "", "«", "", "»", "", "‚", "", "‘",
+		"", `\`, "")
 	f.Fuzz(func(t *testing.T, kind uint8, before, behind, a, b string) {
 		all := leaks()
 		l := all[int(kind)%len(all)]

@@ -34,16 +34,26 @@ var rules = []rule{
 		`(?:\\?"(?:[^"\\]|\\.)*"?|'(?:[^'\\]|\\.)*'?)?\S*`), "${1}" + mark},
 	{"", regexp.MustCompile(`(?i)\b(bearer|basic|digest|negotiate)\s+\S+`), "${1} " + mark},
 	// Tokens that are known by their looks.
-	{"", regexp.MustCompile(`\beyJ[\w-]{8,}(?:\.[\w-]*)*|\b(?:AKIA|ASIA)[0-9A-Z]{12,}|\bgh[pousr]_\w{16,}|\bgithub_pat_\w{16,}` +
-		`|\b[sr]k[-_](?:live|test|proj)?[-_]?\w{16,}|\bxox[a-z]-[\w-]{8,}|\bAIza[\w-]{30,}|\bya29\.[\w.-]{8,}`), mark},
+	{
+		"",
+		regexp.MustCompile(`\beyJ[\w-]{8,}(?:\.[\w-]*)*|\b(?:AKIA|ASIA)[0-9A-Z]{12,}|\bgh[pousr]_\w{16,}|` +
+			`\bgithub_pat_\w{16,}` +
+			`|\b[sr]k[-_](?:live|test|proj)?[-_]?\w{16,}|\bxox[a-z]-[\w-]{8,}|\bAIza[\w-]{30,}|\bya29\.[\w.-]{8,}`), mark,
+	},
 	// E-mail addresses, in any script.
 	{"@", regexp.MustCompile(`[^\s@<>()"“”,;:=/*]+@[^\s@<>()"'“”,;:/*]+`), mark},
 	// What PostgreSQL adds to an error quotes rows, keys and statements.
-	{":", regexp.MustCompile(`\b(DETAIL|Detail|CONTEXT|Context|STATEMENT|QUERY|WHERE):.*?(\sHINT:|$)`), "${1}: " + mark + "${2}"},
+	{
+		":", regexp.MustCompile(`\b(DETAIL|Detail|CONTEXT|Context|STATEMENT|QUERY|WHERE):.*?(\sHINT:|$)`),
+		"${1}: " + mark + "${2}",
+	},
 	{"=", regexp.MustCompile(`\)=\((?:.*\)|.*$)`), ")=(" + mark + ")"},
 	{"(", regexp.MustCompile(`(?i)(row contains \()(?:.*\)|.*$)`), "${1}" + mark + ")"},
 	// A value that was not understood, which may hold quotes itself: to the last one.
-	{`"`, regexp.MustCompile(`(?i)(\b(?:invalid|malformed|parsing|syntax|literal|out of range)\b[^"]*)"(?:.*"|.*$)`), `${1}"` + mark + `"`},
+	{
+		`"`, regexp.MustCompile(`(?i)(\b(?:invalid|malformed|parsing|syntax|literal|out of range)\b[^"]*)"(?:.*"|.*$)`),
+		`${1}"` + mark + `"`,
+	},
 	// Values in other quotes: SQL's, and those of PostgreSQL in other languages.
 	{"'", regexp.MustCompile(`(^|[\s(\[{=:,])'[^']*(?:'|$)`), "${1}'" + mark + "'"},
 	{"“„«»‚‘", regexp.MustCompile(`[“„«»‚‘][^“”«»‘’]*(?:[“”«»‘’]|$)`), "“" + mark + "”"},
@@ -54,8 +64,10 @@ var quoted = regexp.MustCompile(`"(?:[^"\\]|\\.)*(?:"|\\?$)`)
 
 // named are the words behind which a quoted text is a name from the schema or the broker's set-up, which
 // an operator needs, and which is neither data nor secret.
-var named = regexp.MustCompile(`(?i)\b(?:relation|table|column|constraint|index|function|procedure|operator|type|schema|database|sequence|` +
-	`role|parameter|extension|view|trigger|topic|subscription|subject|stream|consumer|queue|exchange|vhost|bucket|group|partition|cluster|project) $`)
+var named = regexp.MustCompile(`(?i)\b(?:relation|table|column|constraint|index|function|procedure|operator|type|` +
+	`schema|database|sequence|` +
+	`role|parameter|extension|view|trigger|topic|subscription|subject|stream|consumer|queue|exchange|vhost|bucket|group|` +
+	`partition|cluster|project) $`)
 
 // plainName is a name as the above are; anything else in quotes is data all the same.
 var plainName = regexp.MustCompile(`^"[\w./$-]{1,256}"$`)

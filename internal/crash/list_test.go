@@ -98,7 +98,7 @@ func TestEveryPointIsListedAndCalled(t *testing.T) {
 }
 
 // The check itself must be able to refuse.
-func TestAListCanBeRefused(t *testing.T) {
+func TestAListCanBeInvalid(t *testing.T) {
 	t.Parallel()
 	good := crash.Description{Name: "a.before", Where: "nothing is done"}
 	for _, test := range []struct {
@@ -112,7 +112,11 @@ func TestAListCanBeRefused(t *testing.T) {
 		{[]crash.Description{good}, map[string]int{"a.before": 1, "b.after": 1}, "b.after is called and not listed"},
 		{[]crash.Description{{Name: "a.before"}}, map[string]int{"a.before": 1}, "a.before is not explained"},
 		{[]crash.Description{{Name: "before", Where: "nothing is done"}}, nil, "before is not step.moment"},
-		{[]crash.Description{{Name: "a.before", Where: "nothing is done", OnServer: true}}, map[string]int{"a.before": 1}, "a.before is on the server, and is called"},
+		{
+			[]crash.Description{{Name: "a.before", Where: "nothing is done", OnServer: true}},
+			map[string]int{"a.before": 1},
+			"a.before is on the server, and is called",
+		},
 	} {
 		if got := strings.Join(check(test.list, test.counts), "; "); got != test.problem {
 			t.Errorf("got %q, want %q", got, test.problem)

@@ -1,5 +1,5 @@
-// Package figures makes the last line that proofs, benchmarks and `outboxctl prune` print: a name, and name=value pairs that a
-// shell can take apart.
+// Package figures makes the last line that proofs, benchmarks and `outboxctl prune` print: a name, and name=value pairs
+// that a shell can take apart.
 package figures
 
 import (

@@ -1,6 +1,10 @@
 package outboxgorm
 
-import "time"
+import (
+	"time"
+
+	"github.com/posthaste-dev/posthaste/internal/state"
+)
 
 // Event is a row of outbox_events. Its fields are in the order of the columns, pointers where a column
 // may be null.
@@ -47,12 +51,12 @@ type State int16
 
 // The states of an event.
 const (
-	Ready        State = 0 // not yet published
-	Retrying     State = 1 // failed, and due again later
-	Parked       State = 2 // no relay knows its type yet
-	Waiting      State = 3 // behind a held event of its aggregate
-	DeadBlocking State = 4 // dead, and its aggregate waits behind it
-	Dead         State = 5 // given up
-	Published    State = 6 // acknowledged by the broker
-	Discarded    State = 7 // closed by an operator
+	Ready        = State(state.Ready)        // not yet published
+	Retrying     = State(state.Retrying)     // failed, and due again later
+	Parked       = State(state.Parked)       // no relay knows its type yet
+	Waiting      = State(state.Waiting)      // behind a held event of its aggregate
+	DeadBlocking = State(state.DeadBlocking) // dead, and its aggregate waits behind it
+	Dead         = State(state.Dead)         // given up
+	Published    = State(state.Published)    // acknowledged by the broker
+	Discarded    = State(state.Discarded)    // closed by an operator
 )

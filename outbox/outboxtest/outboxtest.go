@@ -31,37 +31,49 @@ type Emitted[P any] struct {
 
 // RequireEmitted fails the test unless exactly one event of this contract was emitted for the
 // aggregate, and returns it with its typed payload.
-func RequireEmitted[P any, R outbox.Row](ctx context.Context, t TB, tx outbox.PgxTx[R], contract *outbox.ContractFor[P], aggregateID string) Emitted[P] {
+func RequireEmitted[P any, R outbox.Row](ctx context.Context, t TB, tx outbox.PgxTx[R], contract *outbox.ContractFor[P],
+	aggregateID string,
+) Emitted[P] {
 	t.Helper()
 	return requireOne(t, pgxLook[R](ctx, tx), contract, aggregateID)
 }
 
 // RequireEmittedSQL is [RequireEmitted] in a transaction of database/sql.
-func RequireEmittedSQL[P any](ctx context.Context, t TB, tx outbox.SQLTx, contract *outbox.ContractFor[P], aggregateID string) Emitted[P] {
+func RequireEmittedSQL[P any](ctx context.Context, t TB, tx outbox.SQLTx, contract *outbox.ContractFor[P],
+	aggregateID string,
+) Emitted[P] {
 	t.Helper()
 	return requireOne(t, sqlLook(ctx, tx), contract, aggregateID)
 }
 
 // RequireNotEmitted fails the test if an event of this contract was emitted for the aggregate.
-func RequireNotEmitted[P any, R outbox.Row](ctx context.Context, t TB, tx outbox.PgxTx[R], contract *outbox.ContractFor[P], aggregateID string) {
+func RequireNotEmitted[P any, R outbox.Row](ctx context.Context, t TB, tx outbox.PgxTx[R],
+	contract *outbox.ContractFor[P], aggregateID string,
+) {
 	t.Helper()
 	requireNone(t, pgxLook[R](ctx, tx), contract, aggregateID)
 }
 
 // RequireNotEmittedSQL is [RequireNotEmitted] in a transaction of database/sql.
-func RequireNotEmittedSQL[P any](ctx context.Context, t TB, tx outbox.SQLTx, contract *outbox.ContractFor[P], aggregateID string) {
+func RequireNotEmittedSQL[P any](ctx context.Context, t TB, tx outbox.SQLTx, contract *outbox.ContractFor[P],
+	aggregateID string,
+) {
 	t.Helper()
 	requireNone(t, sqlLook(ctx, tx), contract, aggregateID)
 }
 
 // All returns every event of this contract that was emitted for the aggregate, oldest first.
-func All[P any, R outbox.Row](ctx context.Context, t TB, tx outbox.PgxTx[R], contract *outbox.ContractFor[P], aggregateID string) []Emitted[P] {
+func All[P any, R outbox.Row](ctx context.Context, t TB, tx outbox.PgxTx[R], contract *outbox.ContractFor[P],
+	aggregateID string,
+) []Emitted[P] {
 	t.Helper()
 	return all(t, pgxLook[R](ctx, tx), contract, aggregateID)
 }
 
 // AllSQL is [All] in a transaction of database/sql.
-func AllSQL[P any](ctx context.Context, t TB, tx outbox.SQLTx, contract *outbox.ContractFor[P], aggregateID string) []Emitted[P] {
+func AllSQL[P any](ctx context.Context, t TB, tx outbox.SQLTx, contract *outbox.ContractFor[P],
+	aggregateID string,
+) []Emitted[P] {
 	t.Helper()
 	return all(t, sqlLook(ctx, tx), contract, aggregateID)
 }
@@ -113,7 +125,8 @@ func requireNone[P any](t TB, look look, contract *outbox.ContractFor[P], aggreg
 // The payload travels as a string inside the JSON, so that its bytes arrive as they are stored.
 const allQuery = `
 SELECT coalesce(json_agg(json_build_object('id', e.id, 'tenant', e.tenant_id, 'key', e.dedupe_key,
-                                           'headers', e.headers, 'payload', e.payload_json::text) ORDER BY e.seq), '[]')::text
+                                           'headers', e.headers, 'payload', e.payload_json::text) 
+                                           ORDER BY e.seq), '[]')::text
   FROM {schema}.outbox_events e
  WHERE e.namespace = $1::text AND e.event_type = $2::text AND e.aggregate_type = $3::text AND e.aggregate_id = $4::text`
 
@@ -143,13 +156,16 @@ func all[P any](t TB, look look, contract *outbox.ContractFor[P], aggregateID st
 			t.Fatalf("event %s does not keep its contract: %v", row.ID, err)
 			return nil
 		}
-		emitted[i] = Emitted[P]{ID: row.ID, TenantID: row.Tenant, DedupeKey: row.Key, Headers: row.Headers, Envelope: envelope, Data: data}
+		emitted[i] = Emitted[P]{
+			ID: row.ID, TenantID: row.Tenant, DedupeKey: row.Key, Headers: row.Headers, Envelope: envelope, Data: data,
+		}
 	}
 	return emitted
 }
 
 const newestQuery = `
-SELECT coalesce(string_agg(n.event_type || ' of ' || n.aggregate_type || ' ' || n.aggregate_id, ', ' ORDER BY n.seq), '')
+SELECT coalesce(string_agg(n.event_type || ' of ' || n.aggregate_type || ' ' || n.aggregate_id, ', ' ORDER BY n.seq), 
+       '')
   FROM (SELECT * FROM {schema}.outbox_events e ORDER BY e.seq DESC LIMIT 10) n`
 
 // newest tells a person what is there instead.

@@ -26,13 +26,13 @@ const (
 	breaksOrder       bug = "breaks the order"
 	topicIsTerminal   bug = "kills events of a missing topic"
 	topicIsMade       bug = "acknowledges what has no topic"
-	authIsRejected    bug = "charges events for refused credentials"
+	authIsRejected    bug = "charges events for denied credentials"
 	largeIsRejected   bug = "retries what is too large"
 	cutsLarge         bug = "takes what is too large"
 	limitIsOneLess    bug = "refuses what just fits"
 	badStopsAll       bug = "stops after one bad message"
 	lostIsNil         bug = "takes silence for an acknowledgement"
-	lostIsRoute       bug = "takes a lost acknowledgement for an outage"
+	lostIsTopicFault  bug = "takes a lost acknowledgement for an outage"
 	lostIsRejected    bug = "charges a lost acknowledgement"
 	ignoresContext    bug = "ignores the context"
 	downIsTerminal    bug = "kills events in an outage"
@@ -43,12 +43,12 @@ const (
 	worksClosed       bug = "acknowledges after Close"
 	hangsClosed       bug = "hangs after Close"
 
-	doneTwice    bug = "calls done twice"
-	doneNever    bug = "forgets to call done"
-	goesOn       bug = "goes on behind a failure"
-	blamesBehind bug = "blames what is behind a failure"
-	swaps        bug = "swaps pipelined messages"
-	shallow      bug = "has no depth"
+	doneTwice        bug = "calls done twice"
+	doneNever        bug = "forgets to call done"
+	goesOn           bug = "goes on behind a failure"
+	chargesFollowers bug = "charges what is behind a failure"
+	swaps            bug = "swaps pipelined messages"
+	shallow          bug = "has no depth"
 )
 
 // finding is the case of the suite that must find a bug, and part of the problem that it must report.
@@ -67,28 +67,28 @@ var finds = map[bug]finding{
 	changesMessage:    {"fidelity", "changed the message"},
 	sendsTwice:        {"fidelity", "arrived 2 times"},
 	breaksOrder:       {"order", "order: default/order/o-"},
-	topicIsTerminal:   {"missing topic", "the topic does not exist: want a RouteError"},
+	topicIsTerminal:   {"missing topic", "the topic does not exist: want a TopicError"},
 	topicIsMade:       {"missing topic", "the topic does not exist, yet Publish returned nil"},
-	authIsRejected:    {"refused credentials", "the credentials are refused: want a RouteError"},
+	authIsRejected:    {"denied credentials", "the credentials are denied: want a TopicError"},
 	largeIsRejected:   {"size limit", "above the limit of 4096: want a TerminalError"},
 	cutsLarge:         {"size limit", "above the limit of 4096: want a TerminalError"},
 	limitIsOneLess:    {"size limit", "which is the limit"},
 	badStopsAll:       {"one bad message among good ones/too large", "after a bad message"},
 	lostIsNil:         {"lost acknowledgement", "an acknowledgement that was lost: nobody knows"},
-	lostIsRoute:       {"slow", "a deadline that passed: nobody knows"},
+	lostIsTopicFault:  {"slow", "a deadline that passed: nobody knows"},
 	lostIsRejected:    {"slow", "a deadline that passed: nobody knows"},
 	ignoresContext:    {"slow", "after its deadline of"},
-	downIsTerminal:    {"restart under load", "blamed for a fault that is the broker's"},
+	downIsTerminal:    {"restart under load", "charged for a fault that is the broker's"},
 	downIsNil:         {"restart under load", "was acknowledged, but the broker does not have it"},
 	neverRecovers:     {"restart under load", "was not acknowledged within"},
 	buffers:           {"given up is not sent later", "sent later all the same"},
 	leaks:             {"close", "is left after Close"},
-	worksClosed:       {"close", "a publish after Close has class acknowledged"},
+	worksClosed:       {"close", "a publish after Close has class published"},
 	hangsClosed:       {"close", "after its deadline of"},
 	doneTwice:         {"pipeline/order", "done was called 2 times"},
 	doneNever:         {"pipeline/order", "done was not called"},
-	goesOn:            {"pipeline/refused in the middle", "handed over before it, had failed"},
-	blamesBehind:      {"pipeline/refused in the middle", "blamed for"},
+	goesOn:            {"pipeline/rejected in the middle", "handed over before it, had failed"},
+	chargesFollowers:  {"pipeline/rejected in the middle", "charged for"},
 	swaps:             {"pipeline/order", "order: default/order/o-"},
 	shallow:           {"pipeline/declared", "Depth is 1"},
 }
@@ -96,7 +96,7 @@ var finds = map[bug]finding{
 // pipelined tells that a bug is one of Enqueue.
 func (b bug) pipelined() bool {
 	switch b {
-	case doneTwice, doneNever, goesOn, blamesBehind, swaps, shallow:
+	case doneTwice, doneNever, goesOn, chargesFollowers, swaps, shallow:
 		return true
 	default:
 		return false

@@ -9,55 +9,55 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/posthaste-dev/posthaste/relay"
+	"github.com/posthaste-dev/posthaste/publish"
 )
 
 // mustBeUnknown holds an error to saying that nobody knows.
-func (s *scene) mustBeUnknown(err error, what string) {
-	if class := classOf(err); class != unknown {
-		s.problemf("%s: nobody knows whether the broker has the message, yet the class is %s: %v", what, class, err)
+func (e *env) mustBeUnknown(err error, what string) {
+	if class := publish.ClassOf(err); class != publish.Unknown {
+		e.problemf("%s: nobody knows whether the broker has the message, yet the class is %s: %v", what, class, err)
 	}
 }
 
-// cancelled: a context that has ended ends the publish, and blames nobody.
-func cancelled(ctx context.Context, s *scene) error {
-	publisher, err := s.open(ctx)
+// cancelled: a context that has ended ends the publish, and charges nobody.
+func cancelled(ctx context.Context, e *env) error {
+	publisher, err := e.open(ctx)
 	if err != nil {
 		return err
 	}
-	message := NewMessage(s.topic, 1, 1)
+	message := NewMessage(e.topic, 1, 1)
 	ended, cancel := context.WithCancel(ctx)
 	cancel()
-	err = s.publish(ended, publisher, message, s.harness.Deadline)
-	s.mustBeUnknown(err, "a context that was cancelled before")
+	err = e.publish(ended, publisher, message, e.harness.Deadline)
+	e.mustBeUnknown(err, "a context that was cancelled before")
 	if err != nil && !errors.Is(err, context.Canceled) {
-		s.problemf("a context that was cancelled before: the error should wrap context.Canceled: %v", err)
+		e.problemf("a context that was cancelled before: the error should wrap context.Canceled: %v", err)
 	}
-	if _, err := s.publishThrough(ctx, publisher, message); err != nil {
+	if _, err := e.publishThrough(ctx, publisher, message); err != nil {
 		return err
 	}
-	_, err = s.checkArrived(ctx, []*relay.Message{message}, true)
+	_, err = e.checkArrived(ctx, []*publish.Message{message}, true)
 	return err
 }
 
 // slow: a publish whose acknowledgement does not come ends with its context.
-func slow(ctx context.Context, s *scene) error {
-	publisher, err := s.open(ctx)
+func slow(ctx context.Context, e *env) error {
+	publisher, err := e.open(ctx)
 	if err != nil {
 		return err
 	}
-	messages := slices.Concat(perKey(s.topic, 8, 1)...)
-	if err := s.mustPublish(ctx, publisher, NewMessage(s.topic, 100, 100)); err != nil {
+	messages := slices.Concat(perKey(e.topic, 8, 1)...)
+	if err := e.mustPublish(ctx, publisher, NewMessage(e.topic, 100, 100)); err != nil {
 		return err
 	}
-	end, err := s.begin(ctx, s.harness.Slow)
+	end, err := e.begin(ctx, e.harness.Slow)
 	if err != nil {
 		return err
 	}
 	var group sync.WaitGroup
 	for _, message := range messages {
 		group.Go(func() {
-			s.mustBeUnknown(s.publish(ctx, publisher, message, 300*time.Millisecond), "a deadline that passed")
+			e.mustBeUnknown(e.publish(ctx, publisher, message, 300*time.Millisecond), "a deadline that passed")
 		})
 	}
 	group.Go(func() {
@@ -65,39 +65,40 @@ func slow(ctx context.Context, s *scene) error {
 		defer giveUp()
 		timer := time.AfterFunc(100*time.Millisecond, giveUp)
 		defer timer.Stop()
-		s.mustBeUnknown(s.publish(given, publisher, NewMessage(s.topic, 101, 101), time.Minute), "a context that was cancelled meanwhile")
+		e.mustBeUnknown(e.publish(given, publisher, NewMessage(e.topic, 101, 101), time.Minute),
+			"a context that was cancelled meanwhile")
 	})
 	group.Wait()
-	s.use(Slow)
+	e.use(Slow)
 	end()
 	for _, message := range messages {
-		if _, err := s.publishThrough(ctx, publisher, message); err != nil {
+		if _, err := e.publishThrough(ctx, publisher, message); err != nil {
 			return fmt.Errorf("after the broker was slow: %w", err)
 		}
 	}
-	_, err = s.checkArrived(ctx, messages, !s.can(Dedupe))
+	_, err = e.checkArrived(ctx, messages, !e.can(Dedupe))
 	return err
 }
 
-// lostAck: the broker has the message and its answer is lost. That is unknown, never a refusal; sent
+// lostAck: the broker has the message and its answer is lost. That is unknown, never a rejection; sent
 // again it is a copy at most.
-func lostAck(ctx context.Context, s *scene) error {
-	publisher, err := s.open(ctx)
+func lostAck(ctx context.Context, e *env) error {
+	publisher, err := e.open(ctx)
 	if err != nil {
 		return err
 	}
-	first, second := NewMessage(s.topic, 1, 1), NewMessage(s.topic, 1, 2)
-	if err := s.mustPublish(ctx, publisher, NewMessage(s.topic, 100, 100)); err != nil {
+	first, second := NewMessage(e.topic, 1, 1), NewMessage(e.topic, 1, 2)
+	if err := e.mustPublish(ctx, publisher, NewMessage(e.topic, 100, 100)); err != nil {
 		return err
 	}
-	end, err := s.begin(ctx, s.harness.LoseAck)
+	end, err := e.begin(ctx, e.harness.LoseAck)
 	if err != nil {
 		return err
 	}
-	s.mustBeUnknown(s.publish(ctx, publisher, first, time.Second), "an acknowledgement that was lost")
+	e.mustBeUnknown(e.publish(ctx, publisher, first, time.Second), "an acknowledgement that was lost")
 	var arrived []Arrived
-	_ = s.waitFor(ctx, func() bool { // the broker may not be so far yet when the publisher gives up
-		arrived, err = s.arrived(ctx)
+	_ = e.waitFor(ctx, func() bool { // the broker may not be so far yet when the publisher gives up
+		arrived, err = e.arrived(ctx)
 		return err != nil || copies(arrived)[first.ID.String()] > 0
 	})
 	if err != nil {
@@ -106,38 +107,38 @@ func lostAck(ctx context.Context, s *scene) error {
 	if copies(arrived)[first.ID.String()] == 0 {
 		return errors.New("harness: LoseAck lost the message, and not only its acknowledgement")
 	}
-	s.use(LoseAck)
+	e.use(LoseAck)
 	end()
-	for _, message := range []*relay.Message{first, second} {
-		if _, err := s.publishThrough(ctx, publisher, message); err != nil {
+	for _, message := range []*publish.Message{first, second} {
+		if _, err := e.publishThrough(ctx, publisher, message); err != nil {
 			return fmt.Errorf("after a lost acknowledgement: %w", err)
 		}
 	}
-	dedupes := s.can(Dedupe)
-	arrived, err = s.checkArrived(ctx, []*relay.Message{first, second}, !dedupes)
+	dedupes := e.can(Dedupe)
+	arrived, err = e.checkArrived(ctx, []*publish.Message{first, second}, !dedupes)
 	if err != nil {
 		return err
 	}
 	if dedupes {
-		s.use(Dedupe)
+		e.use(Dedupe)
 	}
-	if s.can(Order) {
-		s.checkOrder(arrived, [][]*relay.Message{{first, second}})
+	if e.can(Order) {
+		e.checkOrder(arrived, [][]*publish.Message{{first, second}})
 	}
 	return nil
 }
 
 // restartUnderLoad: the broker goes away under load and comes back. Nothing that was acknowledged is
-// lost, no event is blamed, and the publisher finds its way back by itself.
-func restartUnderLoad(ctx context.Context, s *scene) error {
-	publisher, err := s.open(ctx)
+// lost, no event is charged, and the publisher finds its way back by itself.
+func restartUnderLoad(ctx context.Context, e *env) error {
+	publisher, err := e.open(ctx)
 	if err != nil {
 		return err
 	}
 	const workers, least = 8, 10
 	var (
 		group        sync.WaitGroup
-		keys         = make([][]*relay.Message, workers)
+		keys         = make([][]*publish.Message, workers)
 		acks, losses atomic.Int64
 		back         = make(chan struct{})
 	)
@@ -152,11 +153,11 @@ func restartUnderLoad(ctx context.Context, s *scene) error {
 	for worker := range keys {
 		group.Go(func() {
 			for number, after := 0, 0; after < least; number++ {
-				message := NewMessage(s.topic, worker, int64(worker*100_000+number))
-				failures, err := s.publishThrough(ctx, publisher, message)
+				message := NewMessage(e.topic, worker, int64(worker*100_000+number))
+				failures, err := e.publishThrough(ctx, publisher, message)
 				losses.Add(int64(failures))
 				if err != nil {
-					s.problemf("restart: %v", err)
+					e.problemf("restart: %v", err)
 					return
 				}
 				keys[worker] = append(keys[worker], message)
@@ -169,41 +170,41 @@ func restartUnderLoad(ctx context.Context, s *scene) error {
 			}
 		})
 	}
-	if err := s.waitFor(ctx, func() bool { return acks.Load() >= workers*least }); err != nil {
+	if err := e.waitFor(ctx, func() bool { return acks.Load() >= workers*least }); err != nil {
 		return errors.New("restart: the publisher got nothing through before the broker stopped")
 	}
-	end, err := s.begin(ctx, s.harness.Stop)
+	end, err := e.begin(ctx, e.harness.Stop)
 	if err != nil {
 		return err
 	}
 	// Down for long enough that all workers are in the middle of it, and until one has seen it.
-	stopped, failed := acks.Load(), s.failures.Load()
+	stopped, failed := acks.Load(), e.failures.Load()
 	pause(ctx, 300*time.Millisecond)
 	if now := acks.Load(); now > stopped+workers {
-		s.problemf("harness: %d messages were acknowledged while the broker was stopped", now-stopped)
+		e.problemf("harness: %d messages were acknowledged while the broker was stopped", now-stopped)
 	} else {
-		_ = s.waitFor(ctx, func() bool { return s.failures.Load() > failed })
+		_ = e.waitFor(ctx, func() bool { return e.failures.Load() > failed })
 	}
 	end()
 	close(back)
 	group.Wait()
 	if losses.Load() == 0 {
-		s.problemf("harness: no publish failed while the broker was stopped")
+		e.problemf("harness: no publish failed while the broker was stopped")
 	}
-	s.use(Stop)
-	arrived, err := s.checkArrived(ctx, slices.Concat(keys...), true)
+	e.use(Stop)
+	arrived, err := e.checkArrived(ctx, slices.Concat(keys...), true)
 	if err != nil {
 		return err
 	}
-	if s.can(Order) {
-		s.checkOrder(arrived, keys)
+	if e.can(Order) {
+		e.checkOrder(arrived, keys)
 	}
 	return nil
 }
 
 // waitFor asks until the answer is yes, for as long as a recovery may take.
-func (s *scene) waitFor(ctx context.Context, done func() bool) error {
-	ctx, cancel := context.WithTimeout(ctx, s.harness.Recovery)
+func (e *env) waitFor(ctx context.Context, done func() bool) error {
+	ctx, cancel := context.WithTimeout(ctx, e.harness.Recovery)
 	defer cancel()
 	for !done() {
 		if !pause(ctx, 2*time.Millisecond) {
@@ -215,44 +216,44 @@ func (s *scene) waitFor(ctx context.Context, done func() bool) error {
 
 // abandoned: what failed while the broker was down is not sent by the client when the broker is back: by
 // then another relay may hold the lane, and have sent what comes after.
-func abandoned(ctx context.Context, s *scene) error {
-	publisher, err := s.open(ctx)
+func abandoned(ctx context.Context, e *env) error {
+	publisher, err := e.open(ctx)
 	if err != nil {
 		return err
 	}
-	if err := s.mustPublish(ctx, publisher, NewMessage(s.topic, 1, 1)); err != nil {
+	if err := e.mustPublish(ctx, publisher, NewMessage(e.topic, 1, 1)); err != nil {
 		return err
 	}
-	end, err := s.begin(ctx, s.harness.Stop)
+	end, err := e.begin(ctx, e.harness.Stop)
 	if err != nil {
 		return err
 	}
 	var group sync.WaitGroup
-	given := slices.Concat(perKey(s.topic, 8, 1)...)
+	given := slices.Concat(perKey(e.topic, 8, 1)...)
 	for _, message := range given {
 		group.Go(func() {
-			err := s.publish(ctx, publisher, message, 500*time.Millisecond)
-			if class := classOf(err); class != routeFault && class != unknown {
-				s.problemf("the broker is down, and Publish returned class %s: %v", class, err)
+			err := e.publish(ctx, publisher, message, 500*time.Millisecond)
+			if class := publish.ClassOf(err); class == publish.Published || charges(class) {
+				e.problemf("the broker is down, and Publish returned class %s: %v", class, err)
 			}
 		})
 	}
 	group.Wait()
 	end()
-	if _, err := s.publishThrough(ctx, publisher, NewMessage(s.topic, 1, 2)); err != nil {
+	if _, err := e.publishThrough(ctx, publisher, NewMessage(e.topic, 1, 2)); err != nil {
 		return err
 	}
 	pause(ctx, time.Second) // what is not sent cannot be waited for
-	arrived, err := s.arrived(ctx)
+	arrived, err := e.arrived(ctx)
 	if err != nil {
 		return err
 	}
 	count := copies(arrived)
 	for _, message := range given {
 		if count[message.ID.String()] > 0 {
-			s.problemf("event %d was given up while the broker was down, and sent later all the same", message.Seq)
+			e.problemf("event %d was given up while the broker was down, and sent later all the same", message.Seq)
 		}
 	}
-	s.use(Abandon)
+	e.use(Abandon)
 	return nil
 }

@@ -9,62 +9,64 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/posthaste-dev/posthaste/relay"
+	"github.com/posthaste-dev/posthaste/publish"
 )
 
 // pipelineDeclared: the publisher says of itself what the harness says of it.
-func pipelineDeclared(ctx context.Context, s *scene) error {
-	publisher, err := s.open(ctx)
+func pipelineDeclared(ctx context.Context, e *env) error {
+	publisher, err := e.open(ctx)
 	if err != nil {
 		return err
 	}
-	pipeliner, is := publisher.(relay.Pipeliner)
-	_, cannot := s.harness.Cannot[Pipeline]
+	pipeliner, is := publisher.(publish.Pipeliner)
+	_, cannot := e.harness.Cannot[Pipeline]
 	switch {
 	case is && cannot:
-		return errors.New("the publisher is a relay.Pipeliner, and Cannot says that it is not: the relay would believe the publisher")
+		return errors.New("the publisher is a publish.Pipeliner, and Cannot says that it is not: the relay would believe " +
+			"the publisher")
 	case !is && !cannot:
-		return errors.New("the publisher is no relay.Pipeliner; say so in Cannot")
+		return errors.New("the publisher is no publish.Pipeliner; say so in Cannot")
 	case !is:
 		return nil
 	case pipeliner.Depth() < 2:
 		return fmt.Errorf("pipeline: Depth is %d: with fewer than 2 in flight nothing is pipelined", pipeliner.Depth())
 	}
-	for _, ability := range []Ability{RefuseMessage, Stop} {
-		if _, cannot := s.harness.Cannot[ability]; !cannot {
+	for _, ability := range []Ability{RejectMessage, Stop} {
+		if _, cannot := e.harness.Cannot[ability]; !cannot {
 			return nil
 		}
 	}
-	return errors.New("harness: a relay.Pipeliner promises what happens behind a failure: the suite needs RefuseMessage or Stop to see it")
+	return errors.New("harness: a publish.Pipeliner promises what happens behind a failure: the suite needs " +
+		"RejectMessage or Stop to see it")
 }
 
 // pipeline is a run of messages through Enqueue, some aggregates side by side.
 type pipeline struct {
-	s         *scene
-	pipeliner relay.Pipeliner
-	keys      [][]*relay.Message
-	// bad is the message that the broker refuses, if any; heal makes the broker take it. Without heal it
+	s         *env
+	pipeliner publish.Pipeliner
+	keys      [][]*publish.Message
+	// bad is the message that the broker rejects, if any; heal makes the broker take it. Without heal it
 	// is left out, as the relay does with a dead event.
-	bad  *relay.Message
+	bad  *publish.Message
 	heal func()
 	// behind counts messages that were in flight behind a failed one.
 	behind atomic.Int64
 	acks   atomic.Int64
 
 	mu           sync.Mutex
-	acknowledged []*relay.Message
+	acknowledged []*publish.Message
 }
 
-func (s *scene) pipeline(ctx context.Context, keys, each int) (*pipeline, error) {
-	publisher, err := s.open(ctx)
+func (e *env) pipeline(ctx context.Context, keys, each int) (*pipeline, error) {
+	publisher, err := e.open(ctx)
 	if err != nil {
 		return nil, err
 	}
-	pipeliner, ok := publisher.(relay.Pipeliner)
+	pipeliner, ok := publisher.(publish.Pipeliner)
 	if !ok {
-		return nil, errors.New("the publisher is no relay.Pipeliner")
+		return nil, errors.New("the publisher is no publish.Pipeliner")
 	}
-	return &pipeline{s: s, pipeliner: pipeliner, keys: perKey(s.topic, keys, each)}, nil
+	return &pipeline{s: e, pipeliner: pipeliner, keys: perKey(e.topic, keys, each)}, nil
 }
 
 // run sends all messages, and holds what arrived against them.
@@ -91,7 +93,7 @@ func (p *pipeline) check(ctx context.Context) error {
 }
 
 // send hands over the messages of one key, a window at a time, and again from the first one that failed.
-func (p *pipeline) send(ctx context.Context, pending []*relay.Message) error {
+func (p *pipeline) send(ctx context.Context, pending []*publish.Message) error {
 	progress := time.Now()
 	for len(pending) > 0 {
 		window := pending[:min(len(pending), p.pipeliner.Depth(), 50)]
@@ -112,40 +114,43 @@ func (p *pipeline) send(ctx context.Context, pending []*relay.Message) error {
 		p.acknowledge(window[:failed])
 		p.checkBehind(window, results, failed)
 		pending = pending[failed:]
-		switch class := classOf(results[failed]); {
-		case class == routeFault, class == unknown:
+		switch class := publish.ClassOf(results[failed]); {
+		case class == publish.TopicFault, class == publish.Unknown, class == publish.NotSent:
 		case pending[0] != p.bad:
-			return fmt.Errorf("event %d is blamed for what is not its fault: %s error: %w", pending[0].Seq, class, results[failed])
+			return fmt.Errorf("event %d is charged for what is not its fault: %s error: %w", pending[0].Seq, class,
+				results[failed])
 		case p.heal != nil:
 			p.heal()
 		default:
 			pending = pending[1:]
 		}
 		if !pause(ctx, 20*time.Millisecond) || time.Since(progress) > p.s.harness.Recovery {
-			return fmt.Errorf("event %d was not acknowledged within %v of recovery: %w", window[failed].Seq, p.s.harness.Recovery, results[failed])
+			return fmt.Errorf("event %d was not acknowledged within %v of recovery: %w", window[failed].Seq,
+				p.s.harness.Recovery, results[failed])
 		}
 	}
 	return nil
 }
 
-func (p *pipeline) acknowledge(messages []*relay.Message) {
+func (p *pipeline) acknowledge(messages []*publish.Message) {
 	p.acks.Add(int64(len(messages)))
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.acknowledged = append(p.acknowledged, messages...)
 }
 
-// checkBehind: everything behind a failure fails too, and none of it is to blame.
-func (p *pipeline) checkBehind(window []*relay.Message, results []error, failed int) {
+// checkBehind: everything behind a failure fails too, and none of it is charged.
+func (p *pipeline) checkBehind(window []*publish.Message, results []error, failed int) {
 	for i := failed + 1; i < len(window); i++ {
-		switch class := classOf(results[i]); class {
-		case unknown, routeFault:
+		switch class := publish.ClassOf(results[i]); class {
+		case publish.TopicFault, publish.Unknown, publish.NotSent:
 			p.behind.Add(1)
-		case acknowledged:
-			p.s.problemf("event %d was acknowledged, and event %d, handed over before it, had failed: %v", window[i].Seq, window[failed].Seq, results[failed])
-		case rejected, terminal:
+		case publish.Published:
+			p.s.problemf("event %d was acknowledged, and event %d, handed over before it, had failed: %v", window[i].Seq,
+				window[failed].Seq, results[failed])
+		case publish.Rejected, publish.Terminal:
 			if window[i] != p.bad {
-				p.s.problemf("event %d is blamed for a failure in front of it: %s error: %v", window[i].Seq, class, results[i])
+				p.s.problemf("event %d is charged for a failure in front of it: %s error: %v", window[i].Seq, class, results[i])
 			}
 		}
 	}
@@ -153,23 +158,25 @@ func (p *pipeline) checkBehind(window []*relay.Message, results []error, failed 
 
 // handover is one call of Enqueue.
 type handover struct {
-	message *relay.Message
+	message *publish.Message
 	calls   atomic.Int32
 	result  error
 	done    chan struct{}
 }
 
 // handOver enqueues messages without looking at what becomes of them, and waits for all.
-func (s *scene) handOver(ctx context.Context, pipeliner relay.Pipeliner, messages []*relay.Message) ([]error, error) {
-	ctx, cancel := context.WithTimeout(ctx, s.harness.Deadline)
+func (e *env) handOver(ctx context.Context, pipeliner publish.Pipeliner,
+	messages []*publish.Message,
+) ([]error, error) {
+	ctx, cancel := context.WithTimeout(ctx, e.harness.Deadline)
 	defer cancel()
 	all := make([]*handover, len(messages))
 	for i, message := range messages {
 		all[i] = &handover{message: clone(message), done: make(chan struct{})}
 	}
-	s.mu.Lock()
-	s.handovers = append(s.handovers, all...)
-	s.mu.Unlock()
+	e.mu.Lock()
+	e.handovers = append(e.handovers, all...)
+	e.mu.Unlock()
 	for i, h := range all {
 		pipeliner.Enqueue(ctx, messages[i], func(err error) {
 			if h.calls.Add(1) == 1 {
@@ -178,7 +185,7 @@ func (s *scene) handOver(ctx context.Context, pipeliner relay.Pipeliner, message
 			}
 		})
 	}
-	patience, stop := context.WithTimeout(context.WithoutCancel(ctx), s.harness.Deadline+s.harness.Grace)
+	patience, stop := context.WithTimeout(context.WithoutCancel(ctx), e.harness.Deadline+e.harness.Grace)
 	defer stop()
 	results := make([]error, len(all))
 	for i, h := range all {
@@ -188,50 +195,50 @@ func (s *scene) handOver(ctx context.Context, pipeliner relay.Pipeliner, message
 			select {
 			case <-h.done: // while nobody looked
 			default:
-				return nil, fmt.Errorf("event %d: done was not called within %v of its deadline", h.message.Seq, s.harness.Grace)
+				return nil, fmt.Errorf("event %d: done was not called within %v of its deadline", h.message.Seq, e.harness.Grace)
 			}
 		}
 		results[i] = h.result
-		s.note(h.message, h.result)
+		e.note(h.message, h.result)
 	}
 	return results, nil
 }
 
 // checkHandovers runs after the publisher was closed: a second call of done may come late.
-func (s *scene) checkHandovers() {
-	for _, h := range s.handovers {
+func (e *env) checkHandovers() {
+	for _, h := range e.handovers {
 		if calls := h.calls.Load(); calls != 1 {
-			s.problemf("event %d: done was called %d times", h.message.Seq, calls)
+			e.problemf("event %d: done was called %d times", h.message.Seq, calls)
 		}
 	}
 }
 
 // pipelineOrder: with nothing in the way.
-func pipelineOrder(ctx context.Context, s *scene) error {
-	p, err := s.pipeline(ctx, 12, 60)
+func pipelineOrder(ctx context.Context, e *env) error {
+	p, err := e.pipeline(ctx, 12, 60)
 	if err != nil {
 		return err
 	}
 	if err := p.run(ctx); err != nil {
 		return err
 	}
-	s.use(Pipeline)
+	e.use(Pipeline)
 	return nil
 }
 
 // inTheMiddle puts a bad message into the middle of one key.
-func (p *pipeline) inTheMiddle(bad *relay.Message) {
+func (p *pipeline) inTheMiddle(bad *publish.Message) {
 	p.bad = bad
 	p.keys[1] = slices.Insert(p.keys[1], len(p.keys[1])/2, bad)
 }
 
 // pipelineTooLarge: an event in the middle is dead, and the aggregate goes on without it.
-func pipelineTooLarge(ctx context.Context, s *scene) error {
-	p, err := s.pipeline(ctx, 4, 20)
+func pipelineTooLarge(ctx context.Context, e *env) error {
+	p, err := e.pipeline(ctx, 4, 20)
 	if err != nil {
 		return err
 	}
-	_, bad, err := s.atLimit(1)
+	_, bad, err := e.atLimit(1)
 	if err != nil {
 		return err
 	}
@@ -239,29 +246,29 @@ func pipelineTooLarge(ctx context.Context, s *scene) error {
 	return p.run(ctx)
 }
 
-// pipelineRefused: the broker refuses an event in the middle, and takes it when it is sent again.
-func pipelineRefused(ctx context.Context, s *scene) error {
-	p, err := s.pipeline(ctx, 4, 20)
+// pipelineRejected: the broker rejects an event in the middle, and takes it when it is sent again.
+func pipelineRejected(ctx context.Context, e *env) error {
+	p, err := e.pipeline(ctx, 4, 20)
 	if err != nil {
 		return err
 	}
-	p.inTheMiddle(NewMessage(s.topic, 1, 1000))
-	if p.heal, err = s.begin(ctx, s.refuse(p.bad)); err != nil {
+	p.inTheMiddle(NewMessage(e.topic, 1, 1000))
+	if p.heal, err = e.begin(ctx, e.reject(p.bad)); err != nil {
 		return err
 	}
 	if err := p.run(ctx); err != nil {
 		return err
 	}
 	if p.behind.Load() == 0 {
-		s.problemf("harness: nothing was in flight behind the refused message, so nothing was shown")
+		e.problemf("harness: nothing was in flight behind the rejected message, so nothing was shown")
 	}
-	s.use(RefuseMessage)
+	e.use(RejectMessage)
 	return nil
 }
 
 // pipelineStopped: the broker goes away with messages in flight, and comes back.
-func pipelineStopped(ctx context.Context, s *scene) error {
-	p, err := s.pipeline(ctx, 8, 0)
+func pipelineStopped(ctx context.Context, e *env) error {
+	p, err := e.pipeline(ctx, 8, 0)
 	if err != nil {
 		return err
 	}
@@ -270,11 +277,11 @@ func pipelineStopped(ctx context.Context, s *scene) error {
 	for key := range p.keys {
 		group.Go(func() {
 			if err := p.sendUntil(ctx, key, back); err != nil {
-				s.problemf("%v", err)
+				e.problemf("%v", err)
 			}
 		})
 	}
-	err = s.waitFor(ctx, func() bool { return p.acks.Load() >= 100 })
+	err = e.waitFor(ctx, func() bool { return p.acks.Load() >= 100 })
 	if err == nil {
 		err = p.stop(ctx)
 	}
@@ -284,7 +291,7 @@ func pipelineStopped(ctx context.Context, s *scene) error {
 		return err
 	}
 	if p.behind.Load() == 0 {
-		s.problemf("harness: nothing was in flight when the broker stopped, so nothing was shown")
+		e.problemf("harness: nothing was in flight when the broker stopped, so nothing was shown")
 	}
 	return p.check(ctx)
 }
@@ -303,7 +310,7 @@ func (p *pipeline) stop(ctx context.Context) error {
 // sendUntil sends new messages of one key, until some were sent after the broker was back.
 func (p *pipeline) sendUntil(ctx context.Context, key int, back <-chan struct{}) error {
 	for number, after := 0, 0; after < 3; {
-		var messages []*relay.Message
+		var messages []*publish.Message
 		for range min(p.pipeliner.Depth(), 50) {
 			messages = append(messages, NewMessage(p.s.topic, key, int64(key*1_000_000+number)))
 			number++

@@ -7,16 +7,16 @@ import (
 	"time"
 
 	"github.com/posthaste-dev/posthaste/outbox"
-	"github.com/posthaste-dev/posthaste/relay"
+	"github.com/posthaste-dev/posthaste/publish"
 )
 
-// plain is a publisher of one message at a time: a relay.Func, as delivery inside the process has it.
-func (m *memory) plain(ctx context.Context) (relay.Publisher, func() error, error) {
+// plain is a publisher of one message at a time: a publish.PublisherFunc, as delivery inside the process has it.
+func (m *memory) plain(ctx context.Context) (publish.Publisher, func() error, error) {
 	closed := make(chan struct{})
 	if m.bug == leaks {
 		go func() { <-m.over }()
 	}
-	publish := func(ctx context.Context, message *relay.Message) error {
+	send := func(ctx context.Context, message *publish.Message) error {
 		select {
 		case <-closed:
 			switch m.bug {
@@ -26,18 +26,18 @@ func (m *memory) plain(ctx context.Context) (relay.Publisher, func() error, erro
 				<-time.After(4 * time.Second)
 			default:
 			}
-			return &relay.RouteError{Err: errors.New("closed")}
+			return &publish.TopicError{Err: errors.New("closed")}
 		default:
 			return m.publish(ctx, message)
 		}
 	}
-	return relay.Func(publish), func() error { close(closed); m.background.Wait(); return nil }, nil
+	return publish.PublisherFunc(send), func() error { close(closed); m.background.Wait(); return nil }, nil
 }
 
 // pipelined keeps a queue for each key. Once a message failed it fails everything that is handed over
 // behind it, until the failed one, or one that failed behind it, is handed over anew.
 type pipelined struct {
-	relay.Publisher
+	publish.Publisher
 	memory *memory
 	mu     sync.Mutex
 	queues map[string]*queue
@@ -52,13 +52,13 @@ type queue struct {
 
 type item struct {
 	ctx     context.Context //nolint:containedctx // the queue is between a call and its answer
-	message *relay.Message
+	message *publish.Message
 	done    func(error)
 }
 
 var errBehind = errors.New("behind a failed message")
 
-func (m *memory) pipelined(ctx context.Context) (relay.Publisher, func() error, error) {
+func (m *memory) pipelined(ctx context.Context) (publish.Publisher, func() error, error) {
 	plain, closeIt, err := m.plain(ctx)
 	p := &pipelined{Publisher: plain, memory: m, queues: map[string]*queue{}}
 	return p, func() error { p.group.Wait(); return closeIt() }, err
@@ -71,7 +71,7 @@ func (p *pipelined) Depth() int {
 	return 16
 }
 
-func (p *pipelined) Enqueue(ctx context.Context, message *relay.Message, done func(error)) {
+func (p *pipelined) Enqueue(ctx context.Context, message *publish.Message, done func(error)) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	q := p.queues[message.Topic+message.Key]
@@ -98,8 +98,8 @@ func (p *pipelined) Enqueue(ctx context.Context, message *relay.Message, done fu
 }
 
 func (p *pipelined) behind() error {
-	if p.memory.bug == blamesBehind {
-		return &relay.RejectedError{Err: errBehind}
+	if p.memory.bug == chargesFollowers {
+		return &publish.RejectedError{Err: errBehind}
 	}
 	return errBehind
 }

@@ -35,7 +35,8 @@ func Database(t testing.TB, url string) (pool *pgxpool.Pool, name string) {
 	t.Cleanup(func() { _ = std.Close() })
 	name = "relaytest_" + strings.ToLower(rand.Text()[:16])
 	t.Cleanup(func() {
-		if _, err := std.ExecContext(context.Background(), "DROP SCHEMA IF EXISTS "+pgx.Identifier{name}.Sanitize()+" CASCADE"); err != nil {
+		if _, err := std.ExecContext(context.Background(),
+			"DROP SCHEMA IF EXISTS "+pgx.Identifier{name}.Sanitize()+" CASCADE"); err != nil {
 			t.Errorf("relaytest: drop the test's schema: %v", err)
 		}
 	})

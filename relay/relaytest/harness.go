@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/posthaste-dev/posthaste/outbox"
-	"github.com/posthaste-dev/posthaste/relay"
+	"github.com/posthaste-dev/posthaste/publish"
 )
 
 // Ability is something that a broker does, or that its harness can do to it. Everything is taken to be
@@ -19,7 +19,7 @@ type Ability string
 const (
 	// Order: messages of one key that are published one after the other arrive in that order.
 	Order Ability = "order"
-	// Pipeline: the publisher is a [relay.Pipeliner].
+	// Pipeline: the publisher is a [publish.Pipeliner].
 	Pipeline Ability = "pipeline"
 	// Key: the broker carries the key, and [Arrived] has it.
 	Key Ability = "key"
@@ -27,29 +27,29 @@ const (
 	Dedupe Ability = "dedupe"
 	// Limit: the broker has a message size limit, [Harness.MaxBytes].
 	Limit Ability = "limit"
-	// MissingTopic: the broker refuses messages for a topic that does not exist.
+	// MissingTopic: the broker rejects messages for a topic that does not exist.
 	MissingTopic Ability = "missing_topic"
 	// Abandon: what was not acknowledged when Publish returned, because the broker was down, is not
 	// sent later by the client library.
 	Abandon Ability = "abandon"
 
-	// Stop, Slow, LoseAck, RefuseAuth and RefuseMessage are the faults of the harness that have these names.
+	// Stop, Slow, LoseAck, DenyAuth and RejectMessage are the faults of the harness that have these names.
 	Stop          Ability = "stop"
 	Slow          Ability = "slow"
 	LoseAck       Ability = "lose_ack"
-	RefuseAuth    Ability = "refuse_auth"
-	RefuseMessage Ability = "refuse_message"
+	DenyAuth      Ability = "deny_auth"
+	RejectMessage Ability = "reject_message"
 )
 
 var abilities = []Ability{
-	Order, Pipeline, Key, Dedupe, Limit, MissingTopic, Abandon, Stop, Slow, LoseAck, RefuseAuth, RefuseMessage,
+	Order, Pipeline, Key, Dedupe, Limit, MissingTopic, Abandon, Stop, Slow, LoseAck, DenyAuth, RejectMessage,
 }
 
 // Harness is a broker as the suite sees it. The suite runs its cases one after another, so a fault may
 // touch the whole broker, but nobody else may use that broker meanwhile.
 type Harness struct {
 	// Open makes a publisher with a client of its own, and a function that closes both.
-	Open func(ctx context.Context) (relay.Publisher, func() error, error)
+	Open func(ctx context.Context) (publish.Publisher, func() error, error)
 	// MakeTopic makes a topic, and RemoveTopic removes it and what is in it. Names are lower case letters,
 	// digits and '-', at most 60 of them.
 	MakeTopic   func(ctx context.Context, topic string) error
@@ -61,7 +61,7 @@ type Harness struct {
 	// MaxBytes is the broker's limit, by what Size counts. A small one makes the suite fast.
 	MaxBytes int
 	// Size is what the broker counts of a message. Defaults to the length of the body.
-	Size func(message *relay.Message) int
+	Size func(message *publish.Message) int
 
 	// Stop takes the broker away, its connections included. It is back when the fault ends, with everything that it has
 	// acknowledged.
@@ -70,10 +70,10 @@ type Harness struct {
 	Slow Fault
 	// LoseAck lets messages get through and loses their acknowledgements.
 	LoseAck Fault
-	// RefuseAuth refuses the publisher's credentials for the topic.
-	RefuseAuth Fault
-	// RefuseMessage makes the broker refuse one message of the topic, every time it is sent.
-	RefuseMessage func(ctx context.Context, topic string, id outbox.ID) (end func(context.Context) error, err error)
+	// DenyAuth denies the publisher's credentials for the topic.
+	DenyAuth Fault
+	// RejectMessage makes the broker reject one message of the topic, every time it is sent.
+	RejectMessage func(ctx context.Context, topic string, id outbox.ID) (end func(context.Context) error, err error)
 
 	// Cannot gives the reason for every ability that is not there. A case that needs it is skipped with
 	// that reason; an ability that is not listed and that no case got to use fails the suite.
@@ -100,7 +100,7 @@ type Arrived struct {
 func (h *Harness) withDefaults() Harness {
 	full := *h
 	if full.Size == nil {
-		full.Size = func(message *relay.Message) int { return len(message.Body) }
+		full.Size = func(message *publish.Message) int { return len(message.Body) }
 	}
 	for field, value := range map[*time.Duration]time.Duration{
 		&full.Deadline: 10 * time.Second, &full.Grace: 2 * time.Second, &full.Recovery: 30 * time.Second,
@@ -128,7 +128,7 @@ func (h *Harness) validate() []string {
 	}
 	given := map[Ability]bool{
 		Limit: h.MaxBytes > 0, Stop: h.Stop != nil, Slow: h.Slow != nil, LoseAck: h.LoseAck != nil,
-		RefuseAuth: h.RefuseAuth != nil, RefuseMessage: h.RefuseMessage != nil,
+		DenyAuth: h.DenyAuth != nil, RejectMessage: h.RejectMessage != nil,
 	}
 	for _, ability := range slices.Sorted(maps.Keys(given)) {
 		switch _, cannot := h.Cannot[ability]; {

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/posthaste-dev/posthaste/outbox"
-	"github.com/posthaste-dev/posthaste/relay"
+	"github.com/posthaste-dev/posthaste/publish"
 	"github.com/posthaste-dev/posthaste/relay/relaytest"
 )
 
@@ -24,8 +24,8 @@ type memory struct {
 	topics                 map[string][]relaytest.Arrived
 	stored                 map[outbox.ID]bool
 	down, slow, loses, bar bool
-	refused                map[outbox.ID]bool
-	late                   []*relay.Message // what a client with a bug keeps for later
+	rejects                map[outbox.ID]bool
+	late                   []*publish.Message // what a client with a bug keeps for later
 	wasDown, sick          bool
 	background             sync.WaitGroup
 	over                   chan struct{} // closed when the test ends: what leaked ends then
@@ -33,7 +33,7 @@ type memory struct {
 
 func newMemory(b bug) *memory {
 	return &memory{
-		bug: b, topics: map[string][]relaytest.Arrived{}, stored: map[outbox.ID]bool{}, refused: map[outbox.ID]bool{},
+		bug: b, topics: map[string][]relaytest.Arrived{}, stored: map[outbox.ID]bool{}, rejects: map[outbox.ID]bool{},
 		over: make(chan struct{}),
 	}
 }
@@ -65,15 +65,15 @@ func (m *memory) harness() relaytest.Harness {
 			return slices.Clone(m.topics[topic]), nil
 		},
 		MaxBytes: maxBytes,
-		Stop:     flag(&m.down), Slow: flag(&m.slow), LoseAck: flag(&m.loses), RefuseAuth: flag(&m.bar),
-		RefuseMessage: func(_ context.Context, _ string, id outbox.ID) (func(context.Context) error, error) {
+		Stop:     flag(&m.down), Slow: flag(&m.slow), LoseAck: flag(&m.loses), DenyAuth: flag(&m.bar),
+		RejectMessage: func(_ context.Context, _ string, id outbox.ID) (func(context.Context) error, error) {
 			m.mu.Lock()
 			defer m.mu.Unlock()
-			m.refused[id] = true
+			m.rejects[id] = true
 			return func(context.Context) error {
 				m.mu.Lock()
 				defer m.mu.Unlock()
-				delete(m.refused, id)
+				delete(m.rejects, id)
 				return nil
 			}, nil
 		},
@@ -96,13 +96,15 @@ func (m *memory) set(flag *bool, to bool) {
 }
 
 // store keeps a message, once per id. The caller holds the lock.
-func (m *memory) store(message *relay.Message) {
+func (m *memory) store(message *publish.Message) {
 	kept := m.topics[message.Topic]
 	if m.bug != sendsTwice && m.stored[message.ID] {
 		return
 	}
 	m.stored[message.ID] = true
-	arrived := relaytest.Arrived{Body: bytes.Clone(message.Body), Attributes: maps.Clone(message.Attributes), Key: message.Key}
+	arrived := relaytest.Arrived{
+		Body: bytes.Clone(message.Body), Attributes: maps.Clone(message.Attributes), Key: message.Key,
+	}
 	m.bug.spoil(&arrived)
 	kept = append(kept, arrived)
 	if m.bug == breaksOrder && len(kept)%7 == 0 {
@@ -128,7 +130,7 @@ func passPrevious(kept []relaytest.Arrived) {
 var errDown = errors.New("connection refused")
 
 // publish is the broker with an honest client in front, and the bugs that a client may have.
-func (m *memory) publish(ctx context.Context, message *relay.Message) error {
+func (m *memory) publish(ctx context.Context, message *publish.Message) error {
 	<-time.After(time.Millisecond) // the way to a broker, so that others queue up behind
 	if ctx.Err() != nil && m.bug != ignoresContext {
 		return ctx.Err()
@@ -138,7 +140,7 @@ func (m *memory) publish(ctx context.Context, message *relay.Message) error {
 	if m.down && m.bug == downIsNil {
 		return nil
 	}
-	if err := m.refuse(message); err != nil {
+	if err := m.reject(message); err != nil {
 		return err
 	}
 	if m.slow {
@@ -172,52 +174,54 @@ func (m *memory) wait(ctx context.Context) error {
 		time.Sleep(4 * time.Second) // synctest
 	case lostIsNil:
 		return nil
-	case lostIsRoute:
+	case lostIsTopicFault:
 		<-ctx.Done()
-		return &relay.RouteError{Err: ctx.Err()}
+		return &publish.TopicError{Err: ctx.Err()}
 	case lostIsRejected:
 		<-ctx.Done()
-		return &relay.RejectedError{Err: ctx.Err()}
+		return &publish.RejectedError{Err: ctx.Err()}
 	default:
 		<-ctx.Done()
 	}
 	return ctx.Err()
 }
 
-// refuse says what the broker has against a message. The caller holds the lock.
-func (m *memory) refuse(message *relay.Message) error {
+// reject says what the broker has against a message. The caller holds the lock.
+func (m *memory) reject(message *publish.Message) error {
 	_, exists := m.topics[message.Topic]
 	switch {
 	case m.down:
 		return m.whileDown(message)
 	case m.wasDown && m.bug == neverRecovers:
-		return &relay.RouteError{Err: errDown}
+		return &publish.TopicError{Err: errDown}
 	case m.bar:
-		return m.bug.or(authIsRejected, &relay.RejectedError{Err: errors.New("unauthenticated")}, &relay.RouteError{Err: errors.New("unauthenticated")})
+		return m.bug.or(authIsRejected, &publish.RejectedError{Err: errors.New("unauthenticated")},
+			&publish.TopicError{Err: errors.New("unauthenticated")})
 	case !exists && m.bug == topicIsMade:
 		return nil
 	case !exists:
-		return m.bug.or(topicIsTerminal, &relay.TerminalError{Reason: relay.ReasonRejected, Err: errors.New("no topic")}, &relay.RouteError{Err: errors.New("no topic")})
+		return m.bug.or(topicIsTerminal, &publish.TerminalError{Reason: publish.ReasonRejected, Err: errors.New("no topic")},
+			&publish.TopicError{Err: errors.New("no topic")})
 	case len(message.Body) > maxBytes-1 && m.bug == limitIsOneLess, len(message.Body) > maxBytes && m.bug != cutsLarge:
 		m.sick = m.bug == badStopsAll
-		tooLarge := &relay.TerminalError{Reason: relay.ReasonTooLarge, Err: errors.New("too large")}
-		return m.bug.or(largeIsRejected, &relay.RejectedError{Err: errors.New("too large")}, tooLarge)
-	case m.refused[message.ID]:
+		tooLarge := &publish.TerminalError{Reason: publish.ReasonTooLarge, Err: errors.New("too large")}
+		return m.bug.or(largeIsRejected, &publish.RejectedError{Err: errors.New("too large")}, tooLarge)
+	case m.rejects[message.ID]:
 		m.sick = m.bug == badStopsAll
-		return &relay.RejectedError{Err: errors.New("not this one")}
+		return &publish.RejectedError{Err: errors.New("not this one")}
 	case m.sick:
-		return &relay.RouteError{Err: errors.New("paused")}
+		return &publish.TopicError{Err: errors.New("paused")}
 	}
 	return nil
 }
 
-func (m *memory) whileDown(message *relay.Message) error {
+func (m *memory) whileDown(message *publish.Message) error {
 	switch m.bug {
 	case buffers:
 		m.late = append(m.late, message)
 	case downIsTerminal:
-		return &relay.TerminalError{Reason: relay.ReasonRejected, Err: errDown}
+		return &publish.TerminalError{Reason: publish.ReasonRejected, Err: errDown}
 	default:
 	}
-	return &relay.RouteError{Err: errDown}
+	return &publish.TopicError{Err: errDown}
 }

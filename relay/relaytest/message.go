@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/posthaste-dev/posthaste/outbox"
-	"github.com/posthaste-dev/posthaste/relay"
+	"github.com/posthaste-dev/posthaste/publish"
 )
 
 // createdAtLayout is RFC 3339 with microseconds, as the relay writes the attribute created_at.
@@ -16,8 +16,8 @@ const createdAtLayout = "2006-01-02T15:04:05.000000Z07:00"
 
 // NewMessage makes a message as the relay would: event number seq, about the order with the given
 // number. Every call makes a new id.
-func NewMessage(topic string, order int, seq int64) *relay.Message {
-	message := &relay.Message{
+func NewMessage(topic string, order int, seq int64) *publish.Message {
+	message := &publish.Message{
 		ID:            outbox.NewID(),
 		Topic:         topic,
 		Seq:           seq,
@@ -28,8 +28,11 @@ func NewMessage(topic string, order int, seq int64) *relay.Message {
 		CreatedAt:     time.Date(2026, 3, 29, 1, 59, 59, 123_456_000, time.UTC).Add(time.Duration(seq) * time.Microsecond),
 		Attempt:       1,
 	}
-	message.Key = outbox.Aggregate{Namespace: message.Namespace, Type: message.AggregateType, ID: message.AggregateID}.Key()
-	message.Body = fmt.Appendf(nil, `{"version": 1, "eventId": "%s", "occurredAt": "2026-03-29T01:59:59Z", "data": {"total": 10.50, "seq": %d}}`,
+	message.Key = outbox.Aggregate{
+		Namespace: message.Namespace, Type: message.AggregateType, ID: message.AggregateID,
+	}.Key()
+	message.Body = fmt.Appendf(nil,
+		`{"version": 1, "eventId": "%s", "occurredAt": "2026-03-29T01:59:59Z", "data": {"total": 10.50, "seq": %d}}`,
 		message.ID, seq)
 	message.Attributes = map[string]string{
 		"event_id":       message.ID.String(),
@@ -43,7 +46,7 @@ func NewMessage(topic string, order int, seq int64) *relay.Message {
 }
 
 // clone copies what a publisher could change.
-func clone(message *relay.Message) *relay.Message {
+func clone(message *publish.Message) *publish.Message {
 	same := *message
 	same.Body = bytes.Clone(message.Body)
 	same.Attributes = maps.Clone(message.Attributes)
@@ -51,7 +54,7 @@ func clone(message *relay.Message) *relay.Message {
 }
 
 // padded is the message with a body of about the given size: white space at its end, which JSON ignores.
-func padded(message *relay.Message, bodyBytes int) *relay.Message {
+func padded(message *publish.Message, bodyBytes int) *publish.Message {
 	same := clone(message)
 	if more := bodyBytes - len(same.Body); more > 0 {
 		same.Body = append(same.Body, bytes.Repeat([]byte{' '}, more)...)
@@ -60,7 +63,7 @@ func padded(message *relay.Message, bodyBytes int) *relay.Message {
 }
 
 // atLimit makes the largest message that the broker must take and the smallest that it must not.
-func atLimit(h *Harness, fresh func() *relay.Message) (fits, tooLarge *relay.Message) {
+func atLimit(h *Harness, fresh func() *publish.Message) (fits, tooLarge *publish.Message) {
 	fits, tooLarge = fresh(), fresh()
 	size := len(fits.Body)
 	// The broker may count lengths in variable width, so the limit is approached and not computed.

@@ -11,10 +11,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/posthaste-dev/posthaste/relay"
+	"github.com/posthaste-dev/posthaste/publish"
 )
 
-// TestPublisher runs the suite, one subtest a case. It fails on every breach of what [relay.Publisher]
+// TestPublisher runs the suite, one subtest a case. It fails on every breach of what [publish.Publisher]
 // promises, and when an ability that the harness did not deny was never put to use.
 func TestPublisher(t *testing.T, harness Harness) {
 	t.Helper()
@@ -82,7 +82,8 @@ func unused(h *Harness, used map[Ability]bool) []string {
 	var problems []string
 	for _, ability := range abilities {
 		if _, cannot := h.Cannot[ability]; !cannot && !used[ability] {
-			problems = append(problems, fmt.Sprintf("harness: %s was never put to use; where the broker cannot do it, say so in Cannot", ability))
+			problems = append(problems,
+				fmt.Sprintf("harness: %s was never put to use; where the broker cannot do it, say so in Cannot", ability))
 		}
 	}
 	return problems
@@ -92,7 +93,7 @@ func unused(h *Harness, used map[Ability]bool) []string {
 type testCase struct {
 	name  string
 	needs []Ability
-	run   func(ctx context.Context, s *scene) error
+	run   func(ctx context.Context, e *env) error
 }
 
 func cases() []testCase {
@@ -104,17 +105,17 @@ func cases() []testCase {
 		{name: "concurrent", run: concurrent},
 		{name: "size limit", needs: []Ability{Limit}, run: sizeLimit},
 		{name: "one bad message among good ones/too large", needs: []Ability{Limit}, run: oneTooLarge},
-		{name: "one bad message among good ones/refused", needs: []Ability{RefuseMessage}, run: oneRefused},
+		{name: "one bad message among good ones/rejected", needs: []Ability{RejectMessage}, run: oneRejected},
 		{name: "missing topic", needs: []Ability{MissingTopic}, run: missingTopic},
 		{name: "pipeline/declared", run: pipelineDeclared},
 		{name: "pipeline/order", needs: []Ability{Pipeline, Order}, run: pipelineOrder},
 		{name: "pipeline/too large in the middle", needs: []Ability{Pipeline, Order, Limit}, run: pipelineTooLarge},
-		{name: "pipeline/refused in the middle", needs: []Ability{Pipeline, Order, RefuseMessage}, run: pipelineRefused},
+		{name: "pipeline/rejected in the middle", needs: []Ability{Pipeline, Order, RejectMessage}, run: pipelineRejected},
 		{name: "pipeline/stopped in the middle", needs: []Ability{Pipeline, Order, Stop}, run: pipelineStopped},
 		{name: "cancelled", run: cancelled},
 		{name: "slow", needs: []Ability{Slow}, run: slow},
 		{name: "lost acknowledgement", needs: []Ability{LoseAck}, run: lostAck},
-		{name: "refused credentials", needs: []Ability{RefuseAuth}, run: refusedAuth},
+		{name: "denied credentials", needs: []Ability{DenyAuth}, run: deniedAuth},
 		{name: "restart under load", needs: []Ability{Stop}, run: restartUnderLoad},
 		{name: "given up is not sent later", needs: []Ability{Stop, Abandon}, run: abandoned},
 		{name: "close", run: closing},
@@ -123,40 +124,41 @@ func cases() []testCase {
 
 // runCase runs one case on a topic of its own.
 func runCase(ctx context.Context, h *Harness, c testCase, used map[Ability]bool) Result {
-	s := &scene{harness: h, used: used, mayArrive: map[string]*relay.Message{}}
-	s.result.Case = c.name
+	e := &env{harness: h, used: used, possible: map[string]*publish.Message{}}
+	e.result.Case = c.name
 	for _, ability := range c.needs {
 		if reason, cannot := h.Cannot[ability]; cannot {
-			s.result.Skipped = fmt.Sprintf("no %s: %s", ability, reason)
-			return s.result
+			e.result.Skipped = fmt.Sprintf("no %s: %s", ability, reason)
+			return e.result
 		}
 	}
 	// No case may hang, whatever the publisher does: a case waits on this context at the latest.
 	ctx, cancel := context.WithTimeout(ctx, 3*time.Minute)
 	defer cancel()
 	words := strings.FieldsFunc(c.name, func(r rune) bool { return r == ' ' || r == '/' })
-	s.topic = strings.ToLower(fmt.Sprintf("relaytest-%s-%s", strings.Join(words[:min(len(words), 3)], "-"), rand.Text()[:8]))
-	if err := h.MakeTopic(ctx, s.topic); err != nil {
-		s.problemf("harness: making topic %s: %v", s.topic, err)
-		return s.result
+	e.topic = strings.ToLower(fmt.Sprintf("relaytest-%s-%s", strings.Join(words[:min(len(words), 3)], "-"),
+		rand.Text()[:8]))
+	if err := h.MakeTopic(ctx, e.topic); err != nil {
+		e.problemf("harness: making topic %s: %v", e.topic, err)
+		return e.result
 	}
-	if err := c.run(ctx, s); err != nil {
-		s.problemf("%v", err)
+	if err := c.run(ctx, e); err != nil {
+		e.problemf("%v", err)
 	}
-	for _, end := range slices.Backward(s.ends) {
+	for _, end := range slices.Backward(e.ends) {
 		end()
 	}
-	s.checkHandovers()
-	if err := h.RemoveTopic(context.WithoutCancel(ctx), s.topic); err != nil {
-		s.problemf("harness: removing topic %s: %v", s.topic, err)
+	e.checkHandovers()
+	if err := h.RemoveTopic(context.WithoutCancel(ctx), e.topic); err != nil {
+		e.problemf("harness: removing topic %s: %v", e.topic, err)
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.result
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.result
 }
 
-// scene is a case that runs.
-type scene struct {
+// env is what a case runs in.
+type env struct {
 	harness *Harness
 	used    map[Ability]bool
 	topic   string
@@ -166,30 +168,30 @@ type scene struct {
 
 	mu     sync.Mutex
 	result Result
-	// mayArrive has what the broker may have stored: all that was sent and not refused.
-	mayArrive map[string]*relay.Message
+	// possible has what the broker may have stored: all that was sent and not rejected.
+	possible  map[string]*publish.Message
 	handovers []*handover
 }
 
-func (s *scene) problemf(format string, args ...any) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if len(s.result.Problems) == 20 {
-		s.result.Problems = append(s.result.Problems, "and more")
+func (e *env) problemf(format string, args ...any) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if len(e.result.Problems) == 20 {
+		e.result.Problems = append(e.result.Problems, "and more")
 	}
-	if len(s.result.Problems) < 20 {
-		s.result.Problems = append(s.result.Problems, fmt.Sprintf(format, args...))
+	if len(e.result.Problems) < 20 {
+		e.result.Problems = append(e.result.Problems, fmt.Sprintf(format, args...))
 	}
 }
 
-// use notes that an ability had its effect. Only the case's own goroutine may call it.
-func (s *scene) use(ability Ability) { s.used[ability] = true }
+// use records that an ability had its effect. Only the case's own goroutine may call it.
+func (e *env) use(ability Ability) { e.used[ability] = true }
 
 // can tells whether the harness has an ability, for parts of a case, and notes the reason where not.
-func (s *scene) can(ability Ability) bool {
-	reason, cannot := s.harness.Cannot[ability]
+func (e *env) can(ability Ability) bool {
+	reason, cannot := e.harness.Cannot[ability]
 	if cannot {
-		s.result.Notes = append(s.result.Notes, fmt.Sprintf("without %s: %s", ability, reason))
+		e.result.Notes = append(e.result.Notes, fmt.Sprintf("without %s: %s", ability, reason))
 	}
 	return !cannot
 }

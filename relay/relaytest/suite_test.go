@@ -14,7 +14,7 @@ import (
 func withoutPipeline(m *memory) relaytest.Harness {
 	harness := m.harness()
 	harness.Open = m.plain
-	harness.Cannot[relaytest.Pipeline] = "a relay.Func has no Enqueue"
+	harness.Cannot[relaytest.Pipeline] = "a publish.PublisherFunc has no Enqueue"
 	return harness
 }
 
@@ -40,19 +40,19 @@ func TestPipelinerPassesTheSuite(t *testing.T) {
 	relaytest.TestPublisher(t, patient(withPipeline(newMemory(none))))
 }
 
-// TestPlantedBugs gives the suite publishers that are wrong in one way each.
-func TestPlantedBugs(t *testing.T) {
+// TestMutantsAreFound gives the suite publishers that are wrong in one way each.
+func TestMutantsAreFound(t *testing.T) {
 	t.Parallel()
-	for planted, want := range finds {
-		t.Run(string(planted), func(t *testing.T) {
+	for mutant, want := range finds {
+		t.Run(string(mutant), func(t *testing.T) {
 			t.Parallel()
 			check(t, want, func() (*memory, relaytest.Harness) {
-				m := newMemory(planted)
+				m := newMemory(mutant)
 				harness := withoutPipeline(m)
-				if planted.pipelined() {
+				if mutant.pipelined() {
 					harness = withPipeline(m)
 				}
-				switch planted {
+				switch mutant {
 				case doneNever, hangsClosed:
 					harness.Deadline = time.Second
 				case leaks:
@@ -88,42 +88,66 @@ func problems(results []relaytest.Result) []string {
 	return all
 }
 
-// TestPlantedHarnesses gives the suite harnesses that promise what they do not do.
-func TestPlantedHarnesses(t *testing.T) {
+// TestMutantHarnesses gives the suite harnesses that promise what they do not do.
+func TestMutantHarnesses(t *testing.T) {
 	t.Parallel()
 	nothing := func(context.Context, string) (func(context.Context) error, error) {
 		return func(context.Context) error { return nil }, nil
 	}
-	for _, planted := range []struct {
+	for _, mutant := range []struct {
 		name   string
 		change func(h *relaytest.Harness)
 		finds  finding
 	}{
-		{"no Open", func(h *relaytest.Harness) { h.Open = nil }, finding{"fidelity", "Open, MakeTopic, RemoveTopic and Arrived must be there"}},
-		{"a fault missing", func(h *relaytest.Harness) { h.Stop = nil }, finding{"fidelity", "without stop, Cannot must say why"}},
-		{"no limit", func(h *relaytest.Harness) { h.MaxBytes = 0 }, finding{"fidelity", "without limit, Cannot must say why"}},
-		{"a limit too small", func(h *relaytest.Harness) { h.MaxBytes = 10 }, finding{"size limit", "MaxBytes is 10, and the smallest message"}},
-		{"no reason", func(h *relaytest.Harness) { h.Cannot[relaytest.Order] = "" }, finding{"fidelity", "must give a reason for order"}},
+		{"no Open", func(h *relaytest.Harness) {
+			h.Open = nil
+		}, finding{"fidelity", "Open, MakeTopic, RemoveTopic and Arrived must be there"}},
+		{"a fault missing", func(h *relaytest.Harness) {
+			h.Stop = nil
+		}, finding{"fidelity", "without stop, Cannot must say why"}},
+		{"no limit", func(h *relaytest.Harness) {
+			h.MaxBytes = 0
+		}, finding{"fidelity", "without limit, Cannot must say why"}},
+		{"a limit too small", func(h *relaytest.Harness) {
+			h.MaxBytes = 10
+		}, finding{"size limit", "MaxBytes is 10, and the smallest message"}},
+		{"no reason", func(h *relaytest.Harness) {
+			h.Cannot[relaytest.Order] = ""
+		}, finding{"fidelity", "must give a reason for order"}},
 		{"no ability", func(h *relaytest.Harness) { h.Cannot["flying"] = "no wings" }, finding{"fidelity", `names "flying"`}},
-		{"both", func(h *relaytest.Harness) { h.Cannot[relaytest.Slow] = "it is fast" }, finding{"fidelity", "it has slow, and Cannot says"}},
-		{"a pipeline denied", func(h *relaytest.Harness) { h.Cannot[relaytest.Pipeline] = "no" }, finding{"pipeline/declared", "is a relay.Pipeliner, and Cannot says that it is not"}},
-		{"a pipeline claimed", func(h *relaytest.Harness) { h.Open = newMemory(none).plain }, finding{"pipeline/declared", "is no relay.Pipeliner; say so"}},
+		{"both", func(h *relaytest.Harness) {
+			h.Cannot[relaytest.Slow] = "it is fast"
+		}, finding{"fidelity", "it has slow, and Cannot says"}},
+		{"a pipeline denied", func(h *relaytest.Harness) {
+			h.Cannot[relaytest.Pipeline] = "no"
+		}, finding{"pipeline/declared", "is a publish.Pipeliner, and Cannot says that it is not"}},
+		{"a pipeline claimed", func(h *relaytest.Harness) {
+			h.Open = newMemory(none).plain
+		}, finding{"pipeline/declared", "is no publish.Pipeliner; say so"}},
 		{"a pipeline nobody can break", func(h *relaytest.Harness) {
-			h.Stop, h.RefuseMessage = nil, nil
-			h.Cannot[relaytest.Stop], h.Cannot[relaytest.RefuseMessage] = "no", "no"
-		}, finding{"pipeline/declared", "needs RefuseMessage or Stop"}},
-		{"Stop does nothing", func(h *relaytest.Harness) { h.Stop = nothing }, finding{"restart under load", "acknowledged while the broker was stopped"}},
+			h.Stop, h.RejectMessage = nil, nil
+			h.Cannot[relaytest.Stop], h.Cannot[relaytest.RejectMessage] = "no", "no"
+		}, finding{"pipeline/declared", "needs RejectMessage or Stop"}},
+		{"Stop does nothing", func(h *relaytest.Harness) {
+			h.Stop = nothing
+		}, finding{"restart under load", "acknowledged while the broker was stopped"}},
 		{"Slow does nothing", func(h *relaytest.Harness) { h.Slow = nothing }, finding{"slow", "a deadline that passed"}},
-		{"LoseAck does nothing", func(h *relaytest.Harness) { h.LoseAck = nothing }, finding{"lost acknowledgement", "an acknowledgement that was lost"}},
-		{"LoseAck loses the message", func(h *relaytest.Harness) { h.LoseAck = h.Slow }, finding{"lost acknowledgement", "LoseAck lost the message"}},
-		{"RefuseAuth does nothing", func(h *relaytest.Harness) { h.RefuseAuth = nothing }, finding{"refused credentials", "the credentials are refused, yet Publish returned nil"}},
+		{"LoseAck does nothing", func(h *relaytest.Harness) {
+			h.LoseAck = nothing
+		}, finding{"lost acknowledgement", "an acknowledgement that was lost"}},
+		{"LoseAck loses the message", func(h *relaytest.Harness) {
+			h.LoseAck = h.Slow
+		}, finding{"lost acknowledgement", "LoseAck lost the message"}},
+		{"DenyAuth does nothing", func(h *relaytest.Harness) {
+			h.DenyAuth = nothing
+		}, finding{"denied credentials", "the credentials are denied, yet Publish returned nil"}},
 	} {
-		t.Run(planted.name, func(t *testing.T) {
+		t.Run(mutant.name, func(t *testing.T) {
 			t.Parallel()
-			check(t, planted.finds, func() (*memory, relaytest.Harness) {
+			check(t, mutant.finds, func() (*memory, relaytest.Harness) {
 				m := newMemory(none)
 				harness := withPipeline(m)
-				planted.change(&harness)
+				mutant.change(&harness)
 				return m, harness
 			})
 		})
@@ -151,7 +175,7 @@ func skipsHaveTheirReason(t *testing.T) {
 	}
 	for name, want := range map[string]string{
 		"slow":           "no slow: this broker is always fast",
-		"pipeline/order": "no pipeline: a relay.Func has no Enqueue",
+		"pipeline/order": "no pipeline: a publish.PublisherFunc has no Enqueue",
 		"fidelity":       "without key: this broker has no keys",
 	} {
 		if reasons[name] != want {

@@ -8,7 +8,8 @@ WITH RECURSIVE types AS (
              WHERE e.event_type > t.event_type ORDER BY e.event_type LIMIT 1)
       FROM types t WHERE t.event_type IS NOT NULL
 ), newest AS (
-    SELECT (SELECT e.seq FROM {schema}.outbox_events e WHERE e.event_type = t.event_type ORDER BY e.seq DESC LIMIT 1) AS seq
+    SELECT (SELECT e.seq FROM {schema}.outbox_events e WHERE e.event_type = t.event_type ORDER BY e.seq DESC LIMIT 1) AS
+           seq
       FROM types t
 ), used AS MATERIALIZED (
     SELECT greatest((SELECT max(n.seq) FROM newest n), (SELECT max(l.floor) FROM {schema}.outbox_lanes l), 0) AS highest

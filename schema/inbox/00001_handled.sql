@@ -33,9 +33,11 @@ CREATE TABLE inbox_handled (
     CONSTRAINT inbox_handled_pkey PRIMARY KEY (event_id, consumer)
 ) WITH (
     -- By default a fifth of the table must be dead before it is vacuumed, and retention never deletes so much at once.
-    autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_insert_scale_factor = 0.05, autovacuum_analyze_scale_factor = 0.02
+    autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_insert_scale_factor = 0.05,
+    autovacuum_analyze_scale_factor = 0.02
 );
-COMMENT ON TABLE inbox_handled IS 'One row an event that a consumer has handled. It is there if and only if the transaction with the effect committed.';
+COMMENT ON TABLE inbox_handled IS 'One row per event that a consumer has handled. It is there if and only if the '
+    'transaction with the effect committed.';
 -- Retention. Rows come nearly in this order, so it grows at its end.
 CREATE INDEX inbox_handled_at ON inbox_handled (handled_at);
 
@@ -50,22 +52,27 @@ CREATE INDEX inbox_handled_at ON inbox_handled (handled_at);
 CREATE FUNCTION inbox_first(consumer text, event_id uuid) RETURNS boolean LANGUAGE plpgsql AS $$
 BEGIN
     -- Without a target: a consumer needs no right to read what others have handled.
-    INSERT INTO inbox_handled (consumer, event_id) VALUES (inbox_first.consumer, inbox_first.event_id) ON CONFLICT DO NOTHING;
+    INSERT INTO inbox_handled (consumer, event_id) VALUES (inbox_first.consumer, inbox_first.event_id)
+        ON CONFLICT DO NOTHING;
     RETURN FOUND;
 END
 $$;
 -- +goose StatementEnd
-COMMENT ON FUNCTION inbox_first(text, uuid) IS 'Marks an event as handled by a consumer, in the transaction of its effect: true if it was not before.';
+COMMENT ON FUNCTION inbox_first(text, uuid) IS 'Marks an event as handled by a consumer, in the transaction of its '
+    'effect: true if it was not before.';
 
 -- Every migration that makes functions ends with this; outbox_seal() has the reasons. No body here has a backslash.
 -- +goose StatementBegin
 CREATE FUNCTION inbox_seal() RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
-    home     CONSTANT oid := (SELECT pronamespace FROM pg_proc WHERE oid = 'inbox_seal()'::regprocedure);
-    function regprocedure;
+    own_schema CONSTANT oid := (SELECT pronamespace FROM pg_proc WHERE oid = 'inbox_seal()'::regprocedure);
+    function   regprocedure;
 BEGIN
-    FOR function IN SELECT p.oid FROM pg_proc p WHERE p.pronamespace = home AND starts_with(p.proname, 'inbox_') LOOP
-        EXECUTE format('ALTER FUNCTION %s SET search_path = pg_catalog, %s, pg_temp', function, home::regnamespace);
+    FOR function IN
+        SELECT p.oid FROM pg_proc p WHERE p.pronamespace = own_schema AND starts_with(p.proname, 'inbox_')
+    LOOP
+        EXECUTE format('ALTER FUNCTION %s SET search_path = pg_catalog, %s, pg_temp', function,
+            own_schema::regnamespace);
         EXECUTE format('REVOKE EXECUTE ON FUNCTION %s FROM PUBLIC', function);
     END LOOP;
 END

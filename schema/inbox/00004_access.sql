@@ -8,16 +8,17 @@
 -- +goose StatementBegin
 CREATE FUNCTION inbox_grant(part text, role name) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
-    home   CONSTANT regnamespace := (SELECT relnamespace FROM pg_class WHERE oid = 'inbox_handled'::regclass);
-    grants text[];
-    item   text;
+    own_schema CONSTANT regnamespace := (SELECT relnamespace FROM pg_class WHERE oid = 'inbox_handled'::regclass);
+    grants     text[];
+    item       text;
 BEGIN
     CASE part
     WHEN 'consumer' THEN grants := ARRAY[
         'SELECT ON inbox_meta',
         -- Neither read nor delete: what was handled stays so.
         'INSERT (consumer, event_id) ON inbox_handled',
-        'SELECT, INSERT (consumer, namespace, aggregate_type, aggregate_id, seq), UPDATE (seq, applied_on) ON inbox_newest',
+        'SELECT, INSERT (consumer, namespace, aggregate_type, aggregate_id, seq), UPDATE (seq, applied_on) ON '
+            'inbox_newest',
         'EXECUTE ON FUNCTION inbox_first, inbox_newer'];
     WHEN 'janitor' THEN grants := ARRAY[
         'SELECT ON inbox_meta',
@@ -31,9 +32,10 @@ BEGIN
     WHEN 'viewer' THEN grants := ARRAY[
         'SELECT ON inbox_meta, inbox_handled, inbox_newest, inbox_retention'];
     ELSE
-        RAISE EXCEPTION 'part: % is not one of consumer, janitor, viewer', part USING ERRCODE = 'invalid_parameter_value';
+        RAISE EXCEPTION 'part: % is not one of consumer, janitor, viewer', part
+            USING ERRCODE = 'invalid_parameter_value';
     END CASE;
-    EXECUTE format('GRANT USAGE ON SCHEMA %s TO %I', home, role);
+    EXECUTE format('GRANT USAGE ON SCHEMA %s TO %I', own_schema, role);
     FOREACH item IN ARRAY grants LOOP
         EXECUTE format('GRANT %s TO %I', item, role);
     END LOOP;

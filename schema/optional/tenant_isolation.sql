@@ -11,9 +11,9 @@
 -- another tenant or of none fails with SQLSTATE 42501, and so does every event where the setting is
 -- missing. Other roles (relay, janitor, viewer, operator) and the owner are not bound by it.
 --
--- The policies are named by the role's oid. A role's name may have 63 bytes and a policy's no more, so a name made of the
--- role's would be cut, and two roles that begin alike would share it. What has such a name and was not made here is left
--- as it is, and the call fails with SQLSTATE 42710.
+-- The policies are named by the role's oid. A role's name may have 63 bytes and a policy's no more, so a name made of
+-- the role's would be cut, and two roles that begin alike would share it. What has such a name and was not made here is
+-- left as it is, and the call fails with SQLSTATE 42710.
 
 CREATE FUNCTION outbox_isolate_tenants(role name) RETURNS void LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
 DECLARE
@@ -31,7 +31,8 @@ BEGIN
         SELECT p.polname INTO clash FROM pg_policy p
          WHERE p.polrelid = bound::regclass
            AND (p.polname = policy AND (p.polpermissive OR p.polroles <> ARRAY[role_oid])
-                OR p.polname = 'outbox_everybody' AND (NOT p.polpermissive OR p.polroles <> ARRAY[0::oid] OR p.polcmd <> '*'));
+                OR p.polname = 'outbox_everybody'
+                   AND (NOT p.polpermissive OR p.polroles <> ARRAY[0::oid] OR p.polcmd <> '*'));
         IF FOUND THEN
             RAISE EXCEPTION 'the policy % of % was not made by outbox_isolate_tenants', clash, bound
                 USING ERRCODE = 'duplicate_object', HINT = 'Give it another name: ALTER POLICY ... RENAME TO ...';
@@ -42,7 +43,8 @@ BEGIN
             EXECUTE format('CREATE POLICY outbox_everybody ON %I USING (true) WITH CHECK (true)', bound);
         END IF;
         EXECUTE format('DROP POLICY IF EXISTS %I ON %I', policy, bound);
-        EXECUTE format('CREATE POLICY %I ON %I AS RESTRICTIVE TO %I USING (%s) WITH CHECK (%s)', policy, bound, role, own, own);
+        EXECUTE format('CREATE POLICY %I ON %I AS RESTRICTIVE TO %I USING (%s) WITH CHECK (%s)', policy, bound, role,
+            own, own);
     END LOOP;
 END
 $$;

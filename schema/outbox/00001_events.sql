@@ -1,4 +1,4 @@
--- The outbox itself: one row an event, written by the producer in its own transaction.
+-- The outbox itself: one row per event, written by the producer in its own transaction.
 --
 -- Nothing in these files names a schema: they install into the first schema of search_path, so the
 -- same file serves goose, psql and our own migrator. What runs later (function bodies, index
@@ -30,7 +30,8 @@ CREATE TABLE outbox_meta (
     installation   uuid        NOT NULL DEFAULT gen_random_uuid(),
     installed_at   timestamptz NOT NULL DEFAULT now()
 );
-COMMENT ON TABLE outbox_meta IS 'One row: the schema''s version, the lane layout in force, and an id that tells this outbox from any other.';
+COMMENT ON TABLE outbox_meta IS 'One row: the schema''s version, the lane layout in force, and an id that tells this '
+    'outbox from any other.';
 INSERT INTO outbox_meta (schema_version) VALUES (1);
 
 -- The lane of an aggregate, layout 1: 64 lanes. A function and not a column, so that producers need
@@ -75,19 +76,25 @@ CREATE TABLE outbox_events (
 ) WITH (
     -- By default a fifth of the table must be dead before it is vacuumed: 20 million settled events in a
     -- table of 100 million, all of which the ready index still leads to.
-    autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_insert_scale_factor = 0.05, autovacuum_analyze_scale_factor = 0.02
+    autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_insert_scale_factor = 0.05,
+    autovacuum_analyze_scale_factor = 0.02
 );
-COMMENT ON TABLE outbox_events IS 'One row an event. Producers insert, the relay settles; only state, published_at, attempt_count, last_error and next_attempt_at ever change.';
-COMMENT ON COLUMN outbox_events.state IS '0 ready, 1 retrying, 2 parked, 3 waiting behind a held event, 4 dead and blocking its aggregate, 5 dead, 6 published, 7 discarded';
+COMMENT ON TABLE outbox_events IS 'One row per event. Producers insert, the relay settles; only state, published_at, '
+    'attempt_count, last_error and next_attempt_at ever change.';
+COMMENT ON COLUMN outbox_events.state IS '0 ready, 1 retrying, 2 parked, 3 waiting behind a held event, 4 dead and '
+    'blocking its aggregate, 5 dead, 6 published, 7 discarded';
 
 -- The only index that is read with the watermark: what a lane's holder has to publish next.
-CREATE INDEX outbox_events_ready ON outbox_events (outbox_lane(namespace, aggregate_type, aggregate_id), seq) WHERE state = 0;
--- Held rows, read by aggregate and type; empty while all is well, so it costs nothing at emit. The type comes before the
--- number: a new owner steps from one first row to the next, however many wait behind each.
+CREATE INDEX outbox_events_ready ON outbox_events (outbox_lane(namespace, aggregate_type, aggregate_id), seq)
+    WHERE state = 0;
+-- Held rows, read by aggregate and type; empty while all is well, so it costs nothing at emit. The type comes before
+-- the number: a new owner steps from one first row to the next, however many wait behind each.
 CREATE INDEX outbox_events_held ON outbox_events
-    (outbox_lane(namespace, aggregate_type, aggregate_id), namespace, aggregate_type, aggregate_id, event_type, seq) WHERE state IN (1, 2, 3, 4);
+    (outbox_lane(namespace, aggregate_type, aggregate_id), namespace, aggregate_type, aggregate_id, event_type, seq)
+        WHERE state IN (1, 2, 3, 4);
 -- Retries that are due, and parked rows, however many more are neither; empty in health as well.
-CREATE INDEX outbox_events_due ON outbox_events (outbox_lane(namespace, aggregate_type, aggregate_id), state, next_attempt_at, seq) WHERE state IN (1, 2);
+CREATE INDEX outbox_events_due ON outbox_events (outbox_lane(namespace, aggregate_type, aggregate_id), state,
+    next_attempt_at, seq) WHERE state IN (1, 2);
 -- Dead and discarded rows, for people and for retention; empty in health as well.
 CREATE INDEX outbox_events_dead ON outbox_events (state, seq) WHERE state IN (4, 5, 7);
 -- Retention, and look-ups by time of publishing; a new row is not in it.
@@ -97,7 +104,7 @@ CREATE INDEX outbox_events_event_type ON outbox_events (event_type, seq);
 CREATE INDEX outbox_events_aggregate ON outbox_events (aggregate_type, aggregate_id, seq);
 
 -- +goose StatementBegin
-CREATE FUNCTION outbox_refuse_change() RETURNS trigger LANGUAGE plpgsql AS $$
+CREATE FUNCTION outbox_reject_change() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     RAISE EXCEPTION '% of % is refused: what was written is never changed', TG_OP, TG_TABLE_NAME
         USING ERRCODE = 'restrict_violation', HINT = TG_ARGV[0];
@@ -107,18 +114,20 @@ $$;
 
 -- Column grants do not bind the owner; these do. The first fires once for a statement that names one of
 -- these columns. For each row it would cost the settle, which names none of them: PostgreSQL locks every
--- row before it asks whether a trigger BEFORE UPDATE applies, one more WAL record an event.
+-- row before it asks whether a trigger BEFORE UPDATE applies, one more WAL record per event.
 CREATE TRIGGER outbox_events_append_only
-    BEFORE UPDATE OF seq, id, created_at, namespace, event_type, aggregate_type, aggregate_id, tenant_id, dedupe_key, payload_json, headers
+    BEFORE UPDATE OF seq, id, created_at, namespace, event_type, aggregate_type, aggregate_id, tenant_id, dedupe_key,
+        payload_json, headers
     ON outbox_events
-    EXECUTE FUNCTION outbox_refuse_change('Only state, published_at, attempt_count, last_error and next_attempt_at may change.');
+    EXECUTE FUNCTION outbox_reject_change(
+        'Only state, published_at, attempt_count, last_error and next_attempt_at may change.');
 -- AFTER, which refuses as well, for the same reason: retention deletes millions of rows.
 CREATE TRIGGER outbox_events_keep_open
     AFTER DELETE ON outbox_events FOR EACH ROW WHEN (OLD.state NOT IN (6, 7))
-    EXECUTE FUNCTION outbox_refuse_change('Only published and discarded events may be deleted.');
+    EXECUTE FUNCTION outbox_reject_change('Only published and discarded events may be deleted.');
 CREATE TRIGGER outbox_events_keep_all
     BEFORE TRUNCATE ON outbox_events
-    EXECUTE FUNCTION outbox_refuse_change('It would take events that nobody has published yet.');
+    EXECUTE FUNCTION outbox_reject_change('It would take events that nobody has published yet.');
 
 -- What an event must be, for whoever writes it. The errors are those of CHECK constraints, each with a
 -- name of its own. No backslash: outbox_seal() would have to set one more thing at every call.
@@ -130,13 +139,16 @@ DECLARE
         WHEN NEW.id::text !~ '^.{14}7.{4}[89ab]' THEN 'id_is_uuid_v7'
         WHEN length(NEW.namespace) > 128 OR NEW.namespace !~ '^[A-Za-z0-9][A-Za-z0-9._-]*$' THEN 'namespace'
         WHEN length(NEW.event_type) > 128 OR NEW.event_type !~ '^[A-Za-z0-9][A-Za-z0-9._-]*$' THEN 'event_type'
-        WHEN length(NEW.aggregate_type) > 128 OR NEW.aggregate_type !~ '^[A-Za-z0-9][A-Za-z0-9._-]*$' THEN 'aggregate_type'
+        WHEN length(NEW.aggregate_type) > 128 OR NEW.aggregate_type !~ '^[A-Za-z0-9][A-Za-z0-9._-]*$'
+             THEN 'aggregate_type'
         WHEN octet_length(NEW.aggregate_id) NOT BETWEEN 1 AND 512
-             OR NEW.aggregate_id ~ ('[' || chr(1) || '-' || chr(31) || chr(127) || '-' || chr(159) || ']') THEN 'aggregate_id'
+             OR NEW.aggregate_id ~ ('[' || chr(1) || '-' || chr(31) || chr(127) || '-' || chr(159) || ']')
+                THEN 'aggregate_id'
         WHEN octet_length(NEW.payload_json::text) > 9437184 THEN 'payload_size'
         -- Reading a key walks the whole document, so this also refuses what json stores but cannot read
         -- back: a NUL escape, half of a surrogate pair. What is no object has no eventId.
-        WHEN NEW.payload_json IS NOT NULL AND (NEW.payload_json ->> 'eventId' = NEW.id::text) IS NOT TRUE THEN 'payload_is_envelope'
+        WHEN NEW.payload_json IS NOT NULL AND (NEW.payload_json ->> 'eventId' = NEW.id::text) IS NOT TRUE
+             THEN 'payload_is_envelope'
     END;
 BEGIN
     -- An expression costs when it is first used in a transaction, and most events have none of these.
@@ -149,11 +161,13 @@ BEGIN
             -- that is a UUID may stand in its key with or without hyphens.
             WHEN NOT starts_with(NEW.dedupe_key, NEW.tenant_id || '/')
                  AND (lower(replace(NEW.tenant_id, '-', '')) !~ '^[0-9a-f]{32}$' OR strpos(NEW.dedupe_key, '/') = 0
-                      OR lower(replace(split_part(NEW.dedupe_key, '/', 1), '-', '')) <> lower(replace(NEW.tenant_id, '-', '')))
+                      OR lower(replace(split_part(NEW.dedupe_key, '/', 1), '-', '')) <>
+                         lower(replace(NEW.tenant_id, '-', '')))
                  THEN 'tenant_owns_key'
             -- Room for every header at its limit with each byte escaped. Looking for a reserved name walks
             -- these as well; outbox_emit holds them to all the rules.
-            WHEN octet_length(NEW.headers::text) > 524288 OR json_typeof(NEW.headers) <> 'object' OR NEW.headers ->> 'event_id' IS NOT NULL
+            WHEN octet_length(NEW.headers::text) > 524288 OR json_typeof(NEW.headers) <> 'object'
+                 OR NEW.headers ->> 'event_id' IS NOT NULL
                  THEN 'headers'
         END;
     END IF;
@@ -176,16 +190,18 @@ CREATE TRIGGER outbox_events_check BEFORE INSERT ON outbox_events FOR EACH ROW E
 -- +goose StatementBegin
 CREATE FUNCTION outbox_seal() RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
-    home     CONSTANT oid := (SELECT pronamespace FROM pg_proc WHERE oid = 'outbox_seal()'::regprocedure);
-    function record;
+    own_schema CONSTANT oid := (SELECT pronamespace FROM pg_proc WHERE oid = 'outbox_seal()'::regprocedure);
+    function   record;
 BEGIN
     FOR function IN
-        SELECT p.oid::regprocedure AS signature, l.lanname = 'plpgsql' AS is_plpgsql, strpos(p.prosrc, chr(92)) > 0 AS has_backslash
+        SELECT p.oid::regprocedure AS signature, l.lanname = 'plpgsql' AS is_plpgsql,
+               strpos(p.prosrc, chr(92)) > 0 AS has_backslash
           FROM pg_proc p JOIN pg_language l ON l.oid = p.prolang
-         WHERE p.pronamespace = home AND starts_with(p.proname, 'outbox_') AND p.proname <> 'outbox_lane'
+         WHERE p.pronamespace = own_schema AND starts_with(p.proname, 'outbox_') AND p.proname <> 'outbox_lane'
     LOOP
         IF function.is_plpgsql THEN
-            EXECUTE format('ALTER FUNCTION %s SET search_path = pg_catalog, %s, pg_temp', function.signature, home::regnamespace);
+            EXECUTE format('ALTER FUNCTION %s SET search_path = pg_catalog, %s, pg_temp', function.signature,
+                own_schema::regnamespace);
             IF function.has_backslash THEN
                 EXECUTE format('ALTER FUNCTION %s SET standard_conforming_strings = on', function.signature);
             END IF;
@@ -201,6 +217,6 @@ SELECT outbox_seal();
 DROP TABLE outbox_events;
 DROP FUNCTION outbox_check_event();
 DROP FUNCTION outbox_seal();
-DROP FUNCTION outbox_refuse_change();
+DROP FUNCTION outbox_reject_change();
 DROP FUNCTION outbox_lane(text, text, text);
 DROP TABLE outbox_meta;

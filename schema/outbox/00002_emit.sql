@@ -25,16 +25,18 @@ CREATE INDEX outbox_dedupe_created_at ON outbox_dedupe (created_at);
 -- another event.
 CREATE TRIGGER outbox_dedupe_append_only
     BEFORE UPDATE OF event_id, created_at, namespace, event_type, tenant_id, dedupe_key, content_hash ON outbox_dedupe
-    EXECUTE FUNCTION outbox_refuse_change('A dedupe key stands for one event until retention deletes it.');
+    EXECUTE FUNCTION outbox_reject_change('A dedupe key stands for one event until retention deletes it.');
 
 -- PostgreSQL 18 has uuidv7(); this serves the versions before it as well.
 CREATE FUNCTION outbox_uuid7() RETURNS uuid
     LANGUAGE sql VOLATILE PARALLEL SAFE
     RETURN encode(set_bit(set_bit(
-        overlay(uuid_send(gen_random_uuid()) PLACING substring(int8send((extract(epoch FROM clock_timestamp()) * 1000)::bigint) FROM 3) FROM 1 FOR 6),
+        overlay(uuid_send(gen_random_uuid())
+                PLACING substring(int8send((extract(epoch FROM clock_timestamp()) * 1000)::bigint) FROM 3)
+                FROM 1 FOR 6),
         52, 1), 53, 1), 'hex')::uuid;
 
--- Inserts events of which at least one has a dedupe key, in one statement. Answers one item an event,
+-- Inserts events of which at least one has a dedupe key, in one statement. Answers one item per event,
 -- in the order given: '+' inserted, '=' already enqueued, '!' the key holds other content; then the id
 -- of the event that the key stands for.
 --
@@ -50,8 +52,10 @@ DECLARE
 BEGIN
     WITH given AS MATERIALIZED (
         SELECT g.*, coalesce(g.tenant, '') AS key_tenant
-          FROM unnest(ids, namespaces, event_types, aggregate_types, aggregate_ids, tenant_ids, dedupe_keys, content_hashes, first_wins, payloads, headers)
-               WITH ORDINALITY AS g(id, namespace, event_type, aggregate_type, aggregate_id, tenant, dedupe_key, content_hash, first, payload, header, ord)
+          FROM unnest(ids, namespaces, event_types, aggregate_types, aggregate_ids, tenant_ids, dedupe_keys,
+               content_hashes, first_wins, payloads, headers)
+               WITH ORDINALITY AS g(id, namespace, event_type, aggregate_type, aggregate_id, tenant, dedupe_key,
+                   content_hash, first, payload, header, ord)
     ), keyed AS (
         INSERT INTO outbox_dedupe AS d (namespace, event_type, tenant_id, dedupe_key, event_id, content_hash)
         SELECT g.namespace, g.event_type, g.key_tenant, g.dedupe_key, g.id, g.content_hash
@@ -59,18 +63,22 @@ BEGIN
          ORDER BY g.namespace, g.event_type, g.key_tenant, g.dedupe_key
             ON CONFLICT ON CONSTRAINT outbox_dedupe_pkey DO UPDATE SET repeated = true
         RETURNING d.namespace, d.event_type, d.tenant_id, d.dedupe_key, d.event_id, d.content_hash, d.repeated
-    ), judged AS MATERIALIZED (
+    ), checked AS MATERIALIZED (
         SELECT g.*, coalesce(k.event_id, g.id) AS stands_for,
                CASE WHEN g.dedupe_key IS NULL OR NOT k.repeated THEN '+'
                     WHEN g.first OR k.content_hash = g.content_hash THEN '='
                     ELSE '!' END AS verdict
-          FROM given g LEFT JOIN keyed k ON (k.namespace, k.event_type, k.tenant_id, k.dedupe_key) = (g.namespace, g.event_type, g.key_tenant, g.dedupe_key)
+          FROM given g
+          LEFT JOIN keyed k ON (k.namespace, k.event_type, k.tenant_id, k.dedupe_key)
+                             = (g.namespace, g.event_type, g.key_tenant, g.dedupe_key)
     ), inserted AS (
-        INSERT INTO outbox_events (id, namespace, event_type, aggregate_type, aggregate_id, tenant_id, dedupe_key, payload_json, headers)
-        SELECT j.id, j.namespace, j.event_type, j.aggregate_type, j.aggregate_id, j.tenant, j.dedupe_key, j.payload::json, j.header::json
-          FROM judged j WHERE j.verdict = '+' ORDER BY j.ord
+        INSERT INTO outbox_events (id, namespace, event_type, aggregate_type, aggregate_id, tenant_id, dedupe_key,
+            payload_json, headers)
+        SELECT c.id, c.namespace, c.event_type, c.aggregate_type, c.aggregate_id, c.tenant, c.dedupe_key,
+               c.payload::json, c.header::json
+          FROM checked c WHERE c.verdict = '+' ORDER BY c.ord
     )
-    SELECT string_agg(j.verdict || j.stands_for, ',' ORDER BY j.ord) INTO outcome FROM judged j;
+    SELECT string_agg(c.verdict || c.stands_for, ',' ORDER BY c.ord) INTO outcome FROM checked c;
     RETURN outcome;
 END
 $$;
@@ -112,12 +120,14 @@ DECLARE
     brackets text;
 BEGIN
     IF data IS NULL OR json_typeof(data) <> 'object' THEN
-        RAISE EXCEPTION 'data: a JSON object is required, got %', coalesce(json_typeof(data), 'SQL NULL') USING ERRCODE = 'check_violation';
+        RAISE EXCEPTION 'data: a JSON object is required, got %', coalesce(json_typeof(data), 'SQL NULL')
+            USING ERRCODE = 'check_violation';
     END IF;
     IF data::text ~ ('^(?:[^"]|"(?:[^"\\]|\\.)*")*(?:'
         '[,:[[:space:]]-?(?:[0-9]\.?){41}'
         '|[0-9][eE][+-]?(?:[0-9]{41}|0*(?:[1-9][0-9]{3}|[4-9][0-9]{2}|3[1-9][0-9]|309)))') THEN
-        RAISE EXCEPTION 'data: a number has more than 40 digits or an exponent beyond 308' USING ERRCODE = 'check_violation';
+        RAISE EXCEPTION 'data: a number has more than 40 digits or an exponent beyond 308'
+            USING ERRCODE = 'check_violation';
     END IF;
     shape := regexp_replace(data::text, '(?:[^][{}":]|"(?:[^"\\]|\\.)*")+', '', 'g');
     -- One kind of bracket, so that a round below takes away the innermost pairs and nothing else.
@@ -147,14 +157,19 @@ BEGIN
     FOR header IN SELECT h.key, h.value FROM json_each(headers) h LOOP
         number := number + 1;
         IF length(header.key) > 128 OR header.key !~ '^[A-Za-z0-9][A-Za-z0-9._-]*$' THEN
-            RAISE EXCEPTION 'headers: a name must be at most 128 letters, digits, ''.'', ''_'' and ''-'', and begin with a letter or digit' USING ERRCODE = 'check_violation';
+            RAISE EXCEPTION 'headers: a name must be at most 128 letters, digits, ''.'', ''_'' and ''-'', '
+                'and begin with a letter or digit' USING ERRCODE = 'check_violation';
         END IF;
         IF header.key ~* '^(?:goog|nats-|x-posthaste-)'
-            OR header.key ~* '^(?:event_id|event_type|namespace|aggregate_type|aggregate_id|created_at|tenant_id|dedupe_key|outbox_seq|cc|bcc)$' THEN
+            OR header.key ~*
+               '^(?:event_id|event_type|namespace|aggregate_type|aggregate_id|created_at|tenant_id|dedupe_key|'
+               'outbox_seq|cc|bcc)$' THEN
             RAISE EXCEPTION 'headers: the name % is reserved', header.key USING ERRCODE = 'check_violation';
         END IF;
-        IF json_typeof(header.value) <> 'string' OR octet_length(header.value #>> '{}') > 1024 OR header.value #>> '{}' ~ '[\x01-\x1f\x7f-\x9f]' THEN
-            RAISE EXCEPTION 'headers: %: must be a text of at most 1024 bytes without control characters', header.key USING ERRCODE = 'check_violation';
+        IF json_typeof(header.value) <> 'string' OR octet_length(header.value #>> '{}') > 1024
+            OR header.value #>> '{}' ~ '[\x01-\x1f\x7f-\x9f]' THEN
+            RAISE EXCEPTION 'headers: %: must be a text of at most 1024 bytes without control characters', header.key
+                USING ERRCODE = 'check_violation';
         END IF;
     END LOOP;
     IF number > 64 THEN
@@ -168,9 +183,11 @@ BEGIN
     IF json_typeof(actor) <> 'object' OR coalesce(actor ->> 'type', '') = '' OR coalesce(actor ->> 'id', '') = '' THEN
         RAISE EXCEPTION 'actor: an object with type and id is required' USING ERRCODE = 'check_violation';
     END IF;
-    IF EXISTS (SELECT FROM json_each(actor) a WHERE a.key NOT IN ('type', 'id', 'name') OR json_typeof(a.value) <> 'string'
+    IF EXISTS (SELECT FROM json_each(actor) a WHERE a.key NOT IN ('type', 'id', 'name')
+                  OR json_typeof(a.value) <> 'string'
                   OR octet_length(a.value #>> '{}') > 256 OR a.value #>> '{}' ~ '[\x01-\x1f\x7f-\x9f]') THEN
-        RAISE EXCEPTION 'actor: type, id and name must be texts of at most 256 bytes without control characters' USING ERRCODE = 'check_violation';
+        RAISE EXCEPTION 'actor: type, id and name must be texts of at most 256 bytes without control characters'
+            USING ERRCODE = 'check_violation';
     END IF;
 END
 $$;
@@ -182,8 +199,9 @@ $$;
 -- +goose StatementBegin
 CREATE FUNCTION outbox_emit(
     event_type text, aggregate_type text, aggregate_id text, data json,
-    version integer DEFAULT 1, namespace text DEFAULT 'default', tenant_id text DEFAULT NULL, dedupe_key text DEFAULT NULL,
-    actor json DEFAULT NULL, headers json DEFAULT NULL, occurred_at timestamptz DEFAULT NULL, event_id uuid DEFAULT NULL,
+    version integer DEFAULT 1, namespace text DEFAULT 'default', tenant_id text DEFAULT NULL,
+    dedupe_key text DEFAULT NULL, actor json DEFAULT NULL, headers json DEFAULT NULL,
+    occurred_at timestamptz DEFAULT NULL, event_id uuid DEFAULT NULL,
     OUT id uuid, OUT created boolean
 ) LANGUAGE plpgsql AS $$
 DECLARE
@@ -192,7 +210,8 @@ DECLARE
 BEGIN
     id := coalesce(event_id, outbox_uuid7());
     IF version < 1 OR version IS NULL THEN
-        RAISE EXCEPTION 'version: % is not a positive number', coalesce(version::text, 'NULL') USING ERRCODE = 'check_violation';
+        RAISE EXCEPTION 'version: % is not a positive number', coalesce(version::text, 'NULL')
+            USING ERRCODE = 'check_violation';
     END IF;
     PERFORM outbox_check_actor(actor);
     PERFORM outbox_check_headers(headers);
@@ -203,23 +222,27 @@ BEGIN
         || to_char(coalesce(occurred_at, clock_timestamp()) AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') || '"'
         || coalesce(',"actor":' || actor::text, '') || ',"data":' || data::text || '}';
     IF octet_length(envelope) > 1048576 THEN
-        RAISE EXCEPTION 'data: the stored payload would be % bytes, the limit is 1048576', octet_length(envelope) USING ERRCODE = 'check_violation';
+        RAISE EXCEPTION 'data: the stored payload would be % bytes, the limit is 1048576', octet_length(envelope)
+            USING ERRCODE = 'check_violation';
     END IF;
     PERFORM outbox_check_data(data); -- after the size, because it walks the whole document
     IF dedupe_key IS NULL THEN
-        INSERT INTO outbox_events (id, namespace, event_type, aggregate_type, aggregate_id, tenant_id, payload_json, headers)
-        VALUES (outbox_emit.id, outbox_emit.namespace, outbox_emit.event_type, outbox_emit.aggregate_type, outbox_emit.aggregate_id,
-                outbox_emit.tenant_id, envelope::json, outbox_emit.headers);
+        INSERT INTO outbox_events (id, namespace, event_type, aggregate_type, aggregate_id, tenant_id, payload_json,
+            headers)
+        VALUES (outbox_emit.id, outbox_emit.namespace, outbox_emit.event_type, outbox_emit.aggregate_type,
+                outbox_emit.aggregate_id, outbox_emit.tenant_id, envelope::json, outbox_emit.headers);
         created := true;
         RETURN;
     END IF;
     outcome := outbox_emit_deduped(
-        ARRAY[id], ARRAY[namespace], ARRAY[event_type], ARRAY[aggregate_type], ARRAY[aggregate_id], ARRAY[tenant_id], ARRAY[dedupe_key],
-        ARRAY[sha256(convert_to(aggregate_type || E'\n' || aggregate_id || E'\n' || data::text, 'UTF8'))],
-        ARRAY[false], ARRAY[envelope], ARRAY[headers::text]);
+        ARRAY[id], ARRAY[namespace], ARRAY[event_type], ARRAY[aggregate_type], ARRAY[aggregate_id],
+        ARRAY[tenant_id], ARRAY[dedupe_key],
+        ARRAY[sha256(convert_to(aggregate_type || E'\n' || aggregate_id || E'\n' || data::text, 'UTF8'))], ARRAY[false],
+        ARRAY[envelope], ARRAY[headers::text]);
     IF starts_with(outcome, '!') THEN
         RAISE EXCEPTION 'dedupe_key: the key was used before with other content, by event %', substr(outcome, 2)
-            USING ERRCODE = 'PH001', HINT = 'The same key must always carry the same data, aggregate type and aggregate id.';
+            USING ERRCODE = 'PH001',
+                  HINT = 'The same key must always carry the same data, aggregate type and aggregate id.';
     END IF;
     id := substr(outcome, 2)::uuid;
     created := starts_with(outcome, '+');
@@ -235,8 +258,10 @@ DROP FUNCTION outbox_emit(text, text, text, json, integer, text, text, text, jso
 DROP FUNCTION outbox_check_actor(json);
 DROP FUNCTION outbox_check_headers(json);
 DROP FUNCTION outbox_check_data(json);
-DROP FUNCTION outbox_emit_all_or_none(uuid[], text[], text[], text[], text[], text[], text[], bytea[], boolean[], text[], text[]);
-DROP FUNCTION outbox_emit_deduped(uuid[], text[], text[], text[], text[], text[], text[], bytea[], boolean[], text[], text[]);
+DROP FUNCTION outbox_emit_all_or_none(uuid[], text[], text[], text[], text[], text[], text[], bytea[], boolean[],
+    text[], text[]);
+DROP FUNCTION outbox_emit_deduped(uuid[], text[], text[], text[], text[], text[], text[], bytea[], boolean[], text[],
+    text[]);
 DROP FUNCTION outbox_uuid7();
 DROP TABLE outbox_dedupe;
 UPDATE outbox_meta SET schema_version = 1;

@@ -13,7 +13,7 @@ CREATE TABLE outbox_relays (
 ) WITH (fillfactor = 50);
 COMMENT ON TABLE outbox_relays IS 'Who is alive. Each relay writes its own row and prolongs it.';
 
--- One row a lane. The rows change every few seconds and never per batch; the free half of each page
+-- One row per lane. The rows change every few seconds and never per batch; the free half of each page
 -- keeps those changes on it. A token is made for every acquisition and is what a settle must show.
 --
 -- The primary key must stay the only unique index: a settle holds FOR KEY SHARE on the row, and that
@@ -29,15 +29,16 @@ CREATE TABLE outbox_lanes (
     floor        bigint      NOT NULL DEFAULT 0,
     -- Types parked in this lane, written by its owner.
     needs        text[] COLLATE "C" NOT NULL DEFAULT '{}',
-    -- Crashes of owners while the floor stood still, and the event noted before it was sent alone.
+    -- Crashes of owners while the floor stood still, and the event marked before it was sent alone.
     crash_count  integer     NOT NULL DEFAULT 0,
-    noted_event  uuid,
-    noted_by     uuid, -- the token of the owner that noted it
-    noted_count  integer     NOT NULL DEFAULT 0,
+    marked_event uuid,
+    marked_by    uuid, -- the token of the owner that marked it
+    marked_count integer     NOT NULL DEFAULT 0,
     PRIMARY KEY (layout, lane),
     CONSTRAINT outbox_lanes_lease CHECK ((owner IS NULL) = (token IS NULL) AND (owner IS NULL) = (lease_until IS NULL))
 ) WITH (fillfactor = 50);
-COMMENT ON TABLE outbox_lanes IS 'Who holds which lane and until when. A lane is a hash of the aggregate: see outbox_lane.';
+COMMENT ON TABLE outbox_lanes IS 'Who holds which lane and until when. A lane is a hash of the aggregate: see '
+    'outbox_lane.';
 COMMENT ON COLUMN outbox_lanes.token IS 'The lease itself: whoever shows it may settle. Not for people.';
 INSERT INTO outbox_lanes (layout, lane) SELECT 1, generate_series(0, 63);
 

@@ -20,12 +20,15 @@ CREATE TABLE outbox_dlq (
     aggregate_id   text COLLATE "C" NOT NULL,
     topic          text COLLATE "C", -- null: the type was unknown, so no topic was
     error_reason   text COLLATE "C" NOT NULL CONSTRAINT outbox_dlq_error_reason CHECK (error_reason IN (
-        'max_attempts', 'unknown_event_type', 'invalid_payload', 'aggregate_mismatch', 'too_large', 'rejected', 'crash_suspect')),
-    error_detail   text COLLATE "C" NOT NULL DEFAULT '' CONSTRAINT outbox_dlq_error_detail CHECK (length(error_detail) <= 2048),
+        'max_attempts', 'unknown_event_type', 'invalid_payload', 'aggregate_mismatch', 'too_large', 'rejected',
+        'crash_suspect')),
+    error_detail   text COLLATE "C" NOT NULL DEFAULT ''
+        CONSTRAINT outbox_dlq_error_detail CHECK (length(error_detail) <= 2048),
     payload_json   json        NOT NULL,
     headers        json
 );
-COMMENT ON TABLE outbox_dlq IS 'Dead letters, append-only. One is resolved when outbox_actions has a redrive, discard or reissue of it.';
+COMMENT ON TABLE outbox_dlq IS 'Dead letters, append-only. One is resolved when outbox_actions has a redrive, discard '
+    'or reissue of it.';
 CREATE INDEX outbox_dlq_event_id ON outbox_dlq (event_id);
 CREATE INDEX outbox_dlq_failed_at ON outbox_dlq (failed_at, id);
 
@@ -34,7 +37,9 @@ CREATE TABLE outbox_actions (
     id         bigint      GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     -- One id for one decision of a person, however often the request is sent and however many events it names.
     action_id  uuid        NOT NULL,
-    verb       text COLLATE "C" NOT NULL CONSTRAINT outbox_actions_verb CHECK (verb IN ('redrive', 'skip', 'release', 'discard', 'redeliver', 'reissue')),
+    verb       text COLLATE "C" NOT NULL
+        CONSTRAINT outbox_actions_verb
+            CHECK (verb IN ('redrive', 'skip', 'release', 'discard', 'redeliver', 'reissue')),
     event_id   uuid        NOT NULL,
     dlq_id     bigint      CONSTRAINT outbox_actions_dlq REFERENCES outbox_dlq (id) ON DELETE CASCADE,
     actor      text COLLATE "C" NOT NULL CONSTRAINT outbox_actions_actor CHECK (length(actor) BETWEEN 1 AND 256),
@@ -44,7 +49,8 @@ CREATE TABLE outbox_actions (
     CONSTRAINT outbox_actions_once UNIQUE (action_id, event_id)
 );
 COMMENT ON TABLE outbox_actions IS 'What operators did, append-only: who, what, to which event, and why.';
-COMMENT ON COLUMN outbox_actions.target IS 'What was paused or resumed: all, restored, topic NAME, or type NAME. Null: the action is about the event.';
+COMMENT ON COLUMN outbox_actions.target IS 'What was paused or resumed: all, restored, topic NAME, or type NAME. '
+    'Null: the action is about the event.';
 CREATE INDEX outbox_actions_dlq_id ON outbox_actions (dlq_id, verb);
 CREATE INDEX outbox_actions_event_id ON outbox_actions (event_id);
 
@@ -66,10 +72,12 @@ CREATE TABLE outbox_requests (
     attempts        integer     NOT NULL DEFAULT 0,
     last_error      text COLLATE "C" CONSTRAINT outbox_requests_last_error CHECK (length(last_error) <= 2048),
     CONSTRAINT outbox_requests_once UNIQUE (action_id, event_id),
-    CONSTRAINT outbox_requests_action FOREIGN KEY (action_id, event_id) REFERENCES outbox_actions (action_id, event_id) ON DELETE CASCADE,
+    CONSTRAINT outbox_requests_action FOREIGN KEY (action_id, event_id) REFERENCES outbox_actions (action_id, event_id)
+        ON DELETE CASCADE,
     CONSTRAINT outbox_requests_one_end CHECK (num_nonnulls(delivered_at, canceled_at, failed_at) <= 1)
 );
-COMMENT ON TABLE outbox_requests IS 'Published events to deliver once more, under the same id. Open while delivered_at, canceled_at and failed_at are null.';
+COMMENT ON TABLE outbox_requests IS 'Published events to deliver once more, under the same id. Open while '
+    'delivered_at, canceled_at and failed_at are null.';
 -- What a lane's holder has to deliver again, in the order of the events.
 CREATE INDEX outbox_requests_open ON outbox_requests (layout, lane, event_seq)
     WHERE delivered_at IS NULL AND canceled_at IS NULL AND failed_at IS NULL;
@@ -78,22 +86,23 @@ CREATE INDEX outbox_requests_event_id ON outbox_requests (event_id)
     WHERE delivered_at IS NULL AND canceled_at IS NULL AND failed_at IS NULL;
 
 CREATE TRIGGER outbox_dlq_append_only BEFORE UPDATE OR TRUNCATE ON outbox_dlq
-    EXECUTE FUNCTION outbox_refuse_change('What an operator does about a dead letter is a row in outbox_actions.');
+    EXECUTE FUNCTION outbox_reject_change('What an operator does about a dead letter is a row in outbox_actions.');
 CREATE TRIGGER outbox_actions_append_only BEFORE UPDATE OR TRUNCATE ON outbox_actions
-    EXECUTE FUNCTION outbox_refuse_change('The log of actions is append-only.');
+    EXECUTE FUNCTION outbox_reject_change('The log of actions is append-only.');
 CREATE TRIGGER outbox_requests_append_only
     BEFORE UPDATE OF id, action_id, event_id, event_seq, layout, lane, requested_at ON outbox_requests
-    EXECUTE FUNCTION outbox_refuse_change('Only how the request went may change.');
+    EXECUTE FUNCTION outbox_reject_change('Only how the request went may change.');
 CREATE TRIGGER outbox_requests_keep_open
     AFTER DELETE ON outbox_requests FOR EACH ROW
     WHEN (OLD.delivered_at IS NULL AND OLD.canceled_at IS NULL AND OLD.failed_at IS NULL)
-    EXECUTE FUNCTION outbox_refuse_change('The request is open: cancel it first.');
+    EXECUTE FUNCTION outbox_reject_change('The request is open: cancel it first.');
 
 -- A skip lets the followers go and leaves the dead event where it is: that resolves nothing.
 -- +goose StatementBegin
 CREATE FUNCTION outbox_keep_unresolved() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
-    IF NOT EXISTS (SELECT FROM outbox_actions a WHERE a.dlq_id = OLD.id AND a.verb IN ('redrive', 'discard', 'reissue')) THEN
+    IF NOT EXISTS (SELECT FROM outbox_actions a
+                    WHERE a.dlq_id = OLD.id AND a.verb IN ('redrive', 'discard', 'reissue')) THEN
         RAISE EXCEPTION 'DELETE of outbox_dlq is refused: dead letter % is not resolved', OLD.id
             USING ERRCODE = 'restrict_violation', HINT = 'Redrive, discard or reissue it first.';
     END IF;

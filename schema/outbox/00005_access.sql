@@ -29,29 +29,33 @@ COMMENT ON VIEW outbox_status IS 'Where every event stands, in words, with the h
 -- +goose StatementBegin
 CREATE FUNCTION outbox_grant(part text, role name) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
-    home   CONSTANT regnamespace := (SELECT relnamespace FROM pg_class WHERE oid = 'outbox_events'::regclass);
-    grants text[];
-    item   text;
+    own_schema CONSTANT regnamespace := (SELECT relnamespace FROM pg_class WHERE oid = 'outbox_events'::regclass);
+    grants     text[];
+    item       text;
 BEGIN
     CASE part
     WHEN 'producer' THEN grants := ARRAY[
         'SELECT ON outbox_meta',
-        'INSERT (id, namespace, event_type, aggregate_type, aggregate_id, tenant_id, dedupe_key, payload_json, headers) ON outbox_events',
+        'INSERT (id, namespace, event_type, aggregate_type, aggregate_id, tenant_id, dedupe_key, payload_json, '
+            'headers) ON outbox_events',
         -- A conflict on the key must be met and read.
         'INSERT (namespace, event_type, tenant_id, dedupe_key, event_id, content_hash) ON outbox_dedupe',
         'SELECT (namespace, event_type, tenant_id, dedupe_key, event_id, content_hash, repeated) ON outbox_dedupe',
         'UPDATE (repeated) ON outbox_dedupe',
-        'EXECUTE ON FUNCTION outbox_emit, outbox_emit_deduped, outbox_emit_all_or_none, outbox_check_data, outbox_check_headers, outbox_check_actor, outbox_uuid7, outbox_wake'];
+        'EXECUTE ON FUNCTION outbox_emit, outbox_emit_deduped, outbox_emit_all_or_none, outbox_check_data, '
+            'outbox_check_headers, outbox_check_actor, outbox_uuid7, outbox_wake'];
     WHEN 'relay' THEN grants := ARRAY[
         'SELECT ON outbox_events, outbox_lanes, outbox_relays, outbox_requests, outbox_actions, outbox_meta',
         'SELECT ON SEQUENCE outbox_events_seq_seq',
         'UPDATE (state, published_at, attempt_count, last_error, next_attempt_at) ON outbox_events',
-        'UPDATE (owner, token, lease_until, acquired_at, floor, needs, crash_count, noted_event, noted_by, noted_count) ON outbox_lanes',
+        'UPDATE (owner, token, lease_until, acquired_at, floor, needs, crash_count, marked_event, marked_by, '
+            'marked_count) ON outbox_lanes',
         'INSERT, UPDATE, DELETE ON outbox_relays',
-        'SELECT, INSERT, UPDATE, DELETE ON outbox_routes',
-        'SELECT, INSERT, UPDATE ON outbox_home',
+        'SELECT, INSERT, UPDATE, DELETE ON outbox_topics',
+        'SELECT, INSERT, UPDATE ON outbox_identity',
         'SELECT ON outbox_pauses',
-        'INSERT (event_seq, event_id, created_at, attempts, blocking, namespace, tenant_id, dedupe_key, event_type, aggregate_type, aggregate_id, topic, error_reason, error_detail, payload_json, headers) ON outbox_dlq',
+        'INSERT (event_seq, event_id, created_at, attempts, blocking, namespace, tenant_id, dedupe_key, event_type, '
+            'aggregate_type, aggregate_id, topic, error_reason, error_detail, payload_json, headers) ON outbox_dlq',
         'SELECT (id, event_id) ON outbox_dlq',
         'UPDATE (delivered_at, failed_at, next_attempt_at, attempts, last_error) ON outbox_requests'];
     WHEN 'janitor' THEN grants := ARRAY[
@@ -63,13 +67,17 @@ BEGIN
         -- To lock them: whoever holds a key is passed by and not waited for.
         'UPDATE (repeated) ON outbox_dedupe',
         'SELECT, UPDATE ON outbox_retention',
-        -- Triggers keep what is still needed: see docs/schema.md.
+        -- Triggers keep what is still needed: see docs/reference/schema.md.
         'DELETE ON outbox_events, outbox_dlq, outbox_actions, outbox_requests, outbox_dedupe, outbox_relays'];
     WHEN 'viewer' THEN grants := ARRAY[
-        'SELECT ON outbox_status, outbox_relays, outbox_routes, outbox_actions, outbox_requests, outbox_meta, outbox_home, outbox_retention, outbox_pauses',
-        'SELECT (layout, lane, owner, lease_until, acquired_at, floor, needs, crash_count, noted_event, noted_count) ON outbox_lanes',
-        'SELECT (seq, id, created_at, published_at, next_attempt_at, attempt_count, state, namespace, event_type, aggregate_type, aggregate_id, tenant_id, last_error) ON outbox_events',
-        'SELECT (id, event_seq, event_id, created_at, failed_at, attempts, blocking, namespace, tenant_id, event_type, aggregate_type, aggregate_id, topic, error_reason, error_detail) ON outbox_dlq'];
+        'SELECT ON outbox_status, outbox_relays, outbox_topics, outbox_actions, outbox_requests, outbox_meta, '
+            'outbox_identity, outbox_retention, outbox_pauses',
+        'SELECT (layout, lane, owner, lease_until, acquired_at, floor, needs, crash_count, marked_event, marked_count) '
+            'ON outbox_lanes',
+        'SELECT (seq, id, created_at, published_at, next_attempt_at, attempt_count, state, namespace, event_type, '
+            'aggregate_type, aggregate_id, tenant_id, last_error) ON outbox_events',
+        'SELECT (id, event_seq, event_id, created_at, failed_at, attempts, blocking, namespace, tenant_id, '
+            'event_type, aggregate_type, aggregate_id, topic, error_reason, error_detail) ON outbox_dlq'];
     WHEN 'operator' THEN
         PERFORM outbox_grant('viewer', role);
         grants := ARRAY[
@@ -77,20 +85,22 @@ BEGIN
         'INSERT (action_id, verb, event_id, dlq_id, actor, reason, target) ON outbox_actions',
         'INSERT (action_id, event_id, event_seq, layout, lane) ON outbox_requests',
         'UPDATE (canceled_at) ON outbox_requests',
-        'UPDATE (system_identifier, timeline, since, seen_at) ON outbox_home',
+        'UPDATE (system_identifier, timeline, since, seen_at) ON outbox_identity',
         'INSERT (scope, name, actor, reason), DELETE ON outbox_pauses',
         'EXECUTE ON FUNCTION outbox_wake, outbox_done_before, outbox_pause, outbox_resume'];
     ELSE
-        RAISE EXCEPTION 'part: % is not one of producer, relay, janitor, viewer, operator', part USING ERRCODE = 'invalid_parameter_value';
+        RAISE EXCEPTION 'part: % is not one of producer, relay, janitor, viewer, operator', part
+            USING ERRCODE = 'invalid_parameter_value';
     END CASE;
-    EXECUTE format('GRANT USAGE ON SCHEMA %s TO %I', home, role);
+    EXECUTE format('GRANT USAGE ON SCHEMA %s TO %I', own_schema, role);
     FOREACH item IN ARRAY grants LOOP
         EXECUTE format('GRANT %s TO %I', item, role);
     END LOOP;
 END
 $$;
 -- +goose StatementEnd
-COMMENT ON FUNCTION outbox_grant(text, name) IS 'Gives a role what a part needs: producer, relay, janitor, viewer or operator.';
+COMMENT ON FUNCTION outbox_grant(text, name) IS 'Gives a role what a part needs: producer, relay, janitor, viewer or '
+    'operator.';
 
 SELECT outbox_seal();
 UPDATE outbox_meta SET schema_version = 5;

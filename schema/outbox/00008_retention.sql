@@ -5,16 +5,19 @@
 -- One row for each kind of row that retention deletes. A process that deletes holds the row for a short while,
 -- which it prolongs with every batch: of a whole fleet one works, and if it dies another goes on.
 CREATE TABLE outbox_retention (
-    kind       text COLLATE "C" PRIMARY KEY CONSTRAINT outbox_retention_kind CHECK (kind IN ('published', 'dead', 'dedupe')),
-    cut_off    timestamptz, -- what was older was deleted; null: it never ran
-    ran_at     timestamptz,
-    deleted    bigint      NOT NULL DEFAULT 0, -- since the beginning
-    refused_at timestamptz, -- null: the last run was not refused
-    refusal    text COLLATE "C" NOT NULL DEFAULT '' CONSTRAINT outbox_retention_refusal CHECK (length(refusal) <= 2048),
-    worker     uuid,
-    work_until timestamptz
+    kind        text COLLATE "C" PRIMARY KEY
+        CONSTRAINT outbox_retention_kind CHECK (kind IN ('published', 'dead', 'dedupe')),
+    cut_off     timestamptz, -- what was older was deleted; null: it never ran
+    ran_at      timestamptz,
+    deleted     bigint      NOT NULL DEFAULT 0, -- since the beginning
+    halted_at   timestamptz, -- when the last run stopped, because too much would go; null: it did not stop
+    halt_reason text COLLATE "C" NOT NULL DEFAULT ''
+        CONSTRAINT outbox_retention_halt_reason CHECK (length(halt_reason) <= 2048),
+    worker      uuid,
+    work_until  timestamptz
 ) WITH (fillfactor = 50);
-COMMENT ON TABLE outbox_retention IS 'One row for each kind of row that retention deletes: up to when it did, when it last ran, and why it refused to.';
+COMMENT ON TABLE outbox_retention IS 'One row for each kind of row that retention deletes: up to when it did, when it '
+    'last ran, and why it deletes nothing.';
 INSERT INTO outbox_retention (kind) VALUES ('published'), ('dead'), ('dedupe');
 
 UPDATE outbox_meta SET schema_version = 8;

@@ -2,17 +2,20 @@
 
 -- +goose Up
 
--- The pauses that stand. The relays look here about once a second; a pause is lifted by deleting its row, and what was
--- paused and resumed before stands in outbox_actions.
+-- The pauses that stand. The relays look here about once per second; a pause is lifted by deleting its row, and what
+-- was paused and resumed before stands in outbox_actions.
 CREATE TABLE outbox_pauses (
     scope  text COLLATE "C" NOT NULL CONSTRAINT outbox_pauses_scope CHECK (scope IN ('all', 'topic', 'type')),
-    name   text COLLATE "C" NOT NULL CONSTRAINT outbox_pauses_name CHECK (CASE scope WHEN 'all' THEN name = '' ELSE length(name) BETWEEN 1 AND 512 END),
+    name   text COLLATE "C" NOT NULL
+        CONSTRAINT outbox_pauses_name
+            CHECK (CASE scope WHEN 'all' THEN name = '' ELSE length(name) BETWEEN 1 AND 512 END),
     since  timestamptz NOT NULL DEFAULT clock_timestamp(),
     actor  text COLLATE "C" NOT NULL CONSTRAINT outbox_pauses_actor CHECK (length(actor) BETWEEN 1 AND 256),
     reason text COLLATE "C" NOT NULL CONSTRAINT outbox_pauses_reason CHECK (length(reason) <= 2048),
     PRIMARY KEY (scope, name)
 );
-COMMENT ON TABLE outbox_pauses IS 'What operators have paused: everything, a topic, or an event type. Who, why and since when. The relays publish nothing of it.';
+COMMENT ON TABLE outbox_pauses IS 'What operators have paused: everything, a topic, or an event type. Who, why and '
+    'since when. The relays publish nothing of it.';
 
 -- A pause or a resume is about no event: its event_id is outbox_meta.installation.
 ALTER TABLE outbox_actions DROP CONSTRAINT outbox_actions_verb;
@@ -29,7 +32,8 @@ BEGIN
     PERFORM pg_advisory_xact_lock(hashtextextended(this_action::text, 0));
     SELECT a.verb INTO earlier FROM outbox_actions a WHERE a.action_id = this_action LIMIT 1;
     IF earlier <> this_verb THEN
-        RAISE EXCEPTION 'the action''s id was used before, for a %: another decision needs another id', earlier USING ERRCODE = 'unique_violation';
+        RAISE EXCEPTION 'the action''s id was used before, for a %: another decision needs another id', earlier
+            USING ERRCODE = 'unique_violation';
     END IF;
     RETURN earlier IS NOT NULL;
 END
@@ -43,7 +47,8 @@ $$;
 --   SELECT outbox_pause('ada', 'consumers are broken', 'topic', 'orders');
 --   SELECT outbox_pause('ada', 'wrong amounts', 'type', 'order_created');
 -- +goose StatementBegin
-CREATE FUNCTION outbox_pause(actor text, reason text, scope text, name text DEFAULT '', action_id uuid DEFAULT gen_random_uuid())
+CREATE FUNCTION outbox_pause(actor text, reason text, scope text, name text DEFAULT '',
+    action_id uuid DEFAULT gen_random_uuid())
 RETURNS text LANGUAGE plpgsql AS $$
 BEGIN
     IF outbox_done_before('pause', outbox_pause.action_id) THEN
@@ -55,20 +60,23 @@ BEGIN
         RETURN 'refused';
     END IF;
     INSERT INTO outbox_actions (action_id, verb, event_id, actor, reason, target)
-    SELECT outbox_pause.action_id, 'pause', m.installation, outbox_pause.actor, outbox_pause.reason, rtrim(outbox_pause.scope || ' ' || outbox_pause.name)
+    SELECT outbox_pause.action_id, 'pause', m.installation, outbox_pause.actor, outbox_pause.reason,
+           rtrim(outbox_pause.scope || ' ' || outbox_pause.name)
       FROM outbox_meta m;
     RETURN 'done';
 END
 $$;
 -- +goose StatementEnd
-COMMENT ON FUNCTION outbox_pause(text, text, text, text, uuid) IS 'Has the relays publish nothing of a scope: all, topic or type, with its name. Who and why are written to outbox_actions.';
+COMMENT ON FUNCTION outbox_pause(text, text, text, text, uuid) IS 'Has the relays publish nothing of a scope: all, '
+    'topic or type, with its name. Who and why are written to outbox_actions.';
 
 -- Ends a pause of the same scope and name. "restored" is the pause that relays make by themselves on a database that
 -- was restored or copied: they work on this server from now on. The answer is as above; "refused": nothing is paused.
 --   SELECT outbox_resume('ada', 'the broker has moved', 'all');
 --   SELECT outbox_resume('ada', 'restored on purpose, consumers know the ids', 'restored');
 -- +goose StatementBegin
-CREATE FUNCTION outbox_resume(actor text, reason text, scope text, name text DEFAULT '', action_id uuid DEFAULT gen_random_uuid())
+CREATE FUNCTION outbox_resume(actor text, reason text, scope text, name text DEFAULT '',
+    action_id uuid DEFAULT gen_random_uuid())
 RETURNS text LANGUAGE plpgsql AS $$
 DECLARE
     here   bigint;
@@ -81,24 +89,27 @@ BEGIN
     IF outbox_resume.scope = 'restored' THEN
         here := (SELECT s.system_identifier FROM pg_control_system() s);
         now_on := ('x' || left(pg_walfile_name(pg_current_wal_lsn()), 8))::bit(32)::integer;
-        UPDATE outbox_home h SET system_identifier = here, timeline = now_on, since = moment, seen_at = moment
+        UPDATE outbox_identity h SET system_identifier = here, timeline = now_on, since = moment, seen_at = moment
          WHERE h.system_identifier <> here OR h.timeline <> now_on;
     ELSIF outbox_resume.scope IN ('all', 'topic', 'type') THEN
         DELETE FROM outbox_pauses p WHERE p.scope = outbox_resume.scope AND p.name = outbox_resume.name;
     ELSE
-        RAISE EXCEPTION 'scope: % is not one of all, topic, type, restored', outbox_resume.scope USING ERRCODE = 'invalid_parameter_value';
+        RAISE EXCEPTION 'scope: % is not one of all, topic, type, restored', outbox_resume.scope
+            USING ERRCODE = 'invalid_parameter_value';
     END IF;
     IF NOT FOUND THEN
         RETURN 'refused';
     END IF;
     INSERT INTO outbox_actions (action_id, verb, event_id, actor, reason, target)
-    SELECT outbox_resume.action_id, 'resume', m.installation, outbox_resume.actor, outbox_resume.reason, rtrim(outbox_resume.scope || ' ' || outbox_resume.name)
+    SELECT outbox_resume.action_id, 'resume', m.installation, outbox_resume.actor, outbox_resume.reason,
+           rtrim(outbox_resume.scope || ' ' || outbox_resume.name)
       FROM outbox_meta m;
     RETURN 'done';
 END
 $$;
 -- +goose StatementEnd
-COMMENT ON FUNCTION outbox_resume(text, text, text, text, uuid) IS 'Lets the relays go on with what was paused, or with a restored or copied database. Who and why are written to outbox_actions.';
+COMMENT ON FUNCTION outbox_resume(text, text, text, text, uuid) IS 'Lets the relays go on with what was paused, or '
+    'with a restored or copied database. Who and why are written to outbox_actions.';
 
 SELECT outbox_seal();
 UPDATE outbox_meta SET schema_version = 9;

@@ -28,7 +28,9 @@ const (
 )
 
 // Emit is [outbox.Emit] with a span "create" for each event.
-func Emit[T outbox.PgxTx[R], R outbox.Row](ctx context.Context, tx T, events ...outbox.Event) ([]outbox.Receipt, error) {
+func Emit[T outbox.PgxTx[R], R outbox.Row](ctx context.Context, tx T,
+	events ...outbox.Event,
+) ([]outbox.Receipt, error) {
 	events, done := Create(ctx, events...)
 	receipts, err := outbox.Emit(ctx, tx, events...)
 	done(receipts, err)
@@ -81,10 +83,12 @@ func create(ctx context.Context, tracer trace.Tracer, event *outbox.Event) trace
 		return noop.Span{}
 	}
 	contract := event.Contract()
-	ctx, span := tracer.Start(ctx, strings.TrimSpace("create "+contract.Topic), trace.WithSpanKind(trace.SpanKindProducer), trace.WithAttributes(
-		semconv.MessagingSystemKey.String("posthaste"), // which broker it will be, the application does not know
-		semconv.MessagingOperationName("create"), semconv.MessagingOperationTypeCreate,
-		semconv.MessagingDestinationName(contract.Topic), eventType.String(contract.Type), aggregateType.String(contract.Aggregate)))
+	ctx, span := tracer.Start(ctx, strings.TrimSpace("create "+contract.Topic), trace.WithSpanKind(trace.SpanKindProducer),
+		trace.WithAttributes(
+			semconv.MessagingSystemKey.String("posthaste"), // which broker it will be, the application does not know
+			semconv.MessagingOperationName("create"), semconv.MessagingOperationTypeCreate,
+			semconv.MessagingDestinationName(contract.Topic), eventType.String(contract.Type),
+			aggregateType.String(contract.Aggregate)))
 	if !span.SpanContext().IsValid() {
 		return span
 	}
@@ -105,7 +109,8 @@ func hasTrace(headers map[string]string) bool {
 	return false
 }
 
-// withTrace adds the context of the span to headers, as far as there is room: tracing must not be why an event is refused.
+// withTrace adds the context of the span to headers, as far as there is room: tracing must not be why an event is
+// refused.
 func withTrace(ctx context.Context, headers map[string]string) map[string]string {
 	carrier := propagation.MapCarrier{}
 	propagation.TraceContext{}.Inject(ctx, carrier)
@@ -114,7 +119,8 @@ func withTrace(ctx context.Context, headers map[string]string) map[string]string
 		same = make(map[string]string, len(carrier))
 	}
 	for _, name := range []string{traceParent, traceState} {
-		if value := carrier.Get(name); value != "" && len(value) <= outbox.MaxHeaderValueBytes && len(same) < outbox.MaxHeaders {
+		if value := carrier.Get(name); value != "" && len(value) <= outbox.MaxHeaderValueBytes &&
+			len(same) < outbox.MaxHeaders {
 			same[name] = value
 		}
 	}

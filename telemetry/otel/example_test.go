@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/posthaste-dev/posthaste/outbox"
+	"github.com/posthaste-dev/posthaste/publish"
 	"github.com/posthaste-dev/posthaste/relay"
 	"github.com/posthaste-dev/posthaste/telemetry/otel"
 )
@@ -17,7 +18,9 @@ type OrderCreatedV1 struct {
 	OrderID string `json:"orderId"`
 }
 
-var OrderCreated = outbox.Define[OrderCreatedV1](outbox.Contract{Type: "order_created", Aggregate: "order", Topic: "orders"})
+var OrderCreated = outbox.Define[OrderCreatedV1](outbox.Contract{
+	Type: "order_created", Aggregate: "order", Topic: "orders",
+})
 
 // The application emits through this package instead of outbox. The span in ctx, that of a request for instance,
 // becomes the parent of "create orders".
@@ -40,7 +43,7 @@ func ExamplePublisher() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	var publisher relay.Publisher // a broker's
+	var publisher publish.Publisher // a broker's
 	r, err := relay.New(relay.Config{
 		Database: os.Getenv("DATABASE_URL"), Registry: registry,
 		Publisher: otel.Publisher(publisher, otel.Config{System: "gcp_pubsub"}),

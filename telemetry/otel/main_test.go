@@ -7,13 +7,13 @@ import (
 	"go.uber.org/goleak"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(calm{m}) }
+func TestMain(m *testing.M) { goleak.VerifyTestMain(leakCheck{m}) }
 
-// calm waits for goroutines that were told to end: goleak itself looks for half a second, which may be too little on a
-// busy machine.
-type calm struct{ *testing.M }
+// leakCheck waits for goroutines that were told to end: goleak itself looks for half a second, which may be too little
+// on a busy machine.
+type leakCheck struct{ *testing.M }
 
-func (c calm) Run() int {
+func (c leakCheck) Run() int {
 	code := c.M.Run()
 	began := time.Now()
 	for goleak.Find() != nil { // that takes half a second

@@ -20,7 +20,7 @@ import (
 	"go.opentelemetry.io/otel/trace/noop"
 
 	"github.com/posthaste-dev/posthaste/outbox"
-	"github.com/posthaste-dev/posthaste/relay"
+	"github.com/posthaste-dev/posthaste/publish"
 	"github.com/posthaste-dev/posthaste/telemetry/otel"
 )
 
@@ -28,7 +28,9 @@ import (
 const canary = "hunter2"
 
 // recorder keeps spans that ended.
-func recorder(t testing.TB, options ...trace.TracerProviderOption) (*tracetest.InMemoryExporter, *trace.TracerProvider) {
+func recorder(t testing.TB,
+	options ...trace.TracerProviderOption,
+) (*tracetest.InMemoryExporter, *trace.TracerProvider) {
 	t.Helper()
 	spans := tracetest.NewInMemoryExporter()
 	provider := trace.NewTracerProvider(append(options, trace.WithSyncer(spans))...)
@@ -97,10 +99,13 @@ func TestCreate(t *testing.T) {
 	wantNoSecret(t, ended)
 	for i, span := range ended {
 		want := map[attribute.Key]any{
-			"messaging.system": "posthaste", "messaging.operation.name": "create", "messaging.operation.type": "create", "messaging.destination.name": "orders",
-			"messaging.message.id": events[i].ID.String(), "posthaste.event.type": "order_created", "posthaste.aggregate.type": "order",
+			"messaging.system": "posthaste", "messaging.operation.name": "create", "messaging.operation.type": "create",
+			"messaging.destination.name": "orders",
+			"messaging.message.id":       events[i].ID.String(), "posthaste.event.type": "order_created",
+			"posthaste.aggregate.type": "order",
 		}
-		if !maps.Equal(attributes(span), want) || span.Name != "create orders" || span.SpanKind != api.SpanKindProducer || span.Status.Code != codes.Unset {
+		if !maps.Equal(attributes(span), want) || span.Name != "create orders" || span.SpanKind != api.SpanKindProducer ||
+			span.Status.Code != codes.Unset {
 			t.Errorf("the span is %+v", span)
 		}
 		if span.Parent.SpanID() != api.SpanContextFromContext(ctx).SpanID() {
@@ -134,10 +139,12 @@ func TestWhatBecameOfTheEmit(t *testing.T) {
 		ended := spans.GetSpans()
 		wantNoSecret(t, ended)
 		got := attributes(ended[0])
-		if class, _ := got["error.type"].(string); class != is.class || ended[0].Status.Description != is.class || (ended[0].Status.Code == codes.Error) != (is.err != nil) {
+		if class, _ := got["error.type"].(string); class != is.class || ended[0].Status.Description != is.class ||
+			(ended[0].Status.Code == codes.Error) != (is.err != nil) {
 			t.Errorf("%s: the span is %+v", name, ended[0])
 		}
-		if again, _ := got["posthaste.event.duplicate"].(bool); again != is.again || again && got["messaging.message.id"] != is.receipts[0].ID.String() {
+		if again, _ := got["posthaste.event.duplicate"].(bool); again != is.again ||
+			again && got["messaging.message.id"] != is.receipts[0].ID.String() {
 			t.Errorf("%s: the span is %+v", name, ended[0])
 		}
 	}
@@ -151,7 +158,8 @@ func TestEmitReturnsWhatOutboxDoes(t *testing.T) {
 	bad := OrderCreated.New("", OrderCreatedV1{})
 	_, viaSQL := otel.EmitSQL(ctx, (*sql.Tx)(nil), bad)
 	_, viaGORM := otel.EmitGORM(ctx, (*sql.DB)(nil), bad)
-	if !errors.Is(viaSQL, outbox.ErrRefused) || !errors.Is(viaGORM, outbox.ErrNoTransaction) || len(spans.GetSpans()) != 2 {
+	if !errors.Is(viaSQL, outbox.ErrRefused) || !errors.Is(viaGORM, outbox.ErrNoTransaction) ||
+		len(spans.GetSpans()) != 2 {
 		t.Errorf("got %v and %v, and %d spans", viaSQL, viaGORM, len(spans.GetSpans()))
 	}
 }
@@ -195,7 +203,9 @@ func TestTraceState(t *testing.T) {
 			}
 		}
 		_, provider := recorder(t)
-		parent := api.NewSpanContext(api.SpanContextConfig{TraceID: api.TraceID{1}, SpanID: api.SpanID{2}, TraceFlags: api.FlagsSampled, TraceState: state, Remote: true})
+		parent := api.NewSpanContext(api.SpanContextConfig{
+			TraceID: api.TraceID{1}, SpanID: api.SpanID{2}, TraceFlags: api.FlagsSampled, TraceState: state, Remote: true,
+		})
 		ctx, span := provider.Tracer("test").Start(api.ContextWithRemoteSpanContext(t.Context(), parent), "request")
 		defer span.End()
 		events, done := otel.Create(ctx, OrderCreated.New("1", OrderCreatedV1{}))
@@ -229,12 +239,13 @@ func TestNobodyTraces(t *testing.T) {
 }
 
 // message is one as the relay makes it.
-func message(headers map[string]string) *relay.Message {
+func message(headers map[string]string) *publish.Message {
 	id := outbox.NewID()
 	all := map[string]string{"event_id": id.String(), "aggregate_id": canary, "tenant_id": canary}
 	maps.Copy(all, headers)
-	return &relay.Message{
-		ID: id, Topic: "orders", Key: "order/" + canary, Body: []byte(`{"card":"` + canary + `"}`), Attributes: all, EventType: "order_created", AggregateType: "order",
+	return &publish.Message{
+		ID: id, Topic: "orders", Key: "order/" + canary, Body: []byte(`{"card":"` + canary + `"}`), Attributes: all,
+		EventType: "order_created", AggregateType: "order",
 		AggregateID: canary, Redelivered: true,
 	}
 }
@@ -245,21 +256,22 @@ func TestSend(t *testing.T) {
 	t.Parallel()
 	cause := errors.New(canary)
 	for class, failure := range map[string]error{
-		"": nil, "rejected": &relay.RejectedError{Err: cause}, "terminal": &relay.TerminalError{Reason: relay.ReasonTooLarge, Err: cause},
-		"route_fault": &relay.RouteError{Err: cause}, "not_sent": relay.ErrNotSent, "unknown": context.DeadlineExceeded,
+		"": nil, "rejected": &publish.RejectedError{Err: cause},
+		"terminal":    &publish.TerminalError{Reason: publish.ReasonTooLarge, Err: cause},
+		"topic_fault": &publish.TopicError{Err: cause}, "not_sent": publish.ErrNotSent, "unknown": context.DeadlineExceeded,
 	} {
 		spans, provider := recorder(t)
 		sent := message(map[string]string{"traceparent": created, "tracestate": "a=b"})
 		before := maps.Clone(sent.Attributes)
 		var inside api.SpanContext
-		publisher := otel.Publisher(relay.Func(func(ctx context.Context, got *relay.Message) error {
+		publisher := otel.Publisher(publish.PublisherFunc(func(ctx context.Context, got *publish.Message) error {
 			inside = api.SpanContextFromContext(ctx)
 			if got != sent || !maps.Equal(got.Attributes, before) {
 				t.Error("the message was changed on its way")
 			}
 			return failure
 		}), otel.Config{System: "nats", Provider: provider})
-		if _, pipelines := publisher.(relay.Pipeliner); pipelines {
+		if _, pipelines := publisher.(publish.Pipeliner); pipelines {
 			t.Error("it claims to pipeline, and what it wraps does not")
 		}
 		if err := publisher.Publish(t.Context(), sent); !errors.Is(err, failure) {
@@ -273,7 +285,7 @@ func TestSend(t *testing.T) {
 }
 
 // wantSend checks the one span of a message with the trace "created".
-func wantSend(t *testing.T, spans tracetest.SpanStubs, sent *relay.Message, class string) {
+func wantSend(t *testing.T, spans tracetest.SpanStubs, sent *publish.Message, class string) {
 	t.Helper()
 	wantNoSecret(t, spans)
 	if len(spans) != 1 {
@@ -281,8 +293,9 @@ func wantSend(t *testing.T, spans tracetest.SpanStubs, sent *relay.Message, clas
 	}
 	span := spans[0]
 	want := map[attribute.Key]any{
-		"messaging.system": "nats", "messaging.operation.name": "send", "messaging.operation.type": "send", "messaging.destination.name": "orders",
-		"messaging.message.id": sent.ID.String(), "messaging.message.body.size": int64(len(sent.Body)),
+		"messaging.system": "nats", "messaging.operation.name": "send", "messaging.operation.type": "send",
+		"messaging.destination.name": "orders",
+		"messaging.message.id":       sent.ID.String(), "messaging.message.body.size": int64(len(sent.Body)),
 		"posthaste.event.type": "order_created", "posthaste.aggregate.type": "order", "posthaste.event.redelivered": true,
 	}
 	status := codes.Unset
@@ -290,28 +303,34 @@ func wantSend(t *testing.T, spans tracetest.SpanStubs, sent *relay.Message, clas
 		want["error.type"] = class
 		status = codes.Error
 	}
-	if !maps.Equal(attributes(span), want) || span.Name != "send orders" || span.SpanKind != api.SpanKindClient || span.Status.Code != status || span.Status.Description != class {
+	if !maps.Equal(attributes(span), want) || span.Name != "send orders" || span.SpanKind != api.SpanKindClient ||
+		span.Status.Code != status || span.Status.Description != class {
 		t.Errorf("%s: the span is %+v", class, span)
 	}
-	if len(span.Links) != 1 || traceParent(span.Links[0].SpanContext) != created || traceParent(span.Parent) != created || span.Links[0].SpanContext.TraceState().Get("a") != "b" {
+	if len(span.Links) != 1 || traceParent(span.Links[0].SpanContext) != created || traceParent(span.Parent) != created ||
+		span.Links[0].SpanContext.TraceState().Get("a") != "b" {
 		t.Errorf("%s: the links are %+v, the parent is %+v", class, span.Links, span.Parent)
 	}
 }
 
 // pipeliner answers on a goroutine of its own.
 type pipeliner struct {
-	relay.Func
+	publish.PublisherFunc
 	failure error
 }
 
-func (p pipeliner) Enqueue(_ context.Context, _ *relay.Message, done func(error)) { go done(p.failure) }
-func (p pipeliner) Depth() int                                                    { return 7 }
+func (p pipeliner) Enqueue(_ context.Context, _ *publish.Message, done func(error)) {
+	go done(p.failure)
+}
+func (p pipeliner) Depth() int { return 7 }
 
 func TestPipelined(t *testing.T) {
 	t.Parallel()
-	for class, failure := range map[string]error{"": nil, "route_fault": &relay.RouteError{Err: errors.New(canary)}} {
+	for class, failure := range map[string]error{"": nil, "topic_fault": &publish.TopicError{Err: errors.New(canary)}} {
 		spans, provider := recorder(t)
-		wrapped, pipelines := otel.Publisher(pipeliner{failure: failure}, otel.Config{System: "nats", Provider: provider}).(relay.Pipeliner)
+		wrapped, pipelines := otel.Publisher(pipeliner{failure: failure}, otel.Config{
+			System: "nats", Provider: provider,
+		}).(publish.Pipeliner)
 		if !pipelines || wrapped.Depth() != 7 {
 			t.Fatal("it does not pipeline any more")
 		}
@@ -331,17 +350,17 @@ func TestPipelined(t *testing.T) {
 
 type panicking struct{ pipeliner }
 
-func (panicking) Enqueue(context.Context, *relay.Message, func(error)) { panic(canary) }
+func (panicking) Enqueue(context.Context, *publish.Message, func(error)) { panic(canary) }
 
 // A publisher that panics does so still, and its span says it without its words.
 func TestAPanicEndsTheSpan(t *testing.T) {
 	t.Parallel()
 	spans, provider := recorder(t)
-	inner := panicking{pipeliner{Func: func(context.Context, *relay.Message) error { panic(canary) }}}
+	inner := panicking{pipeliner{PublisherFunc: func(context.Context, *publish.Message) error { panic(canary) }}}
 	publisher := otel.Publisher(inner, otel.Config{Provider: provider})
 	for name, call := range map[string]func(){
 		"publish": func() { _ = publisher.Publish(t.Context(), message(nil)) },
-		"enqueue": func() { publisher.(relay.Pipeliner).Enqueue(t.Context(), message(nil), func(error) {}) },
+		"enqueue": func() { publisher.(publish.Pipeliner).Enqueue(t.Context(), message(nil), func(error) {}) },
 	} {
 		spans.Reset()
 		func() {
@@ -354,7 +373,8 @@ func TestAPanicEndsTheSpan(t *testing.T) {
 		}()
 		ended := spans.GetSpans()
 		wantNoSecret(t, ended)
-		if len(ended) != 1 || attributes(ended[0])["error.type"] != "panic" || attributes(ended[0])["messaging.system"] != "posthaste" {
+		if len(ended) != 1 || attributes(ended[0])["error.type"] != "panic" ||
+			attributes(ended[0])["messaging.system"] != "posthaste" {
 			t.Errorf("%s: the spans are %+v", name, ended)
 		}
 	}
@@ -364,10 +384,13 @@ func TestAPanicEndsTheSpan(t *testing.T) {
 func TestTracesThatAreNone(t *testing.T) {
 	t.Parallel()
 	for _, parent := range []string{
-		"", "x", strings.ToUpper(created), created + "-x", created + strings.Repeat("0", 1000), "ff" + created[2:], "00-" + strings.Repeat("0", 32) + created[35:], created[:54],
+		"", "x", strings.ToUpper(created), created + "-x", created + strings.Repeat("0", 1000), "ff" + created[2:],
+		"00-" + strings.Repeat("0", 32) + created[35:], created[:54],
 	} {
 		spans, provider := recorder(t)
-		publisher := otel.Publisher(relay.Func(func(context.Context, *relay.Message) error { return nil }), otel.Config{Provider: provider})
+		publisher := otel.Publisher(publish.PublisherFunc(func(context.Context, *publish.Message) error {
+			return nil
+		}), otel.Config{Provider: provider})
 		if err := publisher.Publish(t.Context(), message(map[string]string{"traceparent": parent})); err != nil {
 			t.Fatal(err)
 		}
@@ -383,7 +406,9 @@ func TestTheSampleIsThatOfTheCreation(t *testing.T) {
 	for parent, want := range map[string]int{created: 1, created[:53] + "00": 0} {
 		for _, root := range []trace.Sampler{trace.AlwaysSample(), trace.NeverSample()} {
 			spans, provider := recorder(t, trace.WithSampler(trace.ParentBased(root)))
-			publisher := otel.Publisher(relay.Func(func(context.Context, *relay.Message) error { return nil }), otel.Config{Provider: provider})
+			publisher := otel.Publisher(publish.PublisherFunc(func(context.Context, *publish.Message) error {
+				return nil
+			}), otel.Config{Provider: provider})
 			if err := publisher.Publish(t.Context(), message(map[string]string{"traceparent": parent})); err != nil {
 				t.Fatal(err)
 			}
@@ -395,17 +420,22 @@ func TestTheSampleIsThatOfTheCreation(t *testing.T) {
 }
 
 var keys = []attribute.Key{
-	"messaging.system", "messaging.operation.name", "messaging.operation.type", "messaging.destination.name", "messaging.message.id",
-	"messaging.message.body.size", "posthaste.event.type", "posthaste.aggregate.type", "posthaste.event.redelivered", "posthaste.event.duplicate", "error.type",
+	"messaging.system", "messaging.operation.name", "messaging.operation.type", "messaging.destination.name",
+	"messaging.message.id",
+	"messaging.message.body.size", "posthaste.event.type", "posthaste.aggregate.type", "posthaste.event.redelivered",
+	"posthaste.event.duplicate", "error.type",
 }
 
-// FuzzSpans: whatever is in an event's headers and in an error's text, a span has the attributes that are listed and nothing of these.
+// FuzzSpans: whatever is in an event's headers and in an error's text, a span has the attributes that are listed and
+// nothing of these.
 func FuzzSpans(f *testing.F) {
 	f.Add(created, "a=b", "password=x")
 	f.Add("00-", ",,,=", "")
 	f.Fuzz(func(t *testing.T, parent, state, text string) {
 		spans, provider := recorder(t)
-		publisher := otel.Publisher(relay.Func(func(context.Context, *relay.Message) error { return errors.New(text) }), otel.Config{Provider: provider})
+		publisher := otel.Publisher(publish.PublisherFunc(func(context.Context, *publish.Message) error {
+			return errors.New(text)
+		}), otel.Config{Provider: provider})
 		_ = publisher.Publish(t.Context(), message(map[string]string{"traceparent": parent, "tracestate": state}))
 		for _, span := range spans.GetSpans() {
 			if span.Status.Description != "unknown" || len(span.Links) > 1 {
@@ -421,12 +451,12 @@ func FuzzSpans(f *testing.F) {
 }
 
 func BenchmarkPublish(b *testing.B) {
-	nothing := relay.Func(func(context.Context, *relay.Message) error { return nil })
+	nothing := publish.PublisherFunc(func(context.Context, *publish.Message) error { return nil })
 	sampled := trace.NewTracerProvider()
 	never := trace.NewTracerProvider(trace.WithSampler(trace.ParentBased(trace.NeverSample())))
 	for _, is := range []struct {
 		name      string
-		publisher relay.Publisher
+		publisher publish.Publisher
 		parent    string
 	}{
 		{"not wrapped", nothing, created},

@@ -9,7 +9,9 @@ import (
 )
 
 // createdIn returns the context of the span in which a message's event was created, if it has one, and the link to it.
-func createdIn(ctx context.Context, attributes map[string]string, options []trace.SpanStartOption) (context.Context, []trace.SpanStartOption) {
+func createdIn(ctx context.Context, attributes map[string]string,
+	options []trace.SpanStartOption,
+) (context.Context, []trace.SpanStartOption) {
 	if attributes[traceParent] == "" {
 		return ctx, options
 	}

@@ -35,7 +35,8 @@ func TestProcess(t *testing.T) {
 	t.Parallel()
 	cause := errors.New(canary)
 	for class, answer := range map[string]error{
-		"": nil, "failed": cause, "poisoned": consumer.Poison(cause), "delayed": &consumer.DelayError{Err: cause}, "duplicate": consumer.ErrDuplicate,
+		"": nil, "failed": cause, "poisoned": consumer.Poison(cause), "delayed": &consumer.DelayError{Err: cause},
+		"duplicate": consumer.ErrDuplicate,
 	} {
 		if answer != nil {
 			answer = fmt.Errorf("%s: %w", canary, answer)
@@ -43,7 +44,9 @@ func TestProcess(t *testing.T) {
 		spans, provider := recorder(t)
 		event := received(t, map[string]string{"traceparent": created, "tracestate": "a=b"})
 		var inside api.SpanContext
-		handler := otel.Process(otel.Config{System: "nats", Provider: provider})("billing", func(ctx context.Context, got *consumer.Event) error {
+		handler := otel.Process(otel.Config{
+			System: "nats", Provider: provider,
+		})("billing", func(ctx context.Context, got *consumer.Event) error {
 			inside = api.SpanContextFromContext(ctx)
 			if got != event {
 				t.Error("it is another event")
@@ -69,8 +72,9 @@ func wantProcess(t *testing.T, spans tracetest.SpanStubs, event *consumer.Event,
 	}
 	span := spans[0]
 	want := map[attribute.Key]any{
-		"messaging.system": "nats", "messaging.operation.name": "process", "messaging.operation.type": "process", "messaging.consumer.group.name": "billing",
-		"messaging.message.id": event.ID.String(), "messaging.message.body.size": int64(len(event.Body)),
+		"messaging.system": "nats", "messaging.operation.name": "process", "messaging.operation.type": "process",
+		"messaging.consumer.group.name": "billing",
+		"messaging.message.id":          event.ID.String(), "messaging.message.body.size": int64(len(event.Body)),
 		"posthaste.event.type": "order_created", "posthaste.aggregate.type": "order", "posthaste.event.attempt": int64(3),
 	}
 	status := codes.Unset
@@ -81,10 +85,12 @@ func wantProcess(t *testing.T, spans tracetest.SpanStubs, event *consumer.Event,
 	default:
 		want["error.type"], status = class, codes.Error
 	}
-	if !maps.Equal(attributes(span), want) || span.Name != "process billing" || span.SpanKind != api.SpanKindConsumer || span.Status.Code != status || span.Status.Description != class {
+	if !maps.Equal(attributes(span), want) || span.Name != "process billing" || span.SpanKind != api.SpanKindConsumer ||
+		span.Status.Code != status || span.Status.Description != class {
 		t.Errorf("%s: the span is %+v", class, span)
 	}
-	if len(span.Links) != 1 || traceParent(span.Links[0].SpanContext) != created || traceParent(span.Parent) != created || span.Links[0].SpanContext.TraceState().Get("a") != "b" {
+	if len(span.Links) != 1 || traceParent(span.Links[0].SpanContext) != created || traceParent(span.Parent) != created ||
+		span.Links[0].SpanContext.TraceState().Get("a") != "b" {
 		t.Errorf("%s: the links are %+v, the parent is %+v", class, span.Links, span.Parent)
 	}
 }
@@ -93,7 +99,9 @@ func wantProcess(t *testing.T, spans tracetest.SpanStubs, event *consumer.Event,
 func TestAPanicEndsTheSpanOfAHandler(t *testing.T) {
 	t.Parallel()
 	spans, provider := recorder(t)
-	handler := otel.Process(otel.Config{Provider: provider})("billing", func(context.Context, *consumer.Event) error { panic(canary) })
+	handler := otel.Process(otel.Config{Provider: provider})("billing", func(context.Context, *consumer.Event) error {
+		panic(canary)
+	})
 	func() {
 		defer func() {
 			if recover() != canary {
@@ -104,7 +112,8 @@ func TestAPanicEndsTheSpanOfAHandler(t *testing.T) {
 	}()
 	ended := spans.GetSpans()
 	wantNoSecret(t, ended)
-	if got := attributes(ended[0]); len(ended) != 1 || got["error.type"] != "panic" || got["messaging.system"] != "posthaste" {
+	if got := attributes(ended[0]); len(ended) != 1 || got["error.type"] != "panic" ||
+		got["messaging.system"] != "posthaste" {
 		t.Errorf("the spans are %+v", ended)
 	}
 }
@@ -112,9 +121,13 @@ func TestAPanicEndsTheSpanOfAHandler(t *testing.T) {
 // Whether an event is sampled was decided when it was created, and what is no trace is none.
 func TestTheTraceOfAHandler(t *testing.T) {
 	t.Parallel()
-	for parent, want := range map[string]int{created: 1, created[:53] + "00": 0, "": 1, "x": 1, strings.ToUpper(created): 1} {
+	for parent, want := range map[string]int{
+		created: 1, created[:53] + "00": 0, "": 1, "x": 1, strings.ToUpper(created): 1,
+	} {
 		spans, provider := recorder(t, trace.WithSampler(trace.ParentBased(trace.AlwaysSample())))
-		handler := otel.Process(otel.Config{Provider: provider})("billing", func(context.Context, *consumer.Event) error { return nil })
+		handler := otel.Process(otel.Config{Provider: provider})("billing", func(context.Context, *consumer.Event) error {
+			return nil
+		})
 		if err := handler(t.Context(), received(t, map[string]string{"traceparent": parent})); err != nil {
 			t.Error(err)
 		}

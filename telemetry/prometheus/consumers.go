@@ -11,8 +11,8 @@ import (
 	"github.com/posthaste-dev/posthaste/outbox"
 )
 
-// Consumers are the metrics of a program's consumers, one or many. Give [Consumers.Observe] to each one's configuration. It is
-// an http.Handler and a collector as [Metrics] is.
+// Consumers are the metrics of a program's consumers, one or many. Give [Consumers.Observe] to each one's
+// configuration. It is an http.Handler and a collector as [Metrics] is.
 type Consumers struct {
 	events        *client.CounterVec
 	duration, age *client.HistogramVec
@@ -23,7 +23,10 @@ var _ client.Collector = (*Consumers)(nil)
 
 // NewConsumers returns the metrics of consumers that are made next.
 func NewConsumers() *Consumers {
-	c := &Consumers{events: consumerEvents.counter(), duration: consumerDuration.histogram(durations), age: consumerAge.histogram(latencies)}
+	c := &Consumers{
+		events: consumerEvents.counter(), duration: consumerDuration.histogram(durations),
+		age: consumerAge.histogram(latencies),
+	}
 	c.handler = newHandler(c)
 	return c
 }
@@ -45,7 +48,8 @@ func (c *Consumers) Watch(watched *consumer.Consumer) {
 // whoever publishes to the topic chooses them.
 func (c *Consumers) Observe(_ context.Context, observation consumer.Observation) {
 	event := observation.Event
-	if observation.Outcome == consumer.Ignored || observation.Outcome == consumer.Unknown || event.ID == (outbox.ID{}) || event.Type == "" {
+	if observation.Outcome == consumer.Ignored || observation.Outcome == consumer.Unknown || event.ID == (outbox.ID{}) ||
+		event.Type == "" {
 		c.events.WithLabelValues(observation.Consumer, others, string(observation.Outcome)).Inc()
 		return
 	}

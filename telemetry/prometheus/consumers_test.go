@@ -19,7 +19,9 @@ import (
 func newConsumer(t *testing.T, answer *error) (*Consumers, *consumer.Consumer) {
 	t.Helper()
 	metrics := NewConsumers()
-	c, err := consumer.New(consumer.Config{Name: "mailer", Observe: metrics.Observe, Logger: slog.New(slog.DiscardHandler)},
+	c, err := consumer.New(consumer.Config{
+		Name: "mailer", Observe: metrics.Observe, Logger: slog.New(slog.DiscardHandler),
+	},
 		consumer.OnType("a", func(context.Context, *consumer.Event) error { return *answer }), consumer.Ignore("b"))
 	if err != nil {
 		t.Fatal(err)
@@ -40,14 +42,20 @@ func TestConsumers(t *testing.T) {
 	stopped, stop := context.WithCancel(t.Context())
 	stop() // delays end at once
 	created := func(ago time.Duration) map[string]string {
-		return map[string]string{"event_id": outbox.NewID().String(), "event_type": "a", "created_at": time.Now().Add(-ago).UTC().Format(time.RFC3339Nano)}
+		return map[string]string{
+			"event_id": outbox.NewID().String(), "event_type": "a",
+			"created_at": time.Now().Add(-ago).UTC().Format(time.RFC3339Nano),
+		}
 	}
-	for _, err := range []error{nil, consumer.ErrDuplicate, errors.New("x"), consumer.Poison(errors.New("x")), &consumer.DelayError{}} {
+	for _, err := range []error{
+		nil, consumer.ErrDuplicate, errors.New("x"), consumer.Poison(errors.New("x")), &consumer.DelayError{},
+	} {
 		answer = err
 		c.Process(stopped, created(time.Minute), nil, 1)
 	}
 	answer = nil
-	c.Process(stopped, created(-time.Hour), nil, 1)                                                       // by a clock that goes ahead
+	// by a clock that goes ahead
+	c.Process(stopped, created(-time.Hour), nil, 1)
 	c.Process(stopped, map[string]string{"event_id": outbox.NewID().String(), "event_type": "a"}, nil, 1) // of unknown age
 	c.Process(stopped, map[string]string{"event_id": outbox.NewID().String(), "event_type": "b"}, nil, 1)
 	c.Process(stopped, map[string]string{"event_id": outbox.NewID().String(), "event_type": "c"}, nil, 1)
@@ -79,7 +87,8 @@ func TestLabelsOfConsumersAreBounded(t *testing.T) {
 	metrics, c := newConsumer(t, &answer)
 	before := len(series(t, metrics))
 	for i := range 1_000 {
-		c.Process(t.Context(), map[string]string{"event_id": outbox.NewID().String(), "event_type": fmt.Sprint("type ", i)}, nil, 1)
+		c.Process(t.Context(), map[string]string{"event_id": outbox.NewID().String(), "event_type": fmt.Sprint("type ", i)},
+			nil, 1)
 		c.Process(t.Context(), map[string]string{"event_id": fmt.Sprint(i), "event_type": fmt.Sprint("type ", i)}, nil, 1)
 		c.Process(t.Context(), map[string]string{"event_id": outbox.NewID().String()}, nil, 1)
 	}
@@ -94,7 +103,9 @@ func TestScrapeOfConsumers(t *testing.T) {
 	metrics, _ := newConsumer(t, &answer)
 	recorder := httptest.NewRecorder()
 	metrics.ServeHTTP(recorder, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/metrics", nil))
-	for _, part := range []string{`posthaste_consumer_events_total{consumer="mailer",event_type="a",outcome="poisoned"} 0`, "go_goroutines "} {
+	for _, part := range []string{
+		`posthaste_consumer_events_total{consumer="mailer",event_type="a",outcome="poisoned"} 0`, "go_goroutines ",
+	} {
 		if text := recorder.Body.String(); recorder.Code != http.StatusOK || !strings.Contains(text, part) {
 			t.Errorf("%d, and %s is not in\n%s", recorder.Code, part, text)
 		}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/posthaste-dev/posthaste/consumer"
 	"github.com/posthaste-dev/posthaste/outbox"
+	"github.com/posthaste-dev/posthaste/publish"
 	"github.com/posthaste-dev/posthaste/relay"
 	"github.com/posthaste-dev/posthaste/telemetry/prometheus"
 )
@@ -15,13 +16,16 @@ import (
 // A relay without a daemon shows its metrics on an address of its own. In a daemon.Program it is one line:
 // Metrics: prometheus.New().
 func Example() {
-	registry, err := outbox.NewRegistry(outbox.Define[map[string]any](outbox.Contract{Type: "order_created", Aggregate: "order", Topic: "orders"}))
+	registry, err := outbox.NewRegistry(outbox.Define[map[string]any](outbox.Contract{
+		Type: "order_created", Aggregate: "order", Topic: "orders",
+	}))
 	if err != nil {
 		log.Fatal(err)
 	}
 	config := relay.Config{
-		Database: "postgres://relay@db.example.com/shop?sslmode=verify-full", Registry: registry, SurveyEvery: 15 * time.Second,
-		Publisher: relay.Func(func(context.Context, *relay.Message) error { return nil }),
+		Database: "postgres://relay@db.example.com/shop?sslmode=verify-full", Registry: registry,
+		SurveyEvery: 15 * time.Second,
+		Publisher:   publish.PublisherFunc(func(context.Context, *publish.Message) error { return nil }),
 	}
 	metrics := prometheus.New()
 	metrics.Configure(&config)

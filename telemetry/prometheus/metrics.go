@@ -1,5 +1,6 @@
-// Package prometheus shows what a relay does, and what consumers do, as metrics of Prometheus. The names are a contract: docs/metrics.md has
-// them, with alert rules in deploy/prometheus and a dashboard in deploy/grafana.
+// Package prometheus shows what a relay does, and what consumers do, as metrics of Prometheus. The names are a
+// contract: docs/reference/metrics.md has them, with alert rules in deploy/prometheus and a dashboard in
+// deploy/grafana.
 //
 // Labels are bounded by the registry: topics and event types that it has, up to [MostLabels] of each, and no ids.
 // A scrape asks no server: what is known about the tables comes from the relay's survey, and says how old it is.
@@ -16,10 +17,11 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/posthaste-dev/posthaste/relay"
+	"github.com/posthaste-dev/posthaste/relay/survey"
 )
 
 // Metrics are those of one relay. It is an http.Handler that answers a scrape with them and with those of the Go
-// runtime and the process. Whoever has a registry of his own registers it there instead: it is a collector.
+// runtime and the process. Whoever has a registry of their own registers it there instead: it is a collector.
 type Metrics struct {
 	steps   *steps
 	relay   atomic.Pointer[relay.Relay]
@@ -40,7 +42,8 @@ func New() *Metrics {
 // newHandler answers scrapes with these metrics and those of the Go runtime and the process.
 func newHandler(metrics client.Collector) http.Handler {
 	registry := client.NewRegistry()
-	registry.MustRegister(metrics, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	registry.MustRegister(metrics, collectors.NewGoCollector(),
+		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return promhttp.HandlerFor(registry, promhttp.HandlerOpts{MaxRequestsInFlight: 4, Timeout: 10 * time.Second})
 }
 
@@ -86,19 +89,19 @@ func (m *Metrics) Collect(metrics chan<- client.Metric) {
 	to.counter(staleSettles, float64(stats.StaleSettles))
 	to.gauge(watermarkLag, float64(stats.WatermarkLag))
 	to.gauge(oldestWriter, stats.OldestWriter.Seconds())
-	to.gauge(relayPaused, truth(r.Paused() != nil))
-	stopped := r.PausedTopics()
+	to.gauge(relayPaused, truth(r.RestoreHold() != nil))
+	stopped := r.FailingTopics()
 	other := 0.0
 	for i, topic := range m.topics {
 		_, is := stopped[topic]
 		if i < MostLabels {
-			to.gauge(routePaused, truth(is), topic)
+			to.gauge(topicPaused, truth(is), topic)
 		} else {
 			other = max(other, truth(is))
 		}
 	}
 	if len(m.topics) > MostLabels {
-		to.gauge(routePaused, other, others)
+		to.gauge(topicPaused, other, others)
 	}
 	to.survey(r.Survey())
 }
@@ -115,11 +118,11 @@ func (c collector) counter(m *metric, value float64, labels ...string) {
 }
 
 // survey shows what was found. What a part has never found is left out: a 0 would be a lie.
-func (c collector) survey(found relay.Survey) {
+func (c collector) survey(found survey.Report) {
 	if len(found.Parts) == 0 {
 		return
 	}
-	c.gauge(surveyLimit, relay.SurveyLimit)
+	c.gauge(surveyLimit, survey.Limit)
 	for name, part := range found.Parts {
 		c.gauge(surveyAge, time.Since(part.At).Seconds(), name)
 		c.counter(surveyFailures, float64(part.Failures), name)
@@ -151,15 +154,15 @@ func (c collector) survey(found relay.Survey) {
 	}
 }
 
-func (c collector) waiting(state string, count relay.SurveyCount) {
+func (c collector) waiting(state string, count survey.Count) {
 	c.gauge(backlog, float64(count.Events), state)
 	c.gauge(oldestAge, count.Oldest.Seconds(), state)
 }
 
-func (c collector) retention(kinds []relay.SurveyRetention) {
+func (c collector) retention(kinds []survey.Retention) {
 	for _, kind := range kinds {
 		c.counter(retentionDeleted, float64(kind.Deleted), kind.Kind)
-		c.gauge(retentionRefused, truth(kind.Refused), kind.Kind)
+		c.gauge(retentionHalted, truth(kind.Halted), kind.Kind)
 		if kind.Ran {
 			c.gauge(retentionAge, kind.Age.Seconds(), kind.Kind)
 		}

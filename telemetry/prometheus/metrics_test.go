@@ -13,15 +13,8 @@ import (
 	client "github.com/prometheus/client_golang/prometheus"
 
 	"github.com/posthaste-dev/posthaste/outbox"
+	"github.com/posthaste-dev/posthaste/publish"
 	"github.com/posthaste-dev/posthaste/relay"
-)
-
-// The states as numbers of the table.
-const (
-	stateParked       = 2
-	stateDeadBlocking = 4
-	stateDead         = 5
-	statePublished    = 6
 )
 
 func registryOf(t *testing.T, topics, typesEach int) *outbox.Registry {
@@ -78,18 +71,28 @@ func TestSteps(t *testing.T) {
 	metrics, observe := newMetrics(t, registryOf(t, 2, 2))
 	const topic, kind = "topic-0001", "type_0001_0000"
 	for _, step := range []relay.Step{
-		{Do: "publish", Topic: topic, Type: kind},
-		{Do: "ack", Topic: topic, Type: kind, Took: time.Millisecond},
-		{Do: "settle", Result: "applied", State: statePublished, Topic: topic, Type: kind, Took: time.Second, Lag: time.Minute},
-		{Do: "settle", Result: "uncertain", State: statePublished, Topic: topic, Type: kind, Lag: time.Minute},
-		{Do: "settle", Result: "stale", State: statePublished, Topic: topic, Type: kind, Lag: time.Minute},
-		{Do: "settle", Result: "applied", State: statePublished, Topic: topic, Type: kind}, // whose time is not known
-		{Do: "refuse", Topic: topic, Type: kind, Class: 3},
-		{Do: "settle", Result: "applied", State: stateParked},
-		{Do: "settle", Result: "applied", State: stateDead, Detail: "max_attempts"},
-		{Do: "settle", Result: "applied", State: stateDeadBlocking, Detail: "too_large"},
-		{Do: "fail", Op: "read"},
-		{Do: "alarm"},
+		{Kind: relay.StepPublish, Topic: topic, Type: kind},
+		{Kind: relay.StepAck, Topic: topic, Type: kind, Took: time.Millisecond},
+		{
+			Kind: relay.StepSettle, Result: relay.SettleApplied, State: relay.StatePublished, Topic: topic, Type: kind,
+			Took: time.Second, Lag: time.Minute,
+		},
+		{
+			Kind: relay.StepSettle, Result: relay.SettleUncertain, State: relay.StatePublished, Topic: topic, Type: kind,
+			Lag: time.Minute,
+		},
+		{
+			Kind: relay.StepSettle, Result: relay.SettleStale, State: relay.StatePublished, Topic: topic, Type: kind,
+			Lag: time.Minute,
+		},
+		// whose time is not known
+		{Kind: relay.StepSettle, Result: relay.SettleApplied, State: relay.StatePublished, Topic: topic, Type: kind},
+		{Kind: relay.StepPublishFailed, Topic: topic, Type: kind, Class: publish.TopicFault},
+		{Kind: relay.StepSettle, Result: relay.SettleApplied, State: relay.StateParked},
+		{Kind: relay.StepSettle, Result: relay.SettleApplied, State: relay.StateDead, Detail: "max_attempts"},
+		{Kind: relay.StepSettle, Result: relay.SettleApplied, State: relay.StateDeadBlocking, Detail: "too_large"},
+		{Kind: relay.StepFail, Call: "read"},
+		{Kind: relay.StepAlarm},
 	} {
 		observe(step)
 	}
@@ -97,7 +100,7 @@ func TestSteps(t *testing.T) {
 	for name, want := range map[string]float64{
 		"relay_published_events_total{event_type=type_0001_0000,topic=topic-0001}": 2,
 		"relay_published_events_total{event_type=type_0000_0000,topic=topic-0000}": 0,
-		"relay_failed_publishes_total{class=route_fault,topic=topic-0001}":         1,
+		"relay_failed_publishes_total{class=topic_fault,topic=topic-0001}":         1,
 		"relay_failed_publishes_total{class=rejected,topic=topic-0001}":            0,
 		"relay_parked_events_total{}":                                              1,
 		"relay_dead_letters_total{reason=max_attempts}":                            1,
@@ -121,11 +124,15 @@ func TestLabelsAreBounded(t *testing.T) {
 	metrics, observe := newMetrics(t, registryOf(t, 300, 2))
 	for i := range 10_000 {
 		topic, kind := fmt.Sprintf("topic-%04d", i%600), fmt.Sprintf("type_%04d_%04d", i%600, i)
-		observe(relay.Step{Do: "ack", Topic: topic, Type: kind, Took: 1})
-		observe(relay.Step{Do: "refuse", Topic: topic, Type: kind, Class: 1})
-		observe(relay.Step{Do: "settle", Result: "applied", State: statePublished, Topic: topic, Type: kind, Lag: 1})
-		observe(relay.Step{Do: "settle", Result: "applied", State: stateDead, Detail: fmt.Sprint("reason ", i)})
-		observe(relay.Step{Do: "fail", Detail: fmt.Sprint(i)})
+		observe(relay.Step{Kind: relay.StepAck, Topic: topic, Type: kind, Took: 1})
+		observe(relay.Step{Kind: relay.StepPublishFailed, Topic: topic, Type: kind, Class: publish.Rejected})
+		observe(relay.Step{
+			Kind: relay.StepSettle, Result: relay.SettleApplied, State: relay.StatePublished, Topic: topic, Type: kind, Lag: 1,
+		})
+		observe(relay.Step{
+			Kind: relay.StepSettle, Result: relay.SettleApplied, State: relay.StateDead, Detail: fmt.Sprint("reason ", i),
+		})
+		observe(relay.Step{Kind: relay.StepFail, Detail: fmt.Sprint(i)})
 	}
 	counts := map[string]int{}
 	for name := range series(t, metrics) {
@@ -150,7 +157,7 @@ func TestObserveIsPassedOn(t *testing.T) {
 	var told []relay.Step
 	config := relay.Config{Registry: registryOf(t, 1, 1), Observe: func(step relay.Step) { told = append(told, step) }}
 	New().Configure(&config)
-	config.Observe(relay.Step{Do: "alarm"})
+	config.Observe(relay.Step{Kind: relay.StepAlarm})
 	if len(told) != 1 {
 		t.Errorf("%d steps were passed on, want 1", len(told))
 	}
@@ -161,8 +168,9 @@ func TestScrape(t *testing.T) {
 	t.Parallel()
 	metrics := New()
 	config := relay.Config{
-		Registry: registryOf(t, 1, 1), Version: "v1.2.3", Database: "postgres://nobody@127.0.0.1:1/none", SurveyEvery: time.Second,
-		Publisher: relay.Func(func(context.Context, *relay.Message) error { return nil }),
+		Registry: registryOf(t, 1, 1), Version: "v1.2.3", Database: "postgres://nobody@127.0.0.1:1/none",
+		SurveyEvery: time.Second,
+		Publisher:   publish.PublisherFunc(func(context.Context, *publish.Message) error { return nil }),
 	}
 	metrics.Configure(&config)
 	scrape := func() string {
@@ -173,7 +181,9 @@ func TestScrape(t *testing.T) {
 		}
 		return answer.Body.String()
 	}
-	for _, part := range []string{`posthaste_build_info{go_version="go`, `version="v1.2.3"} 1`, "go_goroutines ", "process_cpu_seconds_total "} {
+	for _, part := range []string{
+		`posthaste_build_info{go_version="go`, `version="v1.2.3"} 1`, "go_goroutines ", "process_cpu_seconds_total ",
+	} {
 		if text := scrape(); !strings.Contains(text, part) {
 			t.Errorf("%s is not in\n%s", part, text)
 		}
@@ -184,7 +194,10 @@ func TestScrape(t *testing.T) {
 	}
 	metrics.Watch(made)
 	text := scrape()
-	for _, part := range []string{"posthaste_relay_lanes 0\n", `posthaste_relay_route_paused{topic="topic-0000"} 0`, `posthaste_survey_age_seconds{part="ready"} `} {
+	for _, part := range []string{
+		"posthaste_relay_lanes 0\n", `posthaste_relay_topic_paused{topic="topic-0000"} 0`,
+		`posthaste_survey_age_seconds{part="ready"} `,
+	} {
 		if !strings.Contains(text, part) {
 			t.Errorf("%s is not in\n%s", part, text)
 		}

@@ -15,7 +15,9 @@ var update = flag.Bool("update", false, "write the golden file anew")
 // TestNames compares the contract with the names. To change a line that exists is to break somebody's dashboard.
 func TestNames(t *testing.T) {
 	t.Parallel()
-	for golden, metrics := range map[string][]*metric{"testdata/metrics.golden": all, "testdata/consumers.golden": ofConsumers} {
+	for golden, metrics := range map[string][]*metric{
+		"testdata/metrics.golden": all, "testdata/consumers.golden": ofConsumers,
+	} {
 		var text strings.Builder
 		for _, m := range metrics {
 			fmt.Fprintf(&text, "%s %s {%s} %s\n", m.name, m.kind, strings.Join(m.labels, ","), m.help)
@@ -56,7 +58,8 @@ func TestNamesFollowRules(t *testing.T) {
 		}
 		for _, label := range m.labels {
 			switch label {
-			case "topic", "event_type", "class", "reason", "call", "state", "scope", "kind", "part", "version", "go_version", "consumer", "outcome":
+			case "topic", "event_type", "class", "reason", "call", "state", "scope", "kind", "part", "version", "go_version",
+				"consumer", "outcome":
 			default:
 				t.Errorf("%s: the label %s is not known to be bounded", m.name, label)
 			}

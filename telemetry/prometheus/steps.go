@@ -6,6 +6,7 @@ import (
 	client "github.com/prometheus/client_golang/prometheus"
 
 	"github.com/posthaste-dev/posthaste/outbox"
+	"github.com/posthaste-dev/posthaste/publish"
 	"github.com/posthaste-dev/posthaste/relay"
 )
 
@@ -16,11 +17,14 @@ const others = "other"
 
 // The values of labels that the registry does not decide.
 var (
-	classes = []string{"rejected", "terminal", "route_fault", "unknown", "not_sent"}
-	reasons = []string{"max_attempts", "unknown_event_type", "invalid_payload", "aggregate_mismatch", "too_large", "rejected", "crash_suspect"}
-	calls   = []string{
-		"heartbeat", "acquire", "release", "fence", "read", "barrier", "held_keys", "due_keys", "held_rows", "old_parked", "settle", "note", "sweep", "save_routes",
+	classes = []publish.Class{
+		publish.Rejected, publish.Terminal, publish.TopicFault, publish.Unknown, publish.NotSent,
 	}
+	reasons = []string{
+		"max_attempts", "unknown_event_type", "invalid_payload", "aggregate_mismatch", "too_large", "rejected",
+		"crash_suspect",
+	}
+	calls = relay.Calls()
 )
 
 // steps counts what the relay tells. It is called from the relay's one loop, a few times for each event: all series are
@@ -31,29 +35,31 @@ type steps struct {
 	publishDuration, commitToPublish             *client.HistogramVec
 	settleDuration                               *client.HistogramVec
 
-	routes map[string]*route         // by topic
+	topics map[string]*topicSeries   // by topic
 	types  map[string]client.Counter // by event type
-	rest   *route
+	rest   *topicSeries
 	// The series without a label of the registry's.
 	parkedNow, alarmed client.Counter
 	settled            client.Observer
 }
 
-// route are the series of one topic.
-type route struct {
+// topicSeries are the series of one topic.
+type topicSeries struct {
 	publish, lag client.Observer
-	failed       map[string]client.Counter // by class
+	failed       map[publish.Class]client.Counter
 }
 
 func newSteps() *steps {
 	s := &steps{
-		published: published.counter(), failed: failed.counter(), deadLetters: deadLetters.counter(), databaseFail: databaseFail.counter(),
-		parked: parked.counter(), alarms: alarms.counter(),
+		published: published.counter(), failed: failed.counter(), deadLetters: deadLetters.counter(),
+		databaseFail: databaseFail.counter(),
+		parked:       parked.counter(), alarms: alarms.counter(),
 		publishDuration: publishDuration.histogram(durations), settleDuration: settleDuration.histogram(durations),
 		commitToPublish: commitToPublish.histogram(latencies),
-		routes:          map[string]*route{}, types: map[string]client.Counter{},
+		topics:          map[string]*topicSeries{}, types: map[string]client.Counter{},
 	}
-	s.parkedNow, s.alarmed, s.settled = s.parked.WithLabelValues(), s.alarms.WithLabelValues(), s.settleDuration.WithLabelValues()
+	s.parkedNow, s.alarmed, s.settled = s.parked.WithLabelValues(), s.alarms.WithLabelValues(),
+		s.settleDuration.WithLabelValues()
 	for _, reason := range reasons {
 		s.deadLetters.WithLabelValues(reason)
 	}
@@ -74,13 +80,13 @@ func (s *steps) know(registry *outbox.Registry) (topics []string) {
 	slices.Sort(topics)
 	for i, topic := range topics {
 		if i < MostLabels {
-			s.routes[topic] = s.newRoute(topic)
+			s.topics[topic] = s.newTopic(topic)
 		}
 	}
 	for i, eventType := range types {
 		contract, _ := registry.Contract(eventType)
 		topic := contract.Topic
-		if s.routes[topic] == nil {
+		if s.topics[topic] == nil {
 			topic = others
 		}
 		if i < MostLabels {
@@ -88,45 +94,48 @@ func (s *steps) know(registry *outbox.Registry) (topics []string) {
 		}
 	}
 	if len(topics) > MostLabels {
-		s.rest = s.newRoute(others)
+		s.rest = s.newTopic(others)
 	}
 	return topics
 }
 
-func (s *steps) newRoute(topic string) *route {
-	r := &route{publish: s.publishDuration.WithLabelValues(topic), lag: s.commitToPublish.WithLabelValues(topic), failed: map[string]client.Counter{}}
+func (s *steps) newTopic(topic string) *topicSeries {
+	r := &topicSeries{
+		publish: s.publishDuration.WithLabelValues(topic), lag: s.commitToPublish.WithLabelValues(topic),
+		failed: map[publish.Class]client.Counter{},
+	}
 	for _, class := range classes {
-		r.failed[class] = s.failed.WithLabelValues(topic, class)
+		r.failed[class] = s.failed.WithLabelValues(topic, string(class))
 	}
 	return r
 }
 
-// route finds the series of a topic. One that is not the registry's has none of its own.
-func (s *steps) route(topic string) *route {
-	if r := s.routes[topic]; r != nil {
+// seriesOf finds the series of a topic. One that is not the registry's has none of its own.
+func (s *steps) seriesOf(topic string) *topicSeries {
+	if r := s.topics[topic]; r != nil {
 		return r
 	}
 	if s.rest == nil {
-		s.rest = s.newRoute(others)
+		s.rest = s.newTopic(others)
 	}
 	return s.rest
 }
 
 func (s *steps) observe(step relay.Step) {
-	switch step.Do {
-	case "ack":
-		s.route(step.Topic).publish.Observe(step.Took.Seconds())
-	case "refuse":
-		if counter := s.route(step.Topic).failed[relay.StepClass(step)]; counter != nil {
+	switch step.Kind {
+	case relay.StepAck:
+		s.seriesOf(step.Topic).publish.Observe(step.Took.Seconds())
+	case relay.StepPublishFailed:
+		if counter := s.seriesOf(step.Topic).failed[step.Class]; counter != nil {
 			counter.Inc()
 		}
-	case "settle":
-		if step.Result == "applied" {
+	case relay.StepSettle:
+		if step.Result == relay.SettleApplied {
 			s.settle(step)
 		}
-	case "fail":
-		s.databaseFail.WithLabelValues(known(string(step.Op), calls)).Inc()
-	case "alarm":
+	case relay.StepFail:
+		s.databaseFail.WithLabelValues(known(step.Call, calls)).Inc()
+	case relay.StepAlarm:
 		s.alarmed.Inc()
 	default: // the others make no number
 	}
@@ -134,24 +143,25 @@ func (s *steps) observe(step relay.Step) {
 
 func (s *steps) settle(step relay.Step) {
 	s.settled.Observe(step.Took.Seconds())
-	switch relay.StepState(step) {
-	case "published":
+	switch step.State {
+	case relay.StatePublished:
 		if counter := s.types[step.Type]; counter != nil {
 			counter.Inc()
 		} else {
 			topic := step.Topic
-			if s.routes[topic] == nil {
+			if s.topics[topic] == nil {
 				topic = others
 			}
 			s.published.WithLabelValues(topic, others).Inc()
 		}
 		if step.Lag > 0 {
-			s.route(step.Topic).lag.Observe(step.Lag.Seconds())
+			s.seriesOf(step.Topic).lag.Observe(step.Lag.Seconds())
 		}
-	case "parked":
+	case relay.StateParked:
 		s.parkedNow.Inc()
-	case "dead", "dead and blocking":
+	case relay.StateDead, relay.StateDeadBlocking:
 		s.deadLetters.WithLabelValues(known(step.Detail, reasons)).Inc()
+	case relay.StateReady, relay.StateRetrying, relay.StateWaiting, relay.StateDiscarded: // these make no number
 	}
 }
 
@@ -165,7 +175,8 @@ func known(value string, values []string) string {
 
 func (s *steps) collect(metrics chan<- client.Metric) {
 	for _, vec := range []client.Collector{
-		s.published, s.failed, s.parked, s.deadLetters, s.databaseFail, s.alarms, s.publishDuration, s.settleDuration, s.commitToPublish,
+		s.published, s.failed, s.parked, s.deadLetters, s.databaseFail, s.alarms, s.publishDuration, s.settleDuration,
+		s.commitToPublish,
 	} {
 		vec.Collect(metrics)
 	}

@@ -18,7 +18,9 @@ func ReadIn(folder *os.Root, name string, limit int) ([]byte, error) {
 	return read(folder.Stat, folder.Open, name, limit)
 }
 
-func read(stat func(string) (fs.FileInfo, error), open func(string) (*os.File, error), name string, limit int) ([]byte, error) {
+func read(stat func(string) (fs.FileInfo, error), open func(string) (*os.File, error), name string,
+	limit int,
+) ([]byte, error) {
 	info, err := stat(name) // before it is opened: opening a pipe waits for somebody to write
 	if err != nil {
 		return nil, err

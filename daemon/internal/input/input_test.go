@@ -19,7 +19,9 @@ func TestReadFileHasLimits(t *testing.T) {
 	if text, err := input.ReadFile(name, 5); err != nil || string(text) != "12345" {
 		t.Errorf("got %q, %v", text, err)
 	}
-	for path, want := range map[string]string{name: "more than 4 bytes", dir: "not a regular file", dir + "/b": "no such file", "/dev/zero": "not a regular file"} {
+	for path, want := range map[string]string{
+		name: "more than 4 bytes", dir: "not a regular file", dir + "/b": "no such file", "/dev/zero": "not a regular file",
+	} {
 		if _, err := input.ReadFile(path, 4); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: got %v, want %q", path, err, want)
 		}
@@ -41,7 +43,8 @@ func TestDidYouMean(t *testing.T) {
 	t.Parallel()
 	known := []string{"relay.batch", "relay.poll", "broker"}
 	for name, want := range map[string]string{
-		"relay.bach": "; did you mean relay.batch?", "relay.bacth": "; did you mean relay.batch?", "BROKER": "; did you mean broker?", "zzz": "", "": "",
+		"relay.bach": "; did you mean relay.batch?", "relay.bacth": "; did you mean relay.batch?",
+		"BROKER": "; did you mean broker?", "zzz": "", "": "",
 		strings.Repeat("relay.batch", 20): "",
 	} {
 		if got := input.DidYouMean(name, known); got != want {

@@ -31,7 +31,8 @@ type newAd struct {
 
 func createAd(ctx context.Context, tx pgx.Tx, _ *http.Request, in newAd) (result, error) {
 	done := result{status: http.StatusCreated, ID: outbox.NewID(), State: "active"}
-	_, err := tx.Exec(ctx, `INSERT INTO ads (id, store_id, title, daily_budget_cents) VALUES ($1, $2, $3, $4)`, done.ID, in.StoreID, in.Title, in.DailyBudgetCents)
+	_, err := tx.Exec(ctx, `INSERT INTO ads (id, store_id, title, daily_budget_cents) VALUES ($1, $2, $3, $4)`, done.ID,
+		in.StoreID, in.Title, in.DailyBudgetCents)
 	if err != nil {
 		return done, database(err)
 	}
@@ -62,7 +63,8 @@ func expireAd(ctx context.Context, tx pgx.Tx, r *http.Request, _ nothing) (resul
 
 // alterAd changes the path's ad with a statement whose first argument is the ad's id, and tells what it is now.
 func alterAd(
-	ctx context.Context, tx pgx.Tx, r *http.Request, contract *outbox.ContractFor[events.AdV1], from []string, statement string, args ...any,
+	ctx context.Context, tx pgx.Tx, r *http.Request, contract *outbox.ContractFor[events.AdV1], from []string,
+	statement string, args ...any,
 ) (result, error) {
 	id, err := pathID(r, "id")
 	if err != nil {
@@ -72,7 +74,8 @@ func alterAd(
 		return result{}, err
 	}
 	done, ad, store := result{ID: id}, events.AdV1{AdID: id.String()}, outbox.ID{}
-	err = tx.QueryRow(ctx, statement+` RETURNING store_id, title, daily_budget_cents, state`, append([]any{id}, args...)...).
+	err = tx.QueryRow(ctx, statement+` RETURNING store_id, title, daily_budget_cents, state`,
+		append([]any{id}, args...)...).
 		Scan(&store, &ad.Title, &ad.DailyBudgetCents, &done.State)
 	if err != nil {
 		return done, database(err)
@@ -106,7 +109,8 @@ func rollUpAd(ctx context.Context, tx pgx.Tx, r *http.Request, in rollup) (resul
 	if err != nil {
 		return result{}, err
 	}
-	_, err = tx.Exec(ctx, `INSERT INTO ad_rollups (ad_id, day, impressions, clicks, spent_cents) VALUES ($1, $2, $3, $4, $5) ON CONFLICT DO NOTHING`,
+	_, err = tx.Exec(ctx, `INSERT INTO ad_rollups (ad_id, day, impressions, clicks, spent_cents) VALUES ($1, $2, $3, `+
+		`$4, $5) ON CONFLICT DO NOTHING`,
 		id, in.Day, in.Impressions, in.Clicks, in.SpentCents)
 	if err != nil {
 		return result{}, database(err)

@@ -38,7 +38,9 @@ type result struct {
 
 // change makes a handler of a change. The body is read first, so that a slow client holds no transaction open. Then the
 // change and its events commit together or not at all, and the publisher is woken.
-func change[I input](a *api, do func(ctx context.Context, tx pgx.Tx, r *http.Request, in I) (result, error)) http.HandlerFunc {
+func change[I input](a *api,
+	do func(ctx context.Context, tx pgx.Tx, r *http.Request, in I) (result, error),
+) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		ctx, cancel := context.WithTimeout(r.Context(), deadline)
 		defer cancel()
@@ -84,12 +86,12 @@ func read[I input](w http.ResponseWriter, r *http.Request) (in I, err error) {
 	var tooLarge *http.MaxBytesError
 	switch err := decoder.Decode(&in); {
 	case errors.As(err, &tooLarge):
-		return in, refuse(http.StatusRequestEntityTooLarge, "a body may have %d bytes", maxBody)
+		return in, reject(http.StatusRequestEntityTooLarge, "a body may have %d bytes", maxBody)
 	case err != nil && !errors.Is(err, io.EOF):
-		return in, refuse(http.StatusBadRequest, "the body: %v", err)
+		return in, reject(http.StatusBadRequest, "the body: %v", err)
 	}
 	if err := in.check(); err != nil {
-		return in, refuse(http.StatusBadRequest, "the body: %v", err)
+		return in, reject(http.StatusBadRequest, "the body: %v", err)
 	}
 	return in, nil
 }
@@ -98,51 +100,52 @@ func read[I input](w http.ResponseWriter, r *http.Request) (in I, err error) {
 func pathID(r *http.Request, name string) (outbox.ID, error) {
 	id, err := outbox.ParseID(r.PathValue(name))
 	if err != nil {
-		return id, refuse(http.StatusNotFound, "there is no such thing")
+		return id, reject(http.StatusNotFound, "there is no such thing")
 	}
 	return id, nil
 }
 
-// A refusal is an error that is the client's to mend.
-type refusal struct {
+// An httpError is what the client gets to read about an error.
+type httpError struct {
 	status int
 	text   string
 }
 
-func (r *refusal) Error() string { return r.text }
+func (e *httpError) Error() string { return e.text }
 
-func refuse(status int, format string, args ...any) error {
-	return &refusal{status: status, text: fmt.Sprintf(format, args...)}
+func reject(status int, format string, args ...any) error {
+	return &httpError{status: status, text: fmt.Sprintf(format, args...)}
 }
 
-// fail answers with an error. What the client cannot mend is logged and not shown.
+// fail answers with an error. What the client cannot fix is logged and not shown.
 func (a *api) fail(w http.ResponseWriter, r *http.Request, err error) {
-	refused := asRefusal(err)
-	if refused.status >= http.StatusInternalServerError {
-		a.logger.ErrorContext(r.Context(), "a request failed", slog.String("path", r.URL.Path), slog.String("error", err.Error()))
+	answer := asHTTPError(err)
+	if answer.status >= http.StatusInternalServerError {
+		a.logger.ErrorContext(r.Context(), "a request failed", slog.String("path", r.URL.Path),
+			slog.String("error", err.Error()))
 	}
-	a.answer(w, r, refused.status, map[string]string{"error": refused.text})
+	a.answer(w, r, answer.status, map[string]string{"error": answer.text})
 }
 
-// asRefusal says what an error means for the client.
-func asRefusal(err error) *refusal {
-	var refused *refusal
+// asHTTPError says what an error means for the client.
+func asHTTPError(err error) *httpError {
+	var answer *httpError
 	var postgres *pgconn.PgError
 	switch {
-	case errors.As(err, &refused):
-		return refused
+	case errors.As(err, &answer):
+		return answer
 	case errors.Is(err, pgx.ErrNoRows):
-		return &refusal{http.StatusNotFound, "there is no such thing"}
+		return &httpError{http.StatusNotFound, "there is no such thing"}
 	case errors.Is(err, outbox.ErrDedupeMismatch):
-		return &refusal{http.StatusConflict, "it was said before with other content"}
+		return &httpError{http.StatusConflict, "it was said before with other content"}
 	case errors.Is(err, outbox.ErrRefused): // the contract refuses what the checks have let through
-		return &refusal{http.StatusBadRequest, err.Error()}
+		return &httpError{http.StatusBadRequest, err.Error()}
 	case errors.As(err, &postgres) && postgres.Code == "23503": // foreign_key_violation
-		return &refusal{http.StatusNotFound, "something that it refers to does not exist"}
+		return &httpError{http.StatusNotFound, "something that it refers to does not exist"}
 	case errors.As(err, &postgres) && postgres.Code == "23505": // unique_violation
-		return &refusal{http.StatusConflict, "it was done before"}
+		return &httpError{http.StatusConflict, "it was done before"}
 	default:
-		return &refusal{http.StatusServiceUnavailable, "it is not known whether it was done: look before trying again"}
+		return &httpError{http.StatusServiceUnavailable, "it is not known whether it was done: look before trying again"}
 	}
 }
 

@@ -28,12 +28,14 @@ func checkOptional(name, text string) error {
 }
 
 // lockedState asks for the state of a row with a statement that locks it, and refuses all but these.
-func lockedState(ctx context.Context, tx pgx.Tx, allowed []string, statement string, args ...any) (state string, err error) {
+func lockedState(ctx context.Context, tx pgx.Tx, allowed []string, statement string,
+	args ...any,
+) (state string, err error) {
 	if err := tx.QueryRow(ctx, statement, args...).Scan(&state); err != nil {
 		return "", database(err)
 	}
 	if !slices.Contains(allowed, state) {
-		return "", refuse(http.StatusConflict, "it is %s", state)
+		return "", reject(http.StatusConflict, "it is %s", state)
 	}
 	return state, nil
 }

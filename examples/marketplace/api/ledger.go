@@ -36,7 +36,9 @@ func payVendor(ctx context.Context, tx pgx.Tx, r *http.Request, _ nothing) (resu
 }
 
 // enter writes a line of the ledger. Each kind is there once for an order, which the table sees to.
-func enter(ctx context.Context, tx pgx.Tx, r *http.Request, kind string, contract *outbox.ContractFor[events.LedgerEntryV1], states ...string) (result, error) {
+func enter(ctx context.Context, tx pgx.Tx, r *http.Request, kind string,
+	contract *outbox.ContractFor[events.LedgerEntryV1], states ...string,
+) (result, error) {
 	order, err := pathID(r, "id")
 	if err != nil {
 		return result{}, err
@@ -47,7 +49,8 @@ func enter(ctx context.Context, tx pgx.Tx, r *http.Request, kind string, contrac
 	done := result{status: http.StatusCreated, ID: outbox.NewID()}
 	entry := events.LedgerEntryV1{LedgerEventID: done.ID.String(), OrderID: order.String()}
 	err = tx.QueryRow(ctx, `INSERT INTO ledger_entries (id, order_id, kind, currency, amount_cents)
-		SELECT $1, id, $3, currency, total_cents FROM orders WHERE id = $2 RETURNING currency, amount_cents`, done.ID, order, kind).
+		SELECT $1, id, $3, currency, total_cents FROM orders WHERE id = $2 RETURNING currency, amount_cents`, done.ID,
+		order, kind).
 		Scan(&entry.Currency, &entry.AmountCents)
 	if err != nil {
 		return done, database(err)

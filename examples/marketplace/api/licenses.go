@@ -30,7 +30,8 @@ func (l newLicense) check() error { return checkText("number", l.Number) }
 // submitLicense adds a licence, for an admin to look at.
 func submitLicense(ctx context.Context, tx pgx.Tx, _ *http.Request, in newLicense) (result, error) {
 	id := outbox.NewID()
-	if _, err := tx.Exec(ctx, `INSERT INTO licenses (id, store_id, number) VALUES ($1, $2, $3)`, id, in.StoreID, in.Number); err != nil {
+	if _, err := tx.Exec(ctx, `INSERT INTO licenses (id, store_id, number) VALUES ($1, $2, $3)`, id, in.StoreID,
+		in.Number); err != nil {
 		return result{}, database(err)
 	}
 	done, err := emitLicense(ctx, tx, id, in.StoreID, events.LicensePending, "")
@@ -56,23 +57,29 @@ func resubmitLicense(ctx context.Context, tx pgx.Tx, r *http.Request, _ nothing)
 	return setLicenseStatus(ctx, tx, r, events.LicenseRejected, events.LicensePending, "")
 }
 
-func setLicenseStatus(ctx context.Context, tx pgx.Tx, r *http.Request, from, to events.LicenseStatus, reason string) (result, error) {
+func setLicenseStatus(ctx context.Context, tx pgx.Tx, r *http.Request, from, to events.LicenseStatus,
+	reason string,
+) (result, error) {
 	id, err := pathID(r, "id")
 	if err != nil {
 		return result{}, err
 	}
-	if _, err := lockedState(ctx, tx, []string{string(from)}, `SELECT status FROM licenses WHERE id = $1 FOR UPDATE`, id); err != nil {
+	if _, err := lockedState(ctx, tx, []string{string(from)}, `SELECT status FROM licenses WHERE id = $1 FOR UPDATE`,
+		id); err != nil {
 		return result{}, err
 	}
 	var store outbox.ID
-	err = tx.QueryRow(ctx, `UPDATE licenses SET status = $2, reason = NULLIF($3, '') WHERE id = $1 RETURNING store_id`, id, to, reason).Scan(&store)
+	err = tx.QueryRow(ctx, `UPDATE licenses SET status = $2, reason = NULLIF($3, '') WHERE id = $1 RETURNING store_id`, id,
+		to, reason).Scan(&store)
 	if err != nil {
 		return result{}, database(err)
 	}
 	return emitLicense(ctx, tx, id, store, to, reason)
 }
 
-func emitLicense(ctx context.Context, tx pgx.Tx, id, store outbox.ID, status events.LicenseStatus, reason string) (result, error) {
+func emitLicense(ctx context.Context, tx pgx.Tx, id, store outbox.ID, status events.LicenseStatus,
+	reason string,
+) (result, error) {
 	ids, err := emit(ctx, tx, events.LicenseStatusChanged.New(id.String(), events.LicenseStatusChangedV1{
 		LicenseID: id.String(), StoreID: store.String(), Status: status, Reason: reason,
 	}))

@@ -21,7 +21,8 @@ type order struct {
 	Revision      int64     `json:"revision"`
 }
 
-const selectOrder = `SELECT id, buyer_store_id, vendor_store_id, currency, total_cents, state, revision FROM orders WHERE id = $1`
+const selectOrder = `SELECT id, buyer_store_id, vendor_store_id, currency, total_cents, state, revision FROM orders ` +
+	`WHERE id = $1`
 
 // selectOrderState locks the row until the commit: that is what makes the order of one order's events the order of its
 // changes.
@@ -45,7 +46,8 @@ func (o newOrder) check() error {
 		return errors.New("an order has a currency of 3 letters, and 1 to 100 lines")
 	}
 	for _, line := range o.Lines {
-		if checkText("productId", line.ProductID) != nil || line.Quantity < 1 || line.Quantity > 10_000 || line.UnitPriceCents < 0 || line.UnitPriceCents > 1e9 {
+		if checkText("productId", line.ProductID) != nil || line.Quantity < 1 || line.Quantity > 10_000 ||
+			line.UnitPriceCents < 0 || line.UnitPriceCents > 1e9 {
 			return errors.New("a line has a productId, a quantity of 1 to 10000, and a price of 0 to 1000000000 cents")
 		}
 	}
@@ -63,7 +65,8 @@ func createOrder(ctx context.Context, tx pgx.Tx, _ *http.Request, in newOrder) (
 	var lines pgx.Batch
 	for _, line := range in.Lines {
 		id := outbox.NewID()
-		lines.Queue(`INSERT INTO order_lines (id, order_id, product_id, quantity, unit_price_cents) VALUES ($1, $2, $3, $4, $5)`,
+		lines.Queue(`INSERT INTO order_lines (id, order_id, product_id, quantity, unit_price_cents) VALUES ($1, $2, $3, `+
+			`$4, $5)`,
 			id, done.ID, line.ProductID, line.Quantity, line.UnitPriceCents)
 		placed.Lines = append(placed.Lines, events.LineItem{
 			LineItemID: id.String(), ProductID: line.ProductID, Quantity: line.Quantity, UnitPriceCents: line.UnitPriceCents,
@@ -71,7 +74,8 @@ func createOrder(ctx context.Context, tx pgx.Tx, _ *http.Request, in newOrder) (
 		placed.TotalCents += int64(line.Quantity) * line.UnitPriceCents
 		done.LineIDs = append(done.LineIDs, id)
 	}
-	_, err := tx.Exec(ctx, `INSERT INTO orders (id, checkout_group_id, buyer_store_id, vendor_store_id, currency, total_cents) VALUES ($1, $2, $3, $4, $5, $6)`,
+	_, err := tx.Exec(ctx, `INSERT INTO orders (id, checkout_group_id, buyer_store_id, vendor_store_id, currency, `+
+		`total_cents) VALUES ($1, $2, $3, $4, $5, $6)`,
 		done.ID, placed.CheckoutGroupID, in.BuyerStoreID, in.VendorStoreID, placed.Currency, placed.TotalCents)
 	if err != nil {
 		return done, database(err)
@@ -79,20 +83,25 @@ func createOrder(ctx context.Context, tx pgx.Tx, _ *http.Request, in newOrder) (
 	if err := tx.SendBatch(ctx, &lines).Close(); err != nil {
 		return done, database(err)
 	}
-	done.EventIDs, err = emit(ctx, tx, events.OrderCreated.New(placed.OrderID, placed), askToTell(placed.VendorStoreID, "order_placed", placed.OrderID))
+	done.EventIDs, err = emit(ctx, tx, events.OrderCreated.New(placed.OrderID, placed),
+		notifyStore(placed.VendorStoreID, "order_placed", placed.OrderID))
 	return done, err
 }
 
-// askToTell asks for a message to a store about an order. Sending it is the work of whoever reads the topic.
-func askToTell(storeID, template, orderID string) outbox.Event {
+// notifyStore is the request for a message to a store about an order. Sending it is the work of whoever reads the
+// topic.
+func notifyStore(storeID, template, orderID string) outbox.Event {
 	id := outbox.NewID().String()
 	return events.NotificationRequested.New(id, events.NotificationRequestedV1{
-		NotificationID: id, RecipientID: storeID, Channel: "email", Template: template, Values: map[string]string{"orderId": orderID},
+		NotificationID: id, RecipientID: storeID, Channel: "email", Template: template,
+		Values: map[string]string{"orderId": orderID},
 	})
 }
 
 // moveOrder makes a change that takes an order from one state to the next.
-func moveOrder(to string, from ...string) func(ctx context.Context, tx pgx.Tx, r *http.Request, _ nothing) (result, error) {
+func moveOrder(to string,
+	from ...string,
+) func(ctx context.Context, tx pgx.Tx, r *http.Request, _ nothing) (result, error) {
 	return func(ctx context.Context, tx pgx.Tx, r *http.Request, _ nothing) (result, error) {
 		moved, before, err := setOrderState(ctx, tx, r, to, from...)
 		if err != nil {
@@ -106,7 +115,9 @@ func moveOrder(to string, from ...string) func(ctx context.Context, tx pgx.Tx, r
 }
 
 // setOrderState changes the state of the path's order.
-func setOrderState(ctx context.Context, tx pgx.Tx, r *http.Request, to string, from ...string) (moved result, before string, err error) {
+func setOrderState(ctx context.Context, tx pgx.Tx, r *http.Request, to string,
+	from ...string,
+) (moved result, before string, err error) {
 	id, err := pathID(r, "id")
 	if err != nil {
 		return moved, "", err
@@ -115,7 +126,8 @@ func setOrderState(ctx context.Context, tx pgx.Tx, r *http.Request, to string, f
 		return moved, "", err
 	}
 	moved = result{ID: id, State: to}
-	err = tx.QueryRow(ctx, `UPDATE orders SET state = $2, revision = revision + 1 WHERE id = $1 RETURNING revision`, id, to).Scan(&moved.Revision)
+	err = tx.QueryRow(ctx, `UPDATE orders SET state = $2, revision = revision + 1 WHERE id = $1 RETURNING revision`, id,
+		to).Scan(&moved.Revision)
 	return moved, before, database(err)
 }
 
@@ -163,7 +175,8 @@ func expireOrder(ctx context.Context, tx pgx.Tx, r *http.Request, in ending) (re
 }
 
 func endOrder(
-	ctx context.Context, tx pgx.Tx, r *http.Request, to string, contract *outbox.ContractFor[events.OrderEndedV1], reason string, from ...string,
+	ctx context.Context, tx pgx.Tx, r *http.Request, to string, contract *outbox.ContractFor[events.OrderEndedV1],
+	reason string, from ...string,
 ) (result, error) {
 	ended, _, err := setOrderState(ctx, tx, r, to, from...)
 	if err != nil {
@@ -171,7 +184,8 @@ func endOrder(
 	}
 	id := ended.ID.String()
 	emitted := []outbox.Event{contract.New(id, events.OrderEndedV1{OrderID: id, Reason: reason, Revision: ended.Revision})}
-	rows, err := tx.Query(ctx, `UPDATE order_lines SET state = 'released' WHERE order_id = $1 AND state <> 'released' RETURNING product_id, quantity`, ended.ID)
+	rows, err := tx.Query(ctx, `UPDATE order_lines SET state = 'released' WHERE order_id = $1 AND state <> 'released' `+
+		`RETURNING product_id, quantity`, ended.ID)
 	if err != nil {
 		return ended, database(err)
 	}

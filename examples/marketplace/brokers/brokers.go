@@ -16,8 +16,8 @@ type Broker interface {
 	Prepare(ctx context.Context, consumers ...*consumer.Consumer) error
 	// Run has a consumer handle events until ctx ends.
 	Run(ctx context.Context, c *consumer.Consumer) error
-	// Watch shows what comes to a topic from when begin is called, until see returns true or ctx ends. It takes nothing away
-	// from consumers.
+	// Watch shows what comes to a topic from when begin is called, until see returns true or ctx ends. It takes nothing
+	// away from consumers.
 	Watch(ctx context.Context, topic string, begin func() error, see func(Message) (enough bool)) error
 	// Ready says why nothing could be received now.
 	Ready(ctx context.Context) error

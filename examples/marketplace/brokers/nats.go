@@ -9,9 +9,8 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	broker "github.com/posthaste-dev/posthaste/broker/natsjetstream"
+	"github.com/posthaste-dev/posthaste/broker/natsjetstream"
 	"github.com/posthaste-dev/posthaste/consumer"
-	"github.com/posthaste-dev/posthaste/consumer/natsjetstream"
 	"github.com/posthaste-dev/posthaste/daemon"
 	"github.com/posthaste-dev/posthaste/daemon/config"
 	"github.com/posthaste-dev/posthaste/examples/marketplace/settings"
@@ -26,9 +25,9 @@ type natsBroker struct {
 }
 
 func openNATS(values *config.Values) (*natsBroker, error) {
-	connect := broker.Connect
+	connect := natsjetstream.Connect
 	if settings.AllowsInsecure(values, "nats") {
-		connect = broker.ConnectInsecure
+		connect = natsjetstream.ConnectInsecure
 	}
 	conn, err := connect(settings.NATSURL.Get(values).Reveal())
 	if err != nil {
@@ -48,7 +47,7 @@ func (b *natsBroker) Prepare(ctx context.Context, consumers ...*consumer.Consume
 		return err
 	}
 	for _, c := range consumers {
-		_, err := stream.CreateConsumer(ctx, natsjetstream.ConsumerConfig(c, daemon.TopicDefault.Get(b.values)))
+		_, err := stream.CreateConsumer(ctx, natsjetstream.PullConsumer(c, daemon.TopicDefault.Get(b.values)))
 		if err != nil && !errors.Is(err, jetstream.ErrConsumerExists) { // it exists, and somebody has changed it
 			return fmt.Errorf("nats: make the consumer %s: %w", c.Name(), err)
 		}
@@ -78,7 +77,9 @@ func (b *natsBroker) stream(ctx context.Context) (jetstream.Stream, error) {
 }
 
 func (b *natsBroker) Run(ctx context.Context, c *consumer.Consumer) error {
-	return natsjetstream.Run(ctx, b.js, c, natsjetstream.Config{Stream: settings.NATSStream.Get(b.values), DeadLetters: settings.DeadLetters(b.values)})
+	return natsjetstream.Consume(ctx, b.js, c, natsjetstream.ConsumeConfig{
+		Stream: settings.NATSStream.Get(b.values), DeadLetters: settings.DeadLetters(b.values),
+	})
 }
 
 func (b *natsBroker) Watch(ctx context.Context, topic string, begin func() error, see func(Message) bool) error {

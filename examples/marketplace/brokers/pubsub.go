@@ -18,8 +18,8 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/durationpb"
 
+	"github.com/posthaste-dev/posthaste/broker/googlepubsub"
 	"github.com/posthaste-dev/posthaste/consumer"
-	"github.com/posthaste-dev/posthaste/consumer/googlepubsub"
 	"github.com/posthaste-dev/posthaste/daemon"
 	"github.com/posthaste-dev/posthaste/daemon/config"
 	"github.com/posthaste-dev/posthaste/examples/marketplace/consumers"
@@ -37,13 +37,15 @@ func openPubSub(ctx context.Context, values *config.Values) (*pubsubBroker, erro
 	var options []option.ClientOption
 	plain := settings.AllowsInsecure(values, "pubsub")
 	if emulator := os.Getenv(emulatorVariable); emulator != "" && !plain && !settings.OnThisMachine(emulator) {
-		return nil, fmt.Errorf("pubsub: %s leads to another machine, and Google's client speaks plain text with an emulator: "+
+		return nil, fmt.Errorf("pubsub: %s leads to another machine, and Google's client speaks plain text with an "+
+			"emulator: "+
 			"unset it; or allow plain text with insecure.allow: pubsub", emulatorVariable)
 	}
 	if address := settings.PubSubAddress.Get(values); address != "" {
 		options = append(options, option.WithEndpoint(address))
 		if plain || settings.OnThisMachine(address) { // an emulator
-			options = append(options, option.WithoutAuthentication(), option.WithGRPCDialOption(grpc.WithTransportCredentials(insecure.NewCredentials())))
+			options = append(options, option.WithoutAuthentication(),
+				option.WithGRPCDialOption(grpc.WithTransportCredentials(insecure.NewCredentials())))
 		}
 	}
 	client, err := pubsub.NewClient(context.WithoutCancel(ctx), settings.PubSubProject.Get(values), options...)
@@ -80,8 +82,12 @@ func (b *pubsubBroker) Prepare(ctx context.Context, consumers ...*consumer.Consu
 	for _, c := range consumers {
 		err := b.subscribe(ctx, &pubsubpb.Subscription{
 			Name: b.subscription(c), Topic: daemon.TopicDefault.Get(b.values), EnableMessageOrdering: true,
-			RetryPolicy:      &pubsubpb.RetryPolicy{MinimumBackoff: durationpb.New(time.Second), MaximumBackoff: durationpb.New(time.Minute)},
-			DeadLetterPolicy: &pubsubpb.DeadLetterPolicy{DeadLetterTopic: b.topic(dead), MaxDeliveryAttempts: int32(c.MaxAttempts())},
+			RetryPolicy: &pubsubpb.RetryPolicy{
+				MinimumBackoff: durationpb.New(time.Second), MaximumBackoff: durationpb.New(time.Minute),
+			},
+			DeadLetterPolicy: &pubsubpb.DeadLetterPolicy{
+				DeadLetterTopic: b.topic(dead), MaxDeliveryAttempts: int32(c.MaxAttempts()),
+			},
 		})
 		if err != nil {
 			return err
@@ -97,7 +103,8 @@ func (b *pubsubBroker) subscribe(ctx context.Context, subscription *pubsubpb.Sub
 	_, err := b.client.SubscriptionAdminClient.CreateSubscription(ctx, subscription)
 	if status.Code(err) == codes.AlreadyExists {
 		var there *pubsubpb.Subscription
-		there, err = b.client.SubscriptionAdminClient.GetSubscription(ctx, &pubsubpb.GetSubscriptionRequest{Subscription: subscription.GetName()})
+		there, err = b.client.SubscriptionAdminClient.GetSubscription(ctx,
+			&pubsubpb.GetSubscriptionRequest{Subscription: subscription.GetName()})
 		if err == nil && there.GetTopic() != subscription.GetTopic() {
 			return fmt.Errorf("pubsub: the subscription %s is one of %s: give ours another name", id, there.GetTopic())
 		}
@@ -111,16 +118,17 @@ func (b *pubsubBroker) subscribe(ctx context.Context, subscription *pubsubpb.Sub
 func (b *pubsubBroker) topic(id string) string { return b.client.Publisher(id).String() }
 
 func (b *pubsubBroker) Run(ctx context.Context, c *consumer.Consumer) error {
-	return googlepubsub.Run(ctx, b.client, c, googlepubsub.Config{Subscription: b.subscription(c)})
+	return googlepubsub.Consume(ctx, b.client, c, googlepubsub.ConsumeConfig{Subscription: b.subscription(c)})
 }
 
-// Watch has a subscription of its own, which goes when it ends. One that was left behind goes by itself after a day, the
-// shortest time that there is.
+// Watch has a subscription of its own, which goes when it ends. One that was left behind goes by itself after a day,
+// the shortest time that there is.
 func (b *pubsubBroker) Watch(ctx context.Context, topic string, begin func() error, see func(Message) bool) error {
 	id := "watch-" + outbox.NewID().String()
 	subscription := &pubsubpb.Subscription{
 		Name: b.client.Subscriber(id).String(), Topic: b.topic(topic),
-		ExpirationPolicy: &pubsubpb.ExpirationPolicy{Ttl: durationpb.New(24 * time.Hour)}, MessageRetentionDuration: durationpb.New(10 * time.Minute),
+		ExpirationPolicy:         &pubsubpb.ExpirationPolicy{Ttl: durationpb.New(24 * time.Hour)},
+		MessageRetentionDuration: durationpb.New(10 * time.Minute),
 	}
 	if _, err := b.client.SubscriptionAdminClient.CreateSubscription(ctx, subscription); err != nil {
 		return fmt.Errorf("pubsub: watch %s: %w", topic, err)
@@ -128,7 +136,8 @@ func (b *pubsubBroker) Watch(ctx context.Context, topic string, begin func() err
 	defer func() {
 		ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 		defer cancel()
-		_ = b.client.SubscriptionAdminClient.DeleteSubscription(ending, &pubsubpb.DeleteSubscriptionRequest{Subscription: subscription.GetName()})
+		_ = b.client.SubscriptionAdminClient.DeleteSubscription(ending,
+			&pubsubpb.DeleteSubscriptionRequest{Subscription: subscription.GetName()})
 	}()
 	if err := begin(); err != nil {
 		return err
@@ -151,7 +160,8 @@ func (b *pubsubBroker) Watch(ctx context.Context, topic string, begin func() err
 }
 
 func (b *pubsubBroker) Ready(context.Context) error {
-	if b.client.SubscriptionAdminClient.Connection().GetState() == connectivity.TransientFailure { //nolint:staticcheck // any of its connections will do
+	connection := b.client.SubscriptionAdminClient.Connection() //nolint:staticcheck // any of its connections will do
+	if connection.GetState() == connectivity.TransientFailure {
 		return errNotConnected
 	}
 	return nil

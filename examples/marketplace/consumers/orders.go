@@ -12,20 +12,22 @@ import (
 	"github.com/posthaste-dev/posthaste/inbox"
 )
 
-// OrderReadModelName is what the inbox knows the read model by, for ever.
+// OrderReadModelName is what the inbox knows the read model by, forever.
 const OrderReadModelName = "order-read-model"
 
 // OrderReadModel keeps the table order_read_model as the orders are. Events of one order are handled in their order as
-// long as nothing fails; when something does, a late one must not take the order back to an older state, and Newer sees to
-// that.
+// long as nothing fails; when something does, a late one must not take the order back to an older state, and Newer sees
+// to that.
 func OrderReadModel(pool *pgxpool.Pool, config consumer.Config) (*consumer.Consumer, error) {
 	config.Name = OrderReadModelName
 	m := readModel{pool: pool}
-	return consumer.New(config, ignoreAllBut(events.OrderCreated, events.OrderStateChanged, events.OrderCanceled, events.OrderExpired),
+	return consumer.New(config, ignoreAllBut(events.OrderCreated, events.OrderStateChanged, events.OrderCanceled,
+		events.OrderExpired),
 		consumer.On(events.OrderCreated, m.created),
-		consumer.On(events.OrderStateChanged, func(ctx context.Context, event *consumer.Event, changed events.OrderStateChangedV1) error {
-			return m.moved(ctx, event, changed.To, changed.Revision)
-		}),
+		consumer.On(events.OrderStateChanged,
+			func(ctx context.Context, event *consumer.Event, changed events.OrderStateChangedV1) error {
+				return m.moved(ctx, event, changed.To, changed.Revision)
+			}),
 		consumer.On(events.OrderCanceled, func(ctx context.Context, event *consumer.Event, ended events.OrderEndedV1) error {
 			return m.moved(ctx, event, "canceled", ended.Revision)
 		}),
@@ -36,13 +38,15 @@ func OrderReadModel(pool *pgxpool.Pool, config consumer.Config) (*consumer.Consu
 
 type readModel struct{ pool *pgxpool.Pool }
 
-const upsertFacts = `INSERT INTO order_read_model (order_id, buyer_store_id, vendor_store_id, currency, total_cents) VALUES ($1, $2, $3, $4, $5)
+const upsertFacts = `INSERT INTO order_read_model (order_id, buyer_store_id, vendor_store_id, currency, total_cents) 
+	VALUES ($1, $2, $3, $4, $5)
 	ON CONFLICT (order_id) DO UPDATE SET buyer_store_id = $2, vendor_store_id = $3, currency = $4, total_cents = $5`
 
 // created writes the facts that never change, also when later events were here first, and then the first state.
 func (m readModel) created(ctx context.Context, event *consumer.Event, order events.OrderCreatedV1) error {
 	return once(ctx, m.pool, OrderReadModelName, event, func(ctx context.Context, tx pgx.Tx) error {
-		_, err := tx.Exec(ctx, upsertFacts, event.Aggregate.ID, order.BuyerStoreID, order.VendorStoreID, order.Currency, order.TotalCents)
+		_, err := tx.Exec(ctx, upsertFacts, event.Aggregate.ID, order.BuyerStoreID, order.VendorStoreID, order.Currency,
+			order.TotalCents)
 		if err != nil {
 			return fmt.Errorf("write the order: %w", err)
 		}
@@ -58,7 +62,8 @@ func (m readModel) moved(ctx context.Context, event *consumer.Event, state strin
 }
 
 const upsertState = `INSERT INTO order_read_model (order_id, state, revision, applied) VALUES ($1, $2, $3, 1)
-	ON CONFLICT (order_id) DO UPDATE SET state = $2, revision = $3, applied = order_read_model.applied + 1, updated_at = now()`
+	ON CONFLICT (order_id) DO UPDATE SET state = $2, revision = $3, applied = order_read_model.applied + 1, 
+	updated_at = now()`
 
 // setState writes a state unless a newer one is there. Leaving an older one out loses nothing: each event carries the
 // whole of it.

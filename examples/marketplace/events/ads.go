@@ -4,11 +4,17 @@ import "github.com/posthaste-dev/posthaste/outbox"
 
 // The life of an advertisement. Clicks and impressions are telemetry and no events.
 var (
-	AdCreated   = outbox.Define[AdV1](outbox.Contract{Type: "ad_created", Version: 1, Aggregate: Ad, Topic: analyticsTopic})
-	AdUpdated   = outbox.Define[AdV1](outbox.Contract{Type: "ad_updated", Version: 1, Aggregate: Ad, Topic: analyticsTopic})
+	AdCreated = outbox.Define[AdV1](outbox.Contract{
+		Type: "ad_created", Version: 1, Aggregate: Ad, Topic: analyticsTopic,
+	})
+	AdUpdated = outbox.Define[AdV1](outbox.Contract{
+		Type: "ad_updated", Version: 1, Aggregate: Ad, Topic: analyticsTopic,
+	})
 	AdPaused    = outbox.Define[AdV1](outbox.Contract{Type: "ad_paused", Version: 1, Aggregate: Ad, Topic: analyticsTopic})
-	AdActivated = outbox.Define[AdV1](outbox.Contract{Type: "ad_activated", Version: 1, Aggregate: Ad, Topic: analyticsTopic})
-	AdExpired   = outbox.Define[AdV1](outbox.Contract{Type: "ad_expired", Version: 1, Aggregate: Ad, Topic: analyticsTopic})
+	AdActivated = outbox.Define[AdV1](outbox.Contract{
+		Type: "ad_activated", Version: 1, Aggregate: Ad, Topic: analyticsTopic,
+	})
+	AdExpired = outbox.Define[AdV1](outbox.Contract{Type: "ad_expired", Version: 1, Aggregate: Ad, Topic: analyticsTopic})
 )
 
 // AdDailyRollupReady says that the figures of one day can be read.

@@ -96,7 +96,8 @@ func TestTopicNamesComeFromConfiguration(t *testing.T) {
 		t.Fatal(err)
 	}
 	for eventType, want := range map[string]string{
-		"license_status_changed": "eu-domain", "payment_settled": "eu-billing", "ad_created": "analytics", "notification_requested": "notifications",
+		"license_status_changed": "eu-domain", "payment_settled": "eu-billing", "ad_created": "analytics",
+		"notification_requested": "notifications",
 	} {
 		if contract, _ := registry.Contract(eventType); contract.Topic != want {
 			t.Errorf("%s goes to %s, want %s", eventType, contract.Topic, want)
@@ -104,21 +105,42 @@ func TestTopicNamesComeFromConfiguration(t *testing.T) {
 	}
 }
 
-func TestContractsRefuseWhatTheirConsumersCannotUse(t *testing.T) {
+func TestContractsRejectWhatTheirConsumersCannotUse(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		name    string
 		event   outbox.Event
 		problem string
 	}{
-		{"a licence", events.LicenseStatusChanged.New("l1", events.LicenseStatusChangedV1{LicenseID: "l1", StoreID: "s1", Status: events.LicensePending}), ""},
-		{"a licence without store", events.LicenseStatusChanged.New("l1", events.LicenseStatusChangedV1{LicenseID: "l1", Status: events.LicensePending}), "storeId are required"},
-		{"a licence of unknown status", events.LicenseStatusChanged.New("l1", events.LicenseStatusChangedV1{LicenseID: "l1", StoreID: "s1", Status: "lost"}), "status must be"},
-		{"an order", events.OrderCreated.New("o1", events.OrderCreatedV1{OrderID: "o1", VendorStoreID: "s1", Lines: []events.LineItem{{Quantity: 1}}}), ""},
-		{"an empty order", events.OrderCreated.New("o1", events.OrderCreatedV1{OrderID: "o1", VendorStoreID: "s1"}), "at least one is required"},
+		{
+			"a licence", events.LicenseStatusChanged.New("l1", events.LicenseStatusChangedV1{
+				LicenseID: "l1", StoreID: "s1", Status: events.LicensePending,
+			}), "",
+		},
+		{
+			"a licence without store",
+			events.LicenseStatusChanged.New("l1", events.LicenseStatusChangedV1{LicenseID: "l1", Status: events.LicensePending}),
+			"storeId are required",
+		},
+		{
+			"a licence of unknown status",
+			events.LicenseStatusChanged.New("l1", events.LicenseStatusChangedV1{LicenseID: "l1", StoreID: "s1", Status: "lost"}),
+			"status must be",
+		},
+		{
+			"an order",
+			events.OrderCreated.New("o1", events.OrderCreatedV1{
+				OrderID: "o1", VendorStoreID: "s1", Lines: []events.LineItem{{Quantity: 1}},
+			}), "",
+		},
+		{
+			"an empty order", events.OrderCreated.New("o1", events.OrderCreatedV1{OrderID: "o1", VendorStoreID: "s1"}),
+			"at least one is required",
+		},
 	} {
 		_, err := outbox.Statement("", test.event)
-		if test.problem == "" && err != nil || test.problem != "" && (err == nil || !strings.Contains(err.Error(), test.problem)) {
+		if test.problem == "" && err != nil ||
+			test.problem != "" && (err == nil || !strings.Contains(err.Error(), test.problem)) {
 			t.Errorf("%s: got %v, want %q", test.name, err, test.problem)
 		}
 	}

@@ -24,7 +24,7 @@ func Shop(ctx context.Context, db *sql.DB) error {
 	if err != nil {
 		return err
 	}
-	if _, err := db.ExecContext(ctx, registry.RefuseUnknownSQL("public")); err != nil {
+	if _, err := db.ExecContext(ctx, registry.RejectUnknownSQL("public")); err != nil {
 		return fmt.Errorf("refuse unknown event types: %w", err)
 	}
 	return up(ctx, db, "shop")
@@ -51,7 +51,8 @@ func up(ctx context.Context, db *sql.DB, folder string) error {
 	}
 	defer func() { _ = tx.Rollback() }()
 	const prepare = `SELECT pg_advisory_xact_lock(hashtext('marketplace migrations'));
-		CREATE TABLE IF NOT EXISTS marketplace_migrations (name text PRIMARY KEY, applied_at timestamptz NOT NULL DEFAULT now())`
+		CREATE TABLE IF NOT EXISTS marketplace_migrations (name text PRIMARY KEY, 
+		applied_at timestamptz NOT NULL DEFAULT now())`
 	if _, err := tx.ExecContext(ctx, prepare); err != nil {
 		return fmt.Errorf("migrations: %w", err)
 	}
@@ -67,7 +68,8 @@ func up(ctx context.Context, db *sql.DB, folder string) error {
 }
 
 func apply(ctx context.Context, tx *sql.Tx, name string) error {
-	result, err := tx.ExecContext(ctx, "INSERT INTO marketplace_migrations (name) VALUES ($1) ON CONFLICT DO NOTHING", name)
+	result, err := tx.ExecContext(ctx, "INSERT INTO marketplace_migrations (name) VALUES ($1) ON CONFLICT DO NOTHING",
+		name)
 	if err != nil {
 		return err //nolint:wrapcheck // the caller names the file
 	}

@@ -45,33 +45,40 @@ func (r *Report) Print(out io.Writer) error {
 	_, err := fmt.Fprintf(out, `  outbox      %d events emitted, %d published
   notices     %d for %d changes of licences: %d to admins, %d to stores; %d missing, %d double, %d wrong
   read model  %d of %d orders are as the shop has them; %d had all their changes applied in order
-marketplace orders=%d emitted=%d published=%d changes=%d notices=%d missing=%d double=%d wrong=%d differ=%d invented=%d in_order=%d drained=%t ok=%t
+marketplace orders=%d emitted=%d published=%d changes=%d notices=%d missing=%d double=%d wrong=%d differ=%d `+
+		`invented=%d in_order=%d drained=%t ok=%t
 `, r.Emitted, r.Published,
 		r.ToAdmins+r.ToStores, r.Changes, r.ToAdmins, r.ToStores, r.Missing, r.Double, r.Wrong,
 		r.Orders-r.Differ, r.Orders, r.InOrder,
-		r.Orders, r.Emitted, r.Published, r.Changes, r.ToAdmins+r.ToStores, r.Missing, r.Double, r.Wrong, r.Differ, r.Invented, r.InOrder, r.Drained(), r.OK())
+		r.Orders, r.Emitted, r.Published, r.Changes, r.ToAdmins+r.ToStores, r.Missing, r.Double, r.Wrong, r.Differ,
+		r.Invented, r.InOrder, r.Drained(), r.OK())
 	return err //nolint:wrapcheck // the writer's own
 }
 
 // Look reads both databases, which may be the same one. The consumers' comes first: what it shows, the shop must have.
 func Look(ctx context.Context, shop, worker *pgxpool.Pool) (r Report, err error) {
-	modelled, err := rows[orderRow](ctx, worker, `SELECT order_id::text, concat_ws(' ', buyer_store_id, vendor_store_id, currency, total_cents, state, revision),
+	modelled, err := rows[orderRow](ctx, worker, `SELECT order_id::text, concat_ws(' ', buyer_store_id, `+
+		`vendor_store_id, currency, total_cents, state, revision),
 		coalesce(applied = revision, false) FROM order_read_model`)
 	if err != nil {
 		return r, err
 	}
-	notices, err := rows[notice](ctx, worker, `SELECT event_id::text, audience, concat_ws(' ', license_id, store_id, status, reason, link)
+	notices, err := rows[notice](ctx, worker, `SELECT event_id::text, audience, concat_ws(' ', license_id, store_id, `+
+		`status, reason, link)
 		FROM notifications WHERE type = 'compliance'`)
 	if err != nil {
 		return r, err
 	}
-	placed, err := rows[orderRow](ctx, shop, `SELECT id::text, concat_ws(' ', buyer_store_id, vendor_store_id, currency, total_cents, state, revision),
+	placed, err := rows[orderRow](ctx, shop, `SELECT id::text, concat_ws(' ', buyer_store_id, vendor_store_id, `+
+		`currency, total_cents, state, revision),
 		false FROM orders`)
 	if err != nil {
 		return r, err
 	}
-	changes, err := rows[change](ctx, shop, `SELECT id::text, payload_json #>> '{data,status}', concat_ws(' ', payload_json #>> '{data,licenseId}',
-		payload_json #>> '{data,storeId}', payload_json #>> '{data,status}', payload_json #>> '{data,reason}', '/licenses/' || aggregate_id)
+	changes, err := rows[change](ctx, shop, `SELECT id::text, payload_json #>> '{data,status}', 
+		concat_ws(' ', payload_json #>> '{data,licenseId}',
+		payload_json #>> '{data,storeId}', payload_json #>> '{data,status}', payload_json #>> '{data,reason}', 
+		'/licenses/' || aggregate_id)
 		FROM outbox_events WHERE event_type = $1`, events.LicenseStatusChanged.Contract().Type)
 	if err != nil {
 		return r, err

@@ -17,14 +17,24 @@ var (
 	WorkerDatabaseURL = config.Secret("worker.database_url", config.Spec[config.Hidden]{
 		Otherwise: "`database.url`", Doc: "The database of the workers, with the inbox.",
 	})
-	APIListen    = config.Text("api.listen", config.Spec[string]{Default: "127.0.0.1:8080", Doc: "The address of the API. It asks nobody who he is."})
-	WorkerListen = config.Text("worker.listen", config.Spec[string]{Default: "127.0.0.1:8087", Doc: "The address of the worker's probes and metrics."})
+	APIListen = config.Text("api.listen", config.Spec[string]{
+		Default: "127.0.0.1:8080", Doc: "The address of the API. It asks nobody who he is.",
+	})
+	WorkerListen = config.Text("worker.listen", config.Spec[string]{
+		Default: "127.0.0.1:8087", Doc: "The address of the worker's probes and metrics.",
+	})
 
-	Broker        = config.Choice("broker", []string{"pubsub", "nats"}, config.Spec[string]{Default: "pubsub", Doc: "Where events come from."})
+	Broker = config.Choice("broker", []string{"pubsub", "nats"}, config.Spec[string]{
+		Default: "pubsub", Doc: "Where events come from.",
+	})
 	PubSubProject = config.Text("pubsub.project", config.Spec[string]{Doc: "The project of the topics and subscriptions."})
-	PubSubAddress = config.Text("pubsub.endpoint", config.Spec[string]{Otherwise: "Google's", Doc: "Where Pub/Sub is. One on this machine is an emulator."})
-	NATSURL       = config.Secret("nats.url", config.Spec[config.Hidden]{Example: "tls://nats.example.com:4222", Doc: "The servers, with commas between."})
-	NATSStream    = config.Text("nats.stream", config.Spec[string]{Default: "marketplace", Doc: "The stream of all topics."})
+	PubSubAddress = config.Text("pubsub.endpoint", config.Spec[string]{
+		Otherwise: "Google's", Doc: "Where Pub/Sub is. One on this machine is an emulator.",
+	})
+	NATSURL = config.Secret("nats.url", config.Spec[config.Hidden]{
+		Example: "tls://nats.example.com:4222", Doc: "The servers, with commas between.",
+	})
+	NATSStream = config.Text("nats.stream", config.Spec[string]{Default: "marketplace", Doc: "The stream of all topics."})
 
 	OrdersSubscription = config.Text("inbox.orders_subscription", config.Spec[string]{
 		Default: "pf-domain-events-orders", Doc: "The subscription of the domain topic that the read model of orders reads.",
@@ -32,10 +42,15 @@ var (
 	InboxStore = config.Choice("inbox.store", []string{"postgres", "redis"}, config.Spec[string]{
 		Default: "postgres", Doc: "Where the compliance consumer remembers what it has handled.",
 	})
-	RedisURL    = config.Secret("redis.url", config.Spec[config.Hidden]{Example: "redis://127.0.0.1:6379", Doc: "The Redis of `inbox.store: redis`."})
-	RedisPrefix = config.Text("redis.prefix", config.Spec[string]{Default: "pf", Doc: "What the keys in Redis begin with."})
-	RedisHold   = config.Duration("redis.hold", config.Spec[time.Duration]{
-		Default: 30 * time.Second, Check: positive, Doc: "How long an event waits in Redis whose worker died while it handled it.",
+	RedisURL = config.Secret("redis.url", config.Spec[config.Hidden]{
+		Example: "redis://127.0.0.1:6379", Doc: "The Redis of `inbox.store: redis`.",
+	})
+	RedisPrefix = config.Text("redis.prefix", config.Spec[string]{
+		Default: "pf", Doc: "What the keys in Redis begin with.",
+	})
+	RedisHold = config.Duration("redis.hold", config.Spec[time.Duration]{
+		Default: 30 * time.Second, Check: positive,
+		Doc: "How long an event waits in Redis whose worker died while it handled it.",
 	})
 )
 

@@ -16,8 +16,8 @@ import (
 // allowed are the names that insecure.allow may have: those that the marketplace's publisher knows.
 var allowed = []string{"database", "nats", "pubsub"}
 
-// AllowsInsecure tells whether something may be reached without verified TLS, by the variable that the publisher has for
-// it: POSTHASTE_INSECURE_ALLOW.
+// AllowsInsecure tells whether something may be reached without verified TLS, by the variable that the publisher has
+// for it: POSTHASTE_INSECURE_ALLOW.
 func AllowsInsecure(values *config.Values, name string) bool {
 	return slices.Contains(daemon.InsecureAllow.Get(values), name)
 }
@@ -26,7 +26,8 @@ func AllowsInsecure(values *config.Values, name string) bool {
 func checkSecure(values *config.Values) (problems []config.Problem) {
 	for _, name := range daemon.InsecureAllow.Get(values) {
 		if !slices.Contains(allowed, name) {
-			problems = append(problems, values.Problem(daemon.InsecureAllow, "%.80q: must be some of %s", name, strings.Join(allowed, ", ")))
+			problems = append(problems, values.Problem(daemon.InsecureAllow, "%.80q: must be some of %s", name,
+				strings.Join(allowed, ", ")))
 		}
 	}
 	for _, key := range []config.Key[config.Hidden]{DatabaseURL, WorkerDatabaseURL} {
@@ -51,9 +52,11 @@ func checkNATS(values *config.Values) (problems []config.Problem) {
 			server = "nats://" + server
 		}
 		address, err := url.Parse(server)
-		if err == nil && (address.Scheme == "nats" || address.Scheme == "ws") && address.Host != "" && !OnThisMachine(address.Host) {
-			problems = append(problems, values.Problem(NATSURL, "%s is not on this machine: write tls://%s; or allow plain text with insecure.allow: nats",
-				address.Hostname(), address.Host))
+		if err == nil && (address.Scheme == "nats" || address.Scheme == "ws") && address.Host != "" &&
+			!OnThisMachine(address.Host) {
+			problems = append(problems,
+				values.Problem(NATSURL, "%s is not on this machine: write tls://%s; or allow plain text with insecure.allow: nats",
+					address.Hostname(), address.Host))
 		}
 	}
 	return problems
@@ -72,6 +75,7 @@ func OnThisMachine(address string) bool {
 // WarnInsecure tells the log what is allowed, as the publisher does at every start.
 func WarnInsecure(ctx context.Context, values *config.Values, logger *slog.Logger) {
 	for _, name := range daemon.InsecureAllow.Get(values) {
-		logger.WarnContext(ctx, "insecure.allow: events and passwords may go over a network in plain text", slog.String("name", name))
+		logger.WarnContext(ctx, "insecure.allow: events and passwords may go over a network in plain text",
+			slog.String("name", name))
 	}
 }

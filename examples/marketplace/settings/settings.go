@@ -13,18 +13,24 @@ import (
 
 // The keys of the publisher: topics besides the domain's, which is daemon.TopicDefault.
 var (
-	TopicAnalytics     = config.Text("topic.analytics", config.Spec[string]{Default: "analytics", Doc: "The topic of what is counted."})
-	TopicNotifications = config.Text("topic.notifications", config.Spec[string]{Default: "notifications", Doc: "The topic of what is sent to people."})
-	TopicBilling       = config.Text("topic.billing", config.Spec[string]{Default: "billing", Doc: "The topic of money."})
+	TopicAnalytics = config.Text("topic.analytics", config.Spec[string]{
+		Default: "analytics", Doc: "The topic of what is counted.",
+	})
+	TopicNotifications = config.Text("topic.notifications", config.Spec[string]{
+		Default: "notifications", Doc: "The topic of what is sent to people.",
+	})
+	TopicBilling = config.Text("topic.billing", config.Spec[string]{Default: "billing", Doc: "The topic of money."})
 )
 
 // The keys of the workers. The publisher takes them too, so that one environment serves both.
 var (
 	InboxSubscription = config.Text("inbox.subscription", config.Spec[string]{
-		Default: "pf-domain-events-sub", Doc: "The subscription of the domain topic that the workers read. The publisher does not use it.",
+		Default: "pf-domain-events-sub",
+		Doc:     "The subscription of the domain topic that the workers read. The publisher does not use it.",
 	})
 	InboxTTL = config.Duration("inbox.ttl", config.Spec[time.Duration]{
-		Default: 720 * time.Hour, Check: positive, Doc: "How long a worker remembers that it has handled an event. The publisher does not use it.",
+		Default: 720 * time.Hour, Check: positive,
+		Doc: "How long a worker remembers that it has handled an event. The publisher does not use it.",
 	})
 )
 

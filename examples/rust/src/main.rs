@@ -42,8 +42,8 @@ impl Shop {
         query.bind(e.tenant).bind(e.key).bind(e.actor).bind(e.headers).fetch_one(tx).await
     }
 
-    /// Emits behind a savepoint, so that the refusal does not end the transaction around it.
-    async fn refused(&self, tx: &mut PgConnection, sqlstate: &str, e: Event<'_>) -> Result<u32, sqlx::Error> {
+    /// Emits behind a savepoint, so that the rejection does not end the transaction around it.
+    async fn rejected(&self, tx: &mut PgConnection, sqlstate: &str, e: Event<'_>) -> Result<u32, sqlx::Error> {
         let mut savepoint = tx.begin().await?; // inside a transaction this is a savepoint
         let error = self.emit(&mut savepoint, e).await.expect_err(sqlstate);
         assert_eq!(error.as_database_error().and_then(|e| e.code()).as_deref(), Some(sqlstate), "{error}");
@@ -105,14 +105,14 @@ async fn main() -> Result<(), Box<dyn Error>> {
         deduped += 1;
     }
 
-    // Other content under a used key is refused, and so is a key that belongs to another tenant. Both
+    // Other content under a used key is rejected, and so is a key that belongs to another tenant. Both
     // behind a savepoint: the transaction goes on and commits.
     let (own, foreign) = (format!("acme/{run}/3"), format!("umbrella/{run}/3"));
     let three = Event { tenant: Some("acme"), key: Some(&own), ..event(&orders[2]) };
     let mut tx = conn.begin().await?;
     shop.insert_order(&mut tx, three.order).await?;
-    let mut refusals = shop.refused(&mut tx, "PH001", Event { data: r#"{"total": 13}"#, ..two }).await?;
-    refusals += shop.refused(&mut tx, "23514", Event { key: Some(&foreign), ..three }).await?;
+    let mut rejections = shop.rejected(&mut tx, "PH001", Event { data: r#"{"total": 13}"#, ..two }).await?;
+    rejections += shop.rejected(&mut tx, "23514", Event { key: Some(&foreign), ..three }).await?;
     created += u32::from(shop.emit(&mut tx, three).await?.1);
     tx.commit().await?;
 
@@ -129,7 +129,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     tx.commit().await?;
     assert_eq!((events, rows, created), (3, 3, 3));
     let identical = payload.ends_with(&format!(",\"data\":{DATA}}}"));
-    println!("rust emitted={created} deduped={deduped} refused={refusals} bytes_identical={identical}");
+    println!("rust emitted={created} deduped={deduped} rejected={rejections} bytes_identical={identical}");
     assert!(identical, "{payload}");
     Ok(())
 }

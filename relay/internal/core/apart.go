@@ -9,12 +9,12 @@ import (
 
 // A read can time out because its answer is large: some rows of many megabytes, on a slow link. So after a read that
 // failed, each of its lanes is asked for half as many rows, down to one, and the lanes are read one by one for a round.
-// One that fails alone then, or has more than it is asked for, is read apart, by a reader of its own, and holds up nobody
-// else.
+// One that fails alone then, or has more than it is asked for, is read apart, by a reader of its own, and holds up
+// nobody else.
 
 // bounded says how many rows to ask of a lane that has so many in memory, which come again. Zero: none now, because the
-// answer would be those. Only a lane that is known to be too large waits for them: one event whose publish hangs must not
-// keep the others of its lane from being read.
+// answer would be those. Only a lane that is known to be too large waits for them: one event whose publish hangs must
+// not keep the others of its lane from being read.
 func (l *lane) bounded(more, unsettled int) int {
 	switch {
 	case l.most == 0:
@@ -34,12 +34,12 @@ func (l *laneRead) halve() {
 	l.lane.tooMany, l.lane.wentWell = l.limit, 0
 }
 
-// readsToTryAgain is after how many reads that went well as many rows are asked for again as were once too many. A read that
-// fails takes as long as a statement may, and makes the relay forget its fence.
+// readsToTryAgain is after how many reads that went well as many rows are asked for again as were once too many. A read
+// that fails takes as long as a statement may, and makes the relay forget its fence.
 const readsToTryAgain = 100
 
-// growLane takes in that a read brought all the rows that were asked for. The next may have more, up to three quarters of
-// what was too many.
+// growLane takes in that a read brought all the rows that were asked for. The next may have more, up to three quarters
+// of what was too many.
 func (c *Core) growLane(l *lane) {
 	if l.most == 0 {
 		return
@@ -56,8 +56,8 @@ func (c *Core) growLane(l *lane) {
 	}
 }
 
-// readFailed takes in that the main read failed. An answer of another server, or one that came when the fence was forgotten,
-// is no failure: it says nothing about its size.
+// readFailed takes in that the main read failed. An answer of another server, or one that came when the fence was
+// forgotten, is no failure: it says nothing about its size.
 func (c *Core) readFailed(reads []laneRead) {
 	r := &c.reader
 	for i := range reads {
@@ -77,8 +77,8 @@ func (c *Core) readFailed(reads []laneRead) {
 	r.alone, r.lanes = len(c.sorted), max(1, len(reads)/2)
 }
 
-// inTurn picks the lanes that the main read reads now: all of them, or as many as may be, beginning behind those that it
-// read last.
+// inTurn picks the lanes that the main read reads now: all of them, or as many as may be, beginning behind those that
+// it read last.
 func (r *reader) inTurn(usable []*lane) (_ []*lane, all bool) {
 	first := slices.IndexFunc(usable, func(l *lane) bool { return l.number >= r.next })
 	if first > 0 {
@@ -117,7 +117,8 @@ func (c *Core) readApart(now time.Duration) {
 	}
 	var lanes []*lane
 	for _, l := range c.sorted {
-		if l.apart && l.opened && !l.draining && c.mayPublish(l, now) && l.bounded(1, l.unsettled) > 0 && !c.shut(&l.reading, now) {
+		if l.apart && l.opened && !l.draining && c.mayPublish(l, now) && l.bounded(1, l.unsettled) > 0 &&
+			!c.shut(&l.reading, now) {
 			lanes = append(lanes, l)
 		}
 	}
@@ -137,7 +138,9 @@ func (c *Core) readApart(now time.Duration) {
 		Exclude:  c.excluded(),
 		MaxBytes: c.config.MaxBytes - c.bytes,
 	}
-	sent := sentRead{reads: []laneRead{{lane: l, generation: l.generation, limit: limit}}, safe: c.fence.safe, number: c.beginRead()}
+	sent := sentRead{
+		reads: []laneRead{{lane: l, generation: l.generation, limit: limit}}, safe: c.fence.safe, number: c.beginRead(),
+	}
 	begin(c, OpRead, &l.reading,
 		func(ctx context.Context, store Store) (ReadAnswer, error) { return store.Read(ctx, request) },
 		func(now time.Duration, answer ReadAnswer, err error) {

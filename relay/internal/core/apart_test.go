@@ -36,8 +36,8 @@ func (l *link) Read(ctx context.Context, read core.Read) (core.ReadAnswer, error
 
 const statementTimeout = 10 * time.Second
 
-// behindALink starts a relay with eight lanes, and the link between it and its store. Reads and fences take a moment, so
-// that some are under way when another read times out.
+// behindALink starts a relay with eight lanes, and the link between it and its store. Reads and fences take a moment,
+// so that some are under way when another read times out.
 func behindALink(t *testing.T, carries int) (*place, *rig, *link) {
 	t.Helper()
 	p := newPlace(8)
@@ -63,7 +63,10 @@ func behindALink(t *testing.T, carries int) (*place, *rig, *link) {
 func (p *place) emitLarge(t *testing.T, lane, aggregate string, size int) outbox.ID {
 	t.Helper()
 	tx := p.store.Begin()
-	event := core.Event{ID: p.id(), Type: "a", Aggregate: core.Aggregate{Namespace: lane, Type: "t", ID: aggregate}, Payload: make([]byte, size)}
+	event := core.Event{
+		ID: p.id(), Type: "a", Aggregate: core.Aggregate{Namespace: lane, Type: "t", ID: aggregate},
+		Payload: make([]byte, size),
+	}
 	if _, err := tx.Emit(event); err != nil {
 		t.Fatal(err)
 	}
@@ -73,7 +76,8 @@ func (p *place) emitLarge(t *testing.T, lane, aggregate string, size int) outbox
 	return event.ID
 }
 
-// others emits an event into each of the lanes 1 to 7 every 100 ms, and returns the longest that one of them has waited.
+// others emits an event into each of the lanes 1 to 7 every 100 ms, and returns the longest that one of them has
+// waited.
 func (r *rig) others(t *testing.T, d time.Duration) (longest time.Duration) {
 	t.Helper()
 	emitted := map[outbox.ID]time.Duration{}
@@ -92,8 +96,8 @@ func (r *rig) others(t *testing.T, d time.Duration) (longest time.Duration) {
 	return longest
 }
 
-// Large events in one lane, behind a link that carries four of them in the time that a statement has: all are published, few
-// reads time out, and the other lanes go on.
+// Large events in one lane, behind a link that carries four of them in the time that a statement has: all are
+// published, few reads time out, and the other lanes go on.
 func TestALaneOfLargeEventsBehindASlowLink(t *testing.T) {
 	t.Parallel()
 	p, r, l := behindALink(t, 40_000)
@@ -110,10 +114,12 @@ func TestALaneOfLargeEventsBehindASlowLink(t *testing.T) {
 		}
 	}
 	if published != len(large) || l.timeouts > 10 {
-		t.Errorf("%d of %d large events are published after five minutes and %d reads that timed out", published, len(large), l.timeouts)
+		t.Errorf("%d of %d large events are published after five minutes and %d reads that timed out", published, len(large),
+			l.timeouts)
 	}
 	if first > 4*statementTimeout || then > time.Second {
-		t.Errorf("an event of another lane waited for %s in the first minute, for %s later; %d reads timed out", first, then, l.timeouts)
+		t.Errorf("an event of another lane waited for %s in the first minute, for %s later; %d reads timed out", first, then,
+			l.timeouts)
 	}
 }
 
@@ -127,7 +133,8 @@ func TestAnEventThatNoReadBrings(t *testing.T) {
 		t.Errorf("%d reads timed out: nobody tries the lane again", l.timeouts)
 	}
 	if first > 4*statementTimeout || then > time.Second {
-		t.Errorf("an event of another lane waited for %s in the first minute, for %s later; %d reads timed out", first, then, l.timeouts)
+		t.Errorf("an event of another lane waited for %s in the first minute, for %s later; %d reads timed out", first, then,
+			l.timeouts)
 	}
 }
 
@@ -163,6 +170,7 @@ func TestReadsGrowAgain(t *testing.T) {
 	}
 	r.pass(30 * time.Second)
 	if left := p.store.Open(); left > 0 || l.rows < 64 {
-		t.Errorf("%d events are left half a minute after the database is back, and no read had more than %d rows", left, l.rows)
+		t.Errorf("%d events are left half a minute after the database is back, and no read had more than %d rows",
+			left, l.rows)
 	}
 }

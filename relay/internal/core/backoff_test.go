@@ -21,7 +21,9 @@ func delayOf(base time.Duration, failures int, limit time.Duration) time.Duratio
 }
 
 // checkBackoff holds grow and jitter to RL-7 and S-5.
-func checkBackoff(t *testing.T, grow func(time.Duration, int, time.Duration) time.Duration, base time.Duration, failures int, limit time.Duration, chance uint64) {
+func checkBackoff(t *testing.T, grow func(time.Duration, int, time.Duration) time.Duration, base time.Duration,
+	failures int, limit time.Duration, chance uint64,
+) {
 	t.Helper()
 	want := delayOf(base, failures, limit)
 	got := grow(base, failures, limit)
@@ -37,7 +39,10 @@ func checkBackoff(t *testing.T, grow func(time.Duration, int, time.Duration) tim
 // RL-7, S-5: the delay doubles up to its limit, for any number of failures, and never overflows.
 func TestTheDelayDoublesUpToItsLimit(t *testing.T) {
 	t.Parallel()
-	edges := []time.Duration{0, 1, 2, 3, time.Millisecond, time.Second, 300 * time.Second, math.MaxInt64 / 2, math.MaxInt64/2 + 1, math.MaxInt64 - 1, math.MaxInt64}
+	edges := []time.Duration{
+		0, 1, 2, 3, time.Millisecond, time.Second, 300 * time.Second, math.MaxInt64 / 2, math.MaxInt64/2 + 1,
+		math.MaxInt64 - 1, math.MaxInt64,
+	}
 	for _, base := range edges {
 		for _, limit := range edges {
 			for _, failures := range []int{0, 1, 2, 3, 10, 33, 34, 35, 62, 63, 64, 65, 1000, 1_000_000} {
@@ -89,6 +94,7 @@ func FuzzBackoff(f *testing.F) {
 	f.Add(int64(time.Second), uint32(35), int64(300*time.Second), uint64(7))
 	f.Add(int64(1), uint32(1_000_000), int64(math.MaxInt64), uint64(math.MaxUint64))
 	f.Fuzz(func(t *testing.T, base int64, failures uint32, limit int64, chance uint64) {
-		checkBackoff(t, grow, time.Duration(base&math.MaxInt64), int(failures%1_000_001), time.Duration(limit&math.MaxInt64), chance)
+		checkBackoff(t, grow, time.Duration(base&math.MaxInt64), int(failures%1_000_001), time.Duration(limit&math.MaxInt64),
+			chance)
 	})
 }

@@ -3,8 +3,6 @@ package core
 import (
 	"math"
 	"time"
-
-	"github.com/posthaste-dev/posthaste/internal/planted"
 )
 
 // Reasons of dead letters that the core decides on.
@@ -50,10 +48,6 @@ func (c *Core) failed(now time.Duration, l *line, r *row) {
 		}
 		c.die(l.key, r, attempts, outcome.Reason, outcome.Detail)
 	case RouteFault:
-		if planted.Is(planted.OutageCharged) {
-			c.charge(now, l, r)
-			return
-		}
 		if l.route.carriedAfter(r) {
 			// The topic works for others: this one must not hold them up, whatever it is about it.
 			r.refused++
@@ -62,7 +56,7 @@ func (c *Core) failed(now time.Duration, l *line, r *row) {
 		}
 		c.failedRoute(now, l, r)
 	case Unknown:
-		if l.route.carriedAfter(r) && !l.route.failing(r) || planted.Is(planted.UnknownCharged) {
+		if l.route.carriedAfter(r) && !l.route.failing(r) {
 			c.charge(now, l, r)
 			return
 		}
@@ -84,9 +78,6 @@ func (c *Core) charge(now time.Duration, l *line, r *row) {
 		limit = route.MaxAttempts
 	}
 	attempts := oneMore(r.Attempts)
-	if planted.Is(planted.ChargeForgotten) {
-		attempts = r.Attempts
-	}
 	if int(attempts) >= limit {
 		if wait := c.tooEarly(now, r.lane); wait > 0 {
 			c.retry(now, l, r, r.Attempts, wait)
@@ -108,8 +99,9 @@ func oneMore(attempts int32) int32 {
 
 func (c *Core) observeCharge(r *row, attempts int32) {
 	c.config.Observe(Step{
-		Do: DidCharge, Lane: r.Lane, Token: r.lane.token, Event: r.ID, Type: r.Type, Class: r.outcome.Class, Contract: r.outcome.Contract,
-		Attempt: int(attempts),
+		Do: DidCharge, Lane: r.Lane, Token: r.lane.token, Event: r.ID, Type: r.Type, Class: r.outcome.Class,
+		Contract: r.outcome.Contract,
+		Attempt:  int(attempts),
 	})
 }
 
@@ -125,12 +117,10 @@ func (c *Core) retry(now time.Duration, l *line, r *row, attempts int32, delay t
 func (c *Core) die(key lineKey, r *row, attempts int32, reason, detail string) {
 	route, _ := c.config.Routes.Route(r.Type) // nobody has asked for a block where the contract is not known
 	state := Dead
-	if route.Block && !planted.Is(planted.BlockTreatedAsSkip) {
+	if route.Block {
 		state = DeadBlocking
 	}
-	if state != Dead || !planted.Is(planted.DeathNotAwaited) {
-		c.hold(r.lane, key, 0)
-	}
+	c.hold(r.lane, key, 0)
 	c.decide(fate{row: r, key: key, state: state, attempts: attempts, reason: reason, detail: detail, topic: route.Topic})
 	if l := c.lines[key]; l != nil {
 		c.waitBehind(l)
@@ -162,7 +152,7 @@ func (c *Core) notKnown(r *row) {
 	} else {
 		known.first = min(known.first, r.Seq)
 	}
-	if c.config.UnknownTypeMaxAge < 0 && !c.spared(r.Type) || planted.Is(planted.UnknownTypeDies) {
+	if c.config.UnknownTypeMaxAge < 0 && !c.spared(r.Type) {
 		c.die(key, r, r.Attempts, reasonUnknownType, detail)
 	} else {
 		if health := c.typeOf(r.Type); !health.alarmed {

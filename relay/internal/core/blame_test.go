@@ -58,13 +58,13 @@ func TestNoteAndSettleOfOneLane(t *testing.T) {
 	if len(r.flying) != 1 || r.flying[0].Event.ID != second {
 		t.Fatalf("%d publishes are in flight", len(r.flying))
 	}
-	if noted := p.store.Lanes()[0].NotedEvent; noted != second {
+	if noted := p.store.Lanes()[0].MarkedEvent; noted != second {
 		t.Errorf("event %s is in flight alone, and noted is %s", second, noted)
 	}
 }
 
-// In an outage nothing is acknowledged, and yet most events keep their contract: the few that break it die, and the type
-// is not paused for their sake.
+// In an outage nothing is acknowledged, and yet most events keep their contract: the few that break it die, and the
+// type is not paused for their sake.
 func TestAnOutageIsNoBadDeploy(t *testing.T) {
 	t.Parallel()
 	p := newPlace(1)

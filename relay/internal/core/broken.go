@@ -1,7 +1,5 @@
 package core
 
-import "github.com/posthaste-dev/posthaste/internal/planted"
-
 // typeHealth watches how many events of a type break their contract. After a bad deploy it is most of them, and then
 // the fault is not theirs: those that break it are parked instead of dead, until most pass again. Every event is looked
 // at all the same, and what passes goes out. So malformed events, of one tenant say, hold up nothing but their own
@@ -31,7 +29,7 @@ func (c *Core) typeOf(eventType string) *typeHealth {
 // brokeLikeMost takes in that an event broke its contract, and tells whether most of its type did before it.
 func (c *Core) brokeLikeMost(r *row) bool {
 	health := c.typeOf(r.Type)
-	most := health.broken >= enoughBroken && !planted.Is(planted.BadDeployKills)
+	most := health.broken >= enoughBroken
 	health.record(true)
 	if most && !health.alarmed {
 		health.alarmed = true

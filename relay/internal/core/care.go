@@ -5,7 +5,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/posthaste-dev/posthaste/internal/planted"
 	"github.com/posthaste-dev/posthaste/outbox"
 )
 
@@ -21,9 +20,9 @@ const (
 )
 
 // clearNotes takes back the note of an event that was answered and is not settled, before anything else is
-// sent: only an owner that dies while the event is in flight counts. One that has outlived a publish of it speaks for it,
-// as a death without it does: where a topic hangs, its first event is in flight whenever relays are killed for other
-// reasons.
+// sent: only an owner that dies while the event is in flight counts. One that has outlived a publish of it speaks for
+// it, as a death without it does: where a topic hangs, its first event is in flight whenever relays are killed for
+// other reasons.
 func (c *Core) clearNotes(now time.Duration) {
 	c.unnote = slices.DeleteFunc(c.unnote, func(l *lane) bool { return l.lost || l.noted == outbox.ID{} })
 	if len(c.unnote) == 0 || c.noting || c.shut(&c.note, now) {
@@ -86,8 +85,8 @@ func (c *Core) suspected(now time.Duration, l *line, r *row) bool {
 	return true
 }
 
-// awaitEnd keeps a suspect at the head of its line until it may be ended. Written down as a retry, it would be no suspect
-// any more if this relay died meanwhile.
+// awaitEnd keeps a suspect at the head of its line until it may be ended. Written down as a retry, it would be no
+// suspect any more if this relay died meanwhile.
 func (c *Core) awaitEnd(now time.Duration, l *line, r *row) {
 	switch wait := c.tooEarly(now, r.lane); {
 	case wait > 0:
@@ -103,7 +102,7 @@ func (c *Core) awaitEnd(now time.Duration, l *line, r *row) {
 // tooEarly is how long a new owner waits before it declares anything dead: the owner before it may have an
 // event in flight still, and that could arrive after its death.
 func (c *Core) tooEarly(now time.Duration, l *lane) time.Duration {
-	if !l.crashed || planted.Is(planted.DeadTooEarly) {
+	if !l.crashed {
 		return 0
 	}
 	return max(0, l.acquiredAt+c.config.Deadline-now)
@@ -127,17 +126,17 @@ func (c *Core) notedFirst() {
 }
 
 // comesLater tells whether something goes before this event that is perhaps not read yet. What owners have died with is
-// sent first: either this relay dies of it as well, or it outlives it and speaks for it. In the usual order, whichever event
-// a topic that hangs has in flight when relays are killed would be there at every death, and never outlived. While there is
-// a suspect, nothing is sent until it is dead: a death with another event would speak for it.
+// sent first: either this relay dies of it as well, or it outlives it and speaks for it. In the usual order, whichever
+// event a topic that hangs has in flight when relays are killed would be there at every death, and never outlived.
+// While there is a suspect, nothing is sent until it is dead: a death with another event would speak for it.
 func (c *Core) comesLater(now time.Duration, r *row) bool {
 	return r.lane.noted != r.ID && slices.ContainsFunc(c.sorted, func(l *lane) bool {
 		return c.awaits(now, l) && (l.suspect != outbox.ID{} || !r.isBlamed())
 	})
 }
 
-// awaits tells whether a lane has a suspect that is not dead yet, or an event that owners have died with and that was not
-// sent yet. Somebody else may have settled that event, so the wait has an end.
+// awaits tells whether a lane has a suspect that is not dead yet, or an event that owners have died with and that was
+// not sent yet. Somebody else may have settled that event, so the wait has an end.
 func (c *Core) awaits(now time.Duration, l *lane) bool {
 	switch held := now - l.acquiredAt; {
 	case l.draining:
@@ -164,11 +163,11 @@ func (l *lane) forgetNote() {
 func (l *lane) isSuspect(id outbox.ID) bool { return l.suspect == id && id != outbox.ID{} }
 
 // calm tells whether whatever killed the owner before is behind. Either this relay has held the lane for so long that
-// nothing in it can be the cause. Or it has got past where the one before was: the first ready events are settled, and of
-// every held line that was due the first event has been tried. That is all, because a fleet that is being killed for other
-// reasons must not be taken for one that an event kills: what waits behind a held event may be long, and a topic that is
-// paused holds the floor for as long as it is down; nobody dies of what is not sent. Types that are not known here cannot be
-// tried.
+// nothing in it can be the cause. Or it has got past where the one before was: the first ready events are settled, and
+// of every held line that was due the first event has been tried. That is all, because a fleet that is being killed for
+// other reasons must not be taken for one that an event kills: what waits behind a held event may be long, and a topic
+// that is paused holds the floor for as long as it is down; nobody dies of what is not sent. Types that are not known
+// here cannot be tried.
 func (c *Core) calm(now time.Duration, l *lane) bool {
 	if !l.opened || now-l.acquiredAt >= 2*c.config.Lease {
 		return l.opened
@@ -177,15 +176,16 @@ func (c *Core) calm(now time.Duration, l *lane) bool {
 		return false
 	}
 	for key, h := range l.holds {
-		if key.topic == "" || !h.tried && !c.routeOf(key.topic).paused && (h.due <= now || h.asking || h.changes > 0 || c.lines[key] != nil) {
+		if key.topic == "" || !h.tried && !c.routeOf(key.topic).paused &&
+			(h.due <= now || h.asking || h.changes > 0 || c.lines[key] != nil) {
 			return false
 		}
 	}
 	return true
 }
 
-// deathsForgotten is after how long deaths do not count any more, whatever is in the lane: relays that die less often than
-// that do not keep dying.
+// deathsForgotten is after how long deaths do not count any more, whatever is in the lane: relays that die less often
+// than that do not keep dying.
 const deathsForgotten = time.Hour
 
 // proven tells whether the lane is calm, and what killed owners before cannot be of a type that is not known here. As
@@ -202,8 +202,8 @@ func (c *Core) reviewCare(now time.Duration) {
 	c.endCare()
 }
 
-// endCare ends the one-at-a-time mode when no lane needs it, and no noted event is in flight or about to be settled: whoever
-// died of another one beside it would blame the noted one.
+// endCare ends the one-at-a-time mode when no lane needs it, and no noted event is in flight or about to be settled:
+// whoever died of another one beside it would blame the noted one.
 func (c *Core) endCare() {
 	c.careful = c.careful && slices.ContainsFunc(c.sorted, func(l *lane) bool {
 		return l.careful || l.noted != outbox.ID{} && (l.inFlight > 0 || c.soonWritten(l) > 0)

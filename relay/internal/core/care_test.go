@@ -94,7 +94,8 @@ func TestADatabaseThatWasAwayKillsNobody(t *testing.T) {
 	for range 2 {
 		r := p.relay(t, registry{"a": {Topic: "topic"}}, nil)
 		r.via = store
-		r.answer = func(*core.Publish) (core.Outcome, bool) { return core.Outcome{Class: core.RouteFault}, true } // the floors stand still
+		// the floors stand still
+		r.answer = func(*core.Publish) (core.Outcome, bool) { return core.Outcome{Class: core.RouteFault}, true }
 		relays = append(relays, r)
 	}
 	for _, lane := range []string{"0", "1", "2", "3"} {
@@ -122,8 +123,8 @@ func TestADatabaseThatWasAwayKillsNobody(t *testing.T) {
 	}
 }
 
-// Owners that die one after the other while a topic is down, for other reasons, do not make the next one careful either,
-// though that topic holds the floor of every lane.
+// Owners that die one after the other while a topic is down, for other reasons, do not make the next one careful
+// either, though that topic holds the floor of every lane.
 func TestATopicThatIsDownIsNotWhatKills(t *testing.T) {
 	t.Parallel()
 	p := newPlace(1)

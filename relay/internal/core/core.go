@@ -5,7 +5,6 @@ import (
 	"math"
 	"time"
 
-	"github.com/posthaste-dev/posthaste/internal/planted"
 	"github.com/posthaste-dev/posthaste/outbox"
 )
 
@@ -57,9 +56,6 @@ type Core struct {
 
 // New makes the core of a relay that holds nothing yet.
 func New(config Config) *Core {
-	if planted.Is(planted.TwoInFlight) {
-		config.Depth++
-	}
 	if config.Observe == nil {
 		config.Observe = func(Step) {}
 	}
@@ -160,27 +156,31 @@ const (
 
 // begin asks for a call of the store. ask runs on any goroutine and must not touch the core; told runs on
 // the core's own.
-func begin[A any](c *Core, op Op, g *gate, ask func(context.Context, Store) (A, error), told func(now time.Duration, answer A, err error)) {
+func begin[A any](c *Core, op Op, g *gate, ask func(context.Context, Store) (A, error),
+	told func(now time.Duration, answer A, err error),
+) {
 	g.busy = true
-	c.actions.Calls = append(c.actions.Calls, Call{Op: op, Run: func(ctx context.Context, store Store) func(time.Duration) {
-		answer, err := ask(ctx, store)
-		return func(now time.Duration) {
-			c.now = now
-			g.busy = false
-			before := g.failures
-			if err != nil {
-				c.keepBack(g, before)
-				c.config.Observe(Step{Do: DidFail, Op: op, Detail: err.Error()})
-			} else {
-				g.failures = 0
+	c.actions.Calls = append(c.actions.Calls, Call{
+		Op: op, Run: func(ctx context.Context, store Store) func(time.Duration) {
+			answer, err := ask(ctx, store)
+			return func(now time.Duration) {
+				c.now = now
+				g.busy = false
+				before := g.failures
+				if err != nil {
+					c.keepBack(g, before)
+					c.config.Observe(Step{Do: DidFail, Op: op, Detail: err.Error()})
+				} else {
+					g.failures = 0
+				}
+				c.refused = false
+				told(now, answer, err)
+				if c.refused { // where two servers answer in turns this would go on without a pause
+					c.keepBack(g, before)
+				}
 			}
-			c.refused = false
-			told(now, answer, err)
-			if c.refused { // where two servers answer in turns this would go on without a pause
-				c.keepBack(g, before)
-			}
-		}
-	}})
+		},
+	})
 }
 
 // keepBack keeps a call back after it has failed, for longer the more often it had before.
@@ -195,9 +195,6 @@ type nothing = struct{}
 // grow doubles a delay for every failure after the first, up to a limit. It cannot overflow: it stops
 // doubling before it would.
 func grow(base time.Duration, failures int, limit time.Duration) time.Duration {
-	if planted.Is(planted.BackoffOverflows) {
-		return min(base<<max(failures-1, 0), limit)
-	}
 	delay := base
 	for i := 1; i < failures && delay < limit; i++ {
 		if delay > limit/2 {

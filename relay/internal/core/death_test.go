@@ -18,7 +18,9 @@ var deaths = map[string]struct {
 }{
 	"out of attempts": {core.Outcome{Class: core.Rejected, Detail: "not now"}, 3},
 	"for good":        {core.Outcome{Class: core.Terminal, Reason: "rejected", Detail: "never"}, 1},
-	"by its contract": {core.Outcome{Class: core.Terminal, Reason: "invalid_payload", Detail: "n: missing", Contract: true}, 0},
+	"by its contract": {
+		core.Outcome{Class: core.Terminal, Reason: "invalid_payload", Detail: "n: missing", Contract: true}, 0,
+	},
 }
 
 // RL-10, RL-15: within one aggregate, a bad event holds up later ones of its topic while it is tried. Once it is dead
@@ -118,7 +120,8 @@ func TestABrokenContractCountsNoAttempt(t *testing.T) {
 	event, _ := p.store.Event(id)
 	letters := p.store.Letters()
 	if event.State != core.Dead || event.Attempts != 2 || charged != 2 || len(letters) != 1 || letters[0].Attempts != 2 {
-		t.Errorf("state %d after %d attempts, of which %d were told; letters %+v", event.State, event.Attempts, charged, letters)
+		t.Errorf("state %d after %d attempts, of which %d were told; letters %+v", event.State, event.Attempts,
+			charged, letters)
 	}
 }
 

@@ -74,7 +74,8 @@ func (c *Core) readRoutes(now time.Duration) {
 		if running := len(c.reader.running); running > mostReads { // leave connections for the others
 			continue
 		}
-		if slots := c.slots(now, r); r.waiting.len() >= slots || c.rowsOf(r) >= 2*slots+probesALane { // enough to send; an answer changes that
+		// enough to send; an answer changes that
+		if slots := c.slots(now, r); r.waiting.len() >= slots || c.rowsOf(r) >= 2*slots+probesALane {
 			continue
 		}
 		rows, bytes := c.shareOf(r)
@@ -89,9 +90,9 @@ func (c *Core) readRoutes(now time.Duration) {
 	}
 }
 
-// shareOf is how many more rows and bytes a route's own reader may bring into memory. All such readers together may have
-// half of the room: the rest is for the topics of the main read. Else a slow topic with a backlog would fill the memory
-// again that it was taken out of the main read for.
+// shareOf is how many more rows and bytes a route's own reader may bring into memory. All such readers together may
+// have half of the room: the rest is for the topics of the main read. Else a slow topic with a backlog would fill the
+// memory again that it was taken out of the main read for.
 func (c *Core) shareOf(r *route) (rows, bytes int) {
 	parts := 1
 	if c.topics > 1 {
@@ -130,7 +131,9 @@ func (c *Core) readRoute(now time.Duration, r *route, room, bytes int) {
 			more = max(1, more*room/wanted)
 		}
 		limit := at.lane.bounded(more, at.lane.unsettledOf(r))
-		request.Lanes = append(request.Lanes, LaneRead{Lane: at.lane.number, Token: at.lane.token, W: at.from, C: at.from, Limit: limit})
+		request.Lanes = append(request.Lanes, LaneRead{
+			Lane: at.lane.number, Token: at.lane.token, W: at.from, C: at.from, Limit: limit,
+		})
 		sent.reads = append(sent.reads, laneRead{lane: at.lane, generation: at.generation, limit: limit})
 	}
 	if len(sent.reads) == 0 {
@@ -160,8 +163,8 @@ func (c *Core) readRoute(now time.Duration, r *route, room, bytes int) {
 		})
 }
 
-// placesToRead lists where a route's reader reads now, each time another lane first, so that its head is the next probe,
-// and how many rows that are in all.
+// placesToRead lists where a route's reader reads now, each time another lane first, so that its head is the next
+// probe, and how many rows that are in all.
 func (c *Core) placesToRead(now time.Duration, r *route, room int) (places []*resume, wanted int) {
 	share := max(1, min(room, c.config.Batch)/len(r.resume))
 	if r.probing {
@@ -201,7 +204,8 @@ func (c *Core) caughtUp(now time.Duration, r *route, sent *sentRead, fresh int) 
 		}
 	}
 	atEnd := !slices.ContainsFunc(r.resume, func(at resume) bool { return !at.complete })
-	if atEnd && r.probing && r.allowance > 1 && fresh == 0 && r.inFlight == 0 && r.waiting.len() == 0 { // it has carried all there was
+	// it has carried all there was
+	if atEnd && r.probing && r.allowance > 1 && fresh == 0 && r.inFlight == 0 && r.waiting.len() == 0 {
 		r.probing, r.pauses = false, 0
 	}
 	if atEnd && !r.probing {

@@ -5,8 +5,6 @@ import (
 	"math"
 	"slices"
 	"time"
-
-	"github.com/posthaste-dev/posthaste/internal/planted"
 )
 
 // fence is what is known about numbers that are drawn and not visible yet. It belongs to one
@@ -55,7 +53,7 @@ func (c *Core) keepFence(now time.Duration) {
 			switch {
 			case err != nil:
 				c.forgetFence()
-			case seen.Standby && !planted.Is(planted.StandbyIgnored):
+			case seen.Standby:
 				c.forgetFence()
 				c.fence.dueAt = now + idleFence*c.config.FencePeriod
 				c.alarm(0, "the database is in recovery: the relay needs the primary")
@@ -107,12 +105,12 @@ func (c *Core) forgetFence() {
 // the listing before: every number up to that was drawn by somebody who was listed then or had ended.
 func (c *Core) fenced(seen Fence) {
 	f := &c.fence
-	restarted := f.incarnation != "" && f.incarnation != seen.Incarnation && !planted.Is(planted.RestartIgnored)
+	restarted := f.incarnation != "" && f.incarnation != seen.Incarnation
 	setBack := f.known && seen.Last < f.last
 	for _, l := range slices.Clone(c.sorted) {
 		// Another server, or the sequence was set back: numbers may come again, and what a lane's row says
 		// may be older than what is known here. Only what was acquired on this server is about it.
-		if setBack || l.server != seen.Incarnation && !planted.Is(planted.RestartIgnored) {
+		if setBack || l.server != seen.Incarnation {
 			c.lose(l, "the server was restarted, or is another one")
 		}
 	}
@@ -152,7 +150,8 @@ func (c *Core) fenced(seen Fence) {
 		if l.crashed && l.inherited == 0 {
 			l.inherited = seen.Last
 		}
-		if l.floor > seen.Last && l.acquiredAt <= f.beganAt { // restored or copied without its sequence: what is new would be below the floor
+		// restored or copied without its sequence: what is new would be below the floor
+		if l.floor > seen.Last && l.acquiredAt <= f.beganAt {
 			c.alarm(l.number, "the lane's floor is above the sequence: set the sequence to the highest number in use")
 			l.w, l.c, l.floor = 0, 0, 0
 			l.generation++

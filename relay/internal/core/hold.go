@@ -4,8 +4,6 @@ import (
 	"context"
 	"slices"
 	"time"
-
-	"github.com/posthaste-dev/posthaste/internal/planted"
 )
 
 // hold is a line of which something is held in the database: a retry, a dead event that blocks, a parked
@@ -54,7 +52,7 @@ const (
 // isHeld tells whether rows of a line must wait: behind the line's own held rows, or behind an event of the
 // aggregate whose topic nobody knows.
 func (c *Core) isHeld(l *lane, key lineKey) bool {
-	return l.holds[key] != nil || l.holds[lineKey{Aggregate: key.Aggregate}] != nil && !planted.Is(planted.UnknownTypePassed)
+	return l.holds[key] != nil || l.holds[lineKey{Aggregate: key.Aggregate}] != nil
 }
 
 // hold holds a line, to be looked at when it is due; never leaves that to what is known already.
@@ -196,8 +194,9 @@ func (c *Core) look(now time.Duration, h *hold, rows []*Event) {
 	}
 }
 
-// lookAtUnknown decides about held events of types that are not known here. All are parked at once: one that was released,
-// or that waits since a relay had the lane that knew it, would else have its age only from the death of the one before.
+// lookAtUnknown decides about held events of types that are not known here. All are parked at once: one that was
+// released, or that waits since a relay had the lane that knew it, would else have its age only from the death of the
+// one before.
 func (c *Core) lookAtUnknown(now time.Duration, h *hold, events []*Event) {
 	if h.first != events[0].Seq {
 		h.first = events[0].Seq

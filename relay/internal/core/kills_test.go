@@ -41,7 +41,9 @@ func TestAnEventThatKills(t *testing.T) {
 // die has a relay take lanes, note an event of the first of them, if there is one, and die. Its lease expires.
 func (p *place) die(t *testing.T, noted outbox.ID, lanes ...int16) {
 	t.Helper()
-	take := core.Acquire{Relay: outbox.NewID(), Token: outbox.NewID(), Lanes: lanes, Max: len(lanes), Lease: 15 * time.Second}
+	take := core.Acquire{
+		Relay: outbox.NewID(), Token: outbox.NewID(), Lanes: lanes, Max: len(lanes), Lease: 15 * time.Second,
+	}
 	if _, err := p.store.Acquire(t.Context(), take); err != nil {
 		t.Fatal(err)
 	}
@@ -53,8 +55,8 @@ func (p *place) die(t *testing.T, noted outbox.ID, lanes ...int16) {
 	p.now += time.Minute
 }
 
-// An owner has died with one event noted, and another one kills whoever sends it, before the first is reached. Each such
-// death speaks for the first event, so that the note is free for the one that kills.
+// An owner has died with one event noted, and another one kills whoever sends it, before the first is reached. Each
+// such death speaks for the first event, so that the note is free for the one that kills.
 func TestAnEventThatKillsBesideOneThatWasNoted(t *testing.T) {
 	t.Parallel()
 	p := newPlace(1)
@@ -137,8 +139,8 @@ func (r *rig) hang() {
 	r.answerAfter(deadline, core.Outcome{Class: core.Unknown, Detail: "deadline exceeded"})
 }
 
-// The same where a relay has more lanes than it gets to in a life. It begins with the events that others have died with, so
-// that it outlives them: else the same one would be in flight at each death.
+// The same where a relay has more lanes than it gets to in a life. It begins with the events that others have died
+// with, so that it outlives them: else the same one would be in flight at each death.
 func TestATopicThatHangsInManyLanesWhileRelaysAreKilled(t *testing.T) {
 	t.Parallel()
 	for world := range 4 {
@@ -166,8 +168,8 @@ func TestATopicThatHangsInManyLanesWhileRelaysAreKilled(t *testing.T) {
 	}
 }
 
-// The same where the event that others have died with is held, and another one is ready, or the other way round: one of the
-// two is read first, and is not sent first.
+// The same where the event that others have died with is held, and another one is ready, or the other way round: one of
+// the two is read first, and is not sent first.
 func TestATopicThatHangsWithSomethingHeldWhileRelaysAreKilled(t *testing.T) {
 	t.Parallel()
 	p := newPlace(1)
@@ -197,8 +199,8 @@ func TestATopicThatHangsWithSomethingHeldWhileRelaysAreKilled(t *testing.T) {
 	}
 }
 
-// Several events that kill, in one lane and in several. The deaths by one of them must not speak for another that is found
-// already and waits for the time at which it may be declared dead.
+// Several events that kill, in one lane and in several. The deaths by one of them must not speak for another that is
+// found already and waits for the time at which it may be declared dead.
 func TestSeveralEventsThatKill(t *testing.T) {
 	t.Parallel()
 	for _, lanes := range []string{"00", "01", "0123", "0011"} {
@@ -249,8 +251,8 @@ func TestWhatIsNotedIsSent(t *testing.T) {
 	}
 	var noted []outbox.ID
 	for _, lane := range p.store.Lanes() {
-		if lane.NotedEvent != (outbox.ID{}) {
-			noted = append(noted, lane.NotedEvent)
+		if lane.MarkedEvent != (outbox.ID{}) {
+			noted = append(noted, lane.MarkedEvent)
 		}
 	}
 	if !slices.Equal(noted, r.sent) {
@@ -258,8 +260,8 @@ func TestWhatIsNotedIsSent(t *testing.T) {
 	}
 }
 
-// Care ends when a lane was held for long, and not while the noted event is in flight: what is sent beside it may kill, and the
-// noted one would be blamed.
+// Care ends when a lane was held for long, and not while the noted event is in flight: what is sent beside it may kill,
+// and the noted one would be blamed.
 func TestCareLastsUntilTheNotedEventIsAnswered(t *testing.T) {
 	t.Parallel()
 	p := newPlace(1)
@@ -274,10 +276,10 @@ func TestCareLastsUntilTheNotedEventIsAnswered(t *testing.T) {
 	most := 0
 	beside := func() bool {
 		most = max(most, len(r.flying))
-		return len(r.flying) > 1 && p.store.Lanes()[0].NotedEvent != outbox.ID{}
+		return len(r.flying) > 1 && p.store.Lanes()[0].MarkedEvent != outbox.ID{}
 	}
 	if p.pass(2*time.Minute, beside, r) {
-		t.Errorf("%d events are in flight, and %v is noted", len(r.flying), p.store.Lanes()[0].NotedEvent)
+		t.Errorf("%d events are in flight, and %v is noted", len(r.flying), p.store.Lanes()[0].MarkedEvent)
 	}
 	if most < 2 {
 		t.Error("care has no end: this test does not test")

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/posthaste-dev/posthaste/internal/planted"
 	"github.com/posthaste-dev/posthaste/outbox"
 )
 
@@ -93,7 +92,7 @@ func (l *lane) forget(r *row) {
 
 // mayPublish tells whether a publish that begins now ends while the lane is certainly held.
 func (c *Core) mayPublish(l *lane, now time.Duration) bool {
-	return !l.lost && (now+c.config.Deadline+c.config.Margin < l.since+c.config.Lease || planted.Is(planted.LeaseNotLookedAt))
+	return !l.lost && now+c.config.Deadline+c.config.Margin < l.since+c.config.Lease
 }
 
 // forgetExpired gives up lanes that another relay may have by now.
@@ -185,7 +184,7 @@ func (c *Core) drain(l *lane) {
 func (l *lane) reached() int64 {
 	reached := l.w
 	for seq, r := range l.rows {
-		if !r.held && !r.done && !planted.Is(planted.FloorTooHigh) {
+		if !r.held && !r.done {
 			reached = min(reached, seq-1)
 		}
 	}
@@ -247,7 +246,7 @@ func (c *Core) acquired(sent, now time.Duration, a Acquired, token outbox.ID, se
 	if a.NotedCount > 0 {
 		l.blamed, l.deaths = a.NotedEvent, a.NotedCount
 	}
-	if a.NotedCount >= crashesToQuarantine || a.NotedCount > 0 && planted.Is(planted.QuarantinedAtOnce) {
+	if a.NotedCount >= crashesToQuarantine {
 		l.suspect = a.NotedEvent
 	}
 	c.lanes[a.Lane] = l
@@ -299,9 +298,6 @@ func (c *Core) openLanes(now time.Duration) {
 			keys := answer.Keys
 			for _, l := range opening {
 				l.opened = !l.lost
-			}
-			if planted.Is(planted.HeldNotReadFirst) {
-				keys = nil
 			}
 			for _, key := range keys {
 				if l := c.lanes[key.Lane]; l != nil && slices.Contains(opening, l) && !l.draining {

@@ -14,7 +14,9 @@ import (
 func TestARouteThatLimpsAfterAnOutage(t *testing.T) {
 	t.Parallel()
 	p := newPlace(4)
-	r := p.relay(t, registry{"a": {Topic: "topic", Block: true}}, func(config *core.Config) { config.Concurrency, config.MaxInFlight = 256, 4000 })
+	r := p.relay(t, registry{"a": {Topic: "topic", Block: true}}, func(config *core.Config) {
+		config.Concurrency, config.MaxInFlight = 256, 4000
+	})
 	out := true
 	answers := 0
 	r.answer = func(*core.Publish) (core.Outcome, bool) {
@@ -49,7 +51,9 @@ func TestARouteThatLimpsAfterAnOutage(t *testing.T) {
 func TestARouteThatRelapses(t *testing.T) {
 	t.Parallel()
 	p := newPlace(4)
-	r := p.relay(t, registry{"a": {Topic: "topic", Block: true}}, func(config *core.Config) { config.Concurrency, config.MaxInFlight = 256, 4000 })
+	r := p.relay(t, registry{"a": {Topic: "topic", Block: true}}, func(config *core.Config) {
+		config.Concurrency, config.MaxInFlight = 256, 4000
+	})
 	out, answered, failed := true, 0, 0
 	r.answer = func(*core.Publish) (core.Outcome, bool) {
 		if out {

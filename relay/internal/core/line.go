@@ -2,8 +2,6 @@ package core
 
 import (
 	"time"
-
-	"github.com/posthaste-dev/posthaste/internal/planted"
 )
 
 // row is an event in memory.
@@ -121,9 +119,9 @@ func (c *Core) admit(now time.Duration, r *row) {
 	}
 	key := lineKey{Aggregate: r.Aggregate, topic: route.Topic}
 	switch {
-	case c.isHeld(r.lane, key) && !planted.Is(planted.PassesFailingHead):
+	case c.isHeld(r.lane, key):
 		c.wait(r, key)
-	case c.pausedType(r.Type) && !planted.Is(planted.PausedTypePassed):
+	case c.pausedType(r.Type):
 		c.wait(r, key)
 	default:
 		l := c.lineOf(key)
@@ -224,9 +222,6 @@ func (c *Core) forget(r *row) {
 			at.goneBack()
 			return
 		}
-	}
-	if planted.Is(planted.ForgottenNotReadAgain) {
-		return
 	}
 	r.lane.w, r.lane.c = min(r.lane.w, r.Seq-1), min(r.lane.c, r.Seq-1)
 	r.lane.generation++

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/posthaste-dev/posthaste/internal/planted"
 	"github.com/posthaste-dev/posthaste/outbox"
 )
 
@@ -112,7 +111,7 @@ func (c *Core) renewal(now time.Duration, l *lane) Renewal {
 func (c *Core) renewed(sent time.Duration, l *lane, renewal Renewal, answer *HeartbeatAnswer) {
 	switch {
 	case l.lost || l.releasing:
-	case !slices.Contains(answer.Renewed, l.number) && !planted.Is(planted.RenewalUnchecked):
+	case !slices.Contains(answer.Renewed, l.number):
 		c.lose(l, "a renewal found the lane taken")
 	default:
 		if renewal.Calm && c.tooEarly(sent, l) == 0 {
@@ -141,9 +140,9 @@ func (c *Core) takeLanes(now time.Duration) {
 	for _, lane := range m.view.Lanes {
 		needed[lane.Lane] = len(lane.Needs) > 0
 	}
-	take := Acquire{Relay: c.config.Relay, Token: c.newToken(), Lanes: wanted, Max: len(wanted), Lease: c.config.Lease, Away: now < m.away}
-	if planted.Is(planted.TokenIsTheRelay) {
-		take.Token = c.config.Relay
+	take := Acquire{
+		Relay: c.config.Relay, Token: c.newToken(), Lanes: wanted, Max: len(wanted), Lease: c.config.Lease,
+		Away: now < m.away,
 	}
 	begin(c, OpAcquire, &m.acquire,
 		func(ctx context.Context, store Store) (AcquireAnswer, error) { return store.Acquire(ctx, take) },
@@ -265,7 +264,7 @@ func (c *Core) giveBack(now time.Duration) {
 	give := Release{Incarnation: c.fence.incarnation}
 	var lanes []*lane
 	for _, l := range c.sorted {
-		if l.draining && (l.inFlight == 0 && l.unwritten == 0 || planted.Is(planted.GivenBackInFlight)) {
+		if l.draining && l.inFlight == 0 && l.unwritten == 0 {
 			if !l.releasing { // from here on it is not touched, whether or not the answer comes
 				l.releasing = true
 				c.config.Observe(Step{Do: DidRelease, Lane: l.number, Token: l.token})
@@ -277,7 +276,8 @@ func (c *Core) giveBack(now time.Duration) {
 	give.Tokens = m.unknown
 	m.lost = slices.DeleteFunc(m.lost, func(l *lane) bool {
 		if l.inFlight == 0 { // else another owner could overtake what this one has sent
-			give.Lanes = append(give.Lanes, Renewal{Tenure: l.tenure(), Needs: l.needed}) // its floor is written already, if there still is that server
+			// its floor is written already, if there still is that server
+			give.Lanes = append(give.Lanes, Renewal{Tenure: l.tenure(), Needs: l.needed})
 			c.config.Observe(Step{Do: DidRelease, Lane: l.number, Token: l.token})
 		}
 		return l.inFlight == 0 || now >= l.since+c.config.Lease

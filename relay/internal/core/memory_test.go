@@ -47,7 +47,9 @@ func TestRetryOfALargeEvent(t *testing.T) {
 	}
 	r.pass(time.Second)
 	tx := p.store.Begin()
-	event := core.Event{ID: p.id(), Type: "a", Aggregate: core.Aggregate{Namespace: "0", Type: "t", ID: "large"}, Payload: make([]byte, 8192)}
+	event := core.Event{
+		ID: p.id(), Type: "a", Aggregate: core.Aggregate{Namespace: "0", Type: "t", ID: "large"}, Payload: make([]byte, 8192),
+	}
 	if _, err := tx.Emit(event); err != nil {
 		t.Fatal(err)
 	}

@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"slices"
 	"time"
-
-	"github.com/posthaste-dev/posthaste/internal/planted"
 )
 
 // Operators pause everything, a topic, or an event type. A relay hears of it with every heartbeat, of the first before
@@ -16,9 +14,6 @@ import (
 
 // obey takes in the pauses that stand.
 func (c *Core) obey(now time.Duration, pauses []Pause) {
-	if planted.Is(planted.PauseForgottenAtStart) && len(c.members.view.Relays) == 0 {
-		pauses = nil
-	}
 	before := c.pauses
 	c.pauses = pauses
 	for _, eventType := range c.config.Routes.Types() {
@@ -33,7 +28,7 @@ func (c *Core) obey(now time.Duration, pauses []Pause) {
 		}
 	}
 	for _, pause := range before {
-		if pause.Scope == ScopeType && !c.pausedType(pause.Name) && !planted.Is(planted.ResumeSkipsWaiting) {
+		if pause.Scope == ScopeType && !c.pausedType(pause.Name) {
 			c.resumeType(now, pause.Name)
 		}
 	}
@@ -79,9 +74,6 @@ func (c *Core) pauseRoute(now time.Duration, r *route, by *Pause) {
 	r.saved = r.saved && r.by == text
 	if r.by == "" {
 		r.paused, r.retryAt = true, never
-		if planted.Is(planted.PausedTopicProbed) {
-			r.retryAt = now + longestPause
-		}
 		r.round++
 		c.detach(now, r)
 	}
@@ -101,9 +93,7 @@ func (c *Core) resumeRoute(now time.Duration, r *route) {
 
 // setAside writes down as waiting what is queued in a line whose next event is of a paused type.
 func (c *Core) setAside(l *line) {
-	if !planted.Is(planted.PausedTypePassed) {
-		c.hold(l.rows[l.inFlight].lane, l.key, never)
-	}
+	c.hold(l.rows[l.inFlight].lane, l.key, never)
 	c.waitBehind(l)
 }
 
@@ -123,7 +113,8 @@ func (c *Core) resumeType(now time.Duration, eventType string) {
 			}
 		}
 		slices.SortFunc(holds, func(a, b *hold) int {
-			return cmp.Or(cmp.Compare(a.key.Namespace, b.key.Namespace), cmp.Compare(a.key.Type, b.key.Type), cmp.Compare(a.key.ID, b.key.ID))
+			return cmp.Or(cmp.Compare(a.key.Namespace, b.key.Namespace), cmp.Compare(a.key.Type, b.key.Type),
+				cmp.Compare(a.key.ID, b.key.ID))
 		})
 		for _, h := range holds {
 			h.queued, h.due = false, min(h.due, now)

@@ -16,14 +16,16 @@ const heard = 1500 * time.Millisecond
 
 func (p *place) pause(t *testing.T, scope core.Scope, name string) {
 	t.Helper()
-	if outcome, err := p.store.Pause(memstore.Order{Action: p.id(), Actor: "ada", Reason: "it must be"}, scope, name); err != nil || outcome != memstore.Done {
+	if outcome, err := p.store.Pause(memstore.Order{Action: p.id(), Actor: "ada", Reason: "it must be"}, scope,
+		name); err != nil || outcome != memstore.Done {
 		t.Fatalf("pause: %s, %v", outcome, err)
 	}
 }
 
 func (p *place) resume(t *testing.T, scope core.Scope, name string) {
 	t.Helper()
-	if outcome, err := p.store.Resume(memstore.Order{Action: p.id(), Actor: "ada", Reason: "it may go"}, scope, name); err != nil || outcome != memstore.Done {
+	if outcome, err := p.store.Resume(memstore.Order{Action: p.id(), Actor: "ada", Reason: "it may go"}, scope,
+		name); err != nil || outcome != memstore.Done {
 		t.Fatalf("resume: %s, %v", outcome, err)
 	}
 }
@@ -89,7 +91,8 @@ func TestAPausedTopicIsLeftAlone(t *testing.T) {
 	if len(r.sent) != 20 {
 		t.Errorf("%d events were sent, want 10 of each topic", len(r.sent))
 	}
-	if routes := p.store.Routes(); len(routes) != 1 || !routes[0].Paused || routes[0].Error != "paused by ada: it must be" {
+	if routes := p.store.Topics(); len(routes) != 1 || !routes[0].Paused ||
+		routes[0].Error != "paused by ada: it must be" {
 		t.Errorf("the routes are %+v", routes)
 	}
 	p.resume(t, core.ScopeTopic, "one")
@@ -104,7 +107,7 @@ func TestAPausedTopicIsLeftAlone(t *testing.T) {
 		t.Errorf("the topic's events were sent as %v, want %v", got, want)
 	}
 	p.untouched(t)
-	if routes := p.store.Routes(); len(routes) != 2 || routes[0].Paused {
+	if routes := p.store.Topics(); len(routes) != 2 || routes[0].Paused {
 		t.Errorf("the routes are %+v", routes)
 	}
 }
@@ -170,7 +173,8 @@ func TestWhatIsInFlightFinishes(t *testing.T) {
 			}
 			r.pass(10 * time.Minute)
 			if len(r.sent) != 2 || p.state(t, acked) != core.Published || p.state(t, failed) == core.Published {
-				t.Errorf("%d were sent, the acknowledged one is in state %d, the other in %d", len(r.sent), p.state(t, acked), p.state(t, failed))
+				t.Errorf("%d were sent, the acknowledged one is in state %d, the other in %d", len(r.sent), p.state(t, acked),
+					p.state(t, failed))
 			}
 			p.untouched(t)
 			answer = func(*core.Publish) (core.Outcome, bool) { return core.Outcome{}, true }
@@ -252,7 +256,9 @@ func TestAFailingTopicIsProbedAfterAPause(t *testing.T) {
 func TestPausesOverlap(t *testing.T) {
 	t.Parallel()
 	p := newPlace(1)
-	r := p.relay(t, registry{"a": {Topic: "topic", Block: true}}, func(c *core.Config) { c.SweepPeriod, c.UnknownTypeMaxAge = time.Second, time.Minute })
+	r := p.relay(t, registry{"a": {Topic: "topic", Block: true}}, func(c *core.Config) {
+		c.SweepPeriod, c.UnknownTypeMaxAge = time.Second, time.Minute
+	})
 	r.pass(heard)
 	p.pause(t, core.ScopeAll, "")
 	p.pause(t, core.ScopeTopic, "topic")

@@ -2,8 +2,6 @@ package core
 
 import (
 	"time"
-
-	"github.com/posthaste-dev/posthaste/internal/planted"
 )
 
 // publishNext starts publishes, aggregate by aggregate in turn, as many as may be in flight.
@@ -63,7 +61,8 @@ func (c *Core) tryPublish(now time.Duration, l *line) {
 	case c.careful && c.comesLater(now, r):
 		l.queued = true
 		c.delayed.push(now+firstPause, l)
-	case c.careful && r.lane.noted != r.ID && (c.soonWritten(r.lane) > 0 || c.noteStands()): // the settle clears the note, so it comes first
+	// the settle clears the note, so it comes first
+	case c.careful && r.lane.noted != r.ID && (c.soonWritten(r.lane) > 0 || c.noteStands()):
 		l.queued = true
 		c.delayed.push(now+c.config.MinPoll, l)
 	case c.careful && r.lane.noted != r.ID:
@@ -74,10 +73,8 @@ func (c *Core) tryPublish(now time.Duration, l *line) {
 }
 
 func (c *Core) startPublish(now time.Duration, l *line, r *row) {
-	redelivered := r.lane.sent[r.Seq] || r.State != Ready || r.Seq <= r.lane.inherited || r.lane.crashed && r.lane.inherited == 0
-	if planted.Is(planted.RedeliveryUnmarked) {
-		redelivered = false
-	}
+	redelivered := r.lane.sent[r.Seq] || r.State != Ready || r.Seq <= r.lane.inherited ||
+		r.lane.crashed && r.lane.inherited == 0
 	r.lane.sent[r.Seq], r.startedAt = true, now
 	r.lane.faced = r.lane.faced || r.isBlamed()
 	l.inFlight++
@@ -88,7 +85,8 @@ func (c *Core) startPublish(now time.Duration, l *line, r *row) {
 	c.publishing++
 	r.lane.inFlight++
 	publish := &Publish{
-		Event: &r.Event, Topic: l.key.topic, Redelivered: redelivered, Attempt: int(oneMore(r.Attempts)), First: l.inFlight == 1, DecidedAt: now, row: r,
+		Event: &r.Event, Topic: l.key.topic, Redelivered: redelivered, Attempt: int(oneMore(r.Attempts)),
+		First: l.inFlight == 1, DecidedAt: now, row: r,
 	}
 	c.config.Observe(publish.step(DidPublish, Outcome{}))
 	c.actions.Publish = append(c.actions.Publish, publish)
@@ -129,8 +127,9 @@ func (c *Core) Published(now time.Duration, publish *Publish, outcome Outcome) {
 // step describes the publish for whoever observes.
 func (p *Publish) step(did Do, outcome Outcome) Step {
 	return Step{
-		Do: did, Lane: p.Event.Lane, Token: p.row.lane.token, Event: p.Event.ID, Type: p.Event.Type, Aggregate: p.Event.Aggregate,
-		Topic: p.Topic, Attempt: p.Attempt, Redelivered: p.Redelivered, Class: outcome.Class, Contract: outcome.Contract,
+		Do: did, Lane: p.Event.Lane, Token: p.row.lane.token, Event: p.Event.ID, Type: p.Event.Type,
+		Aggregate: p.Event.Aggregate,
+		Topic:     p.Topic, Attempt: p.Attempt, Redelivered: p.Redelivered, Class: outcome.Class, Contract: outcome.Contract,
 		Detail: outcome.Detail,
 	}
 }

@@ -4,8 +4,6 @@ import (
 	"context"
 	"slices"
 	"time"
-
-	"github.com/posthaste-dev/posthaste/internal/planted"
 )
 
 // reader reads the ready rows of all lanes, in one statement.
@@ -59,7 +57,7 @@ type laneRead struct {
 // that. By is the route whose own reader it is, nil for the main read.
 func (l *laneRead) current(by *route) bool {
 	if by == nil {
-		return l.lane.generation == l.generation || planted.Is(planted.OldAnswerBelieved)
+		return l.lane.generation == l.generation
 	}
 	at := by.place(l.lane)
 	return at != nil && at.generation == l.generation
@@ -67,7 +65,7 @@ func (l *laneRead) current(by *route) bool {
 
 // cut is up to where the read is complete.
 func (l *laneRead) cut() int64 {
-	if l.count >= l.limit && !planted.Is(planted.CutTakenForComplete) {
+	if l.count >= l.limit {
 		return l.last
 	}
 	return uncut
@@ -99,9 +97,7 @@ func (c *Core) readReady(now time.Duration) {
 	if len(reads) == 0 {
 		return
 	}
-	if !planted.Is(planted.GoneWritersIgnored) {
-		request.Writers = r.except
-	}
+	request.Writers = r.except
 	request.Exclude = c.excluded()
 	sent := sentRead{reads: reads, safe: c.fence.safe, fence: c.fence.number, number: c.beginRead()}
 	if c.fence.hasCursor && c.fence.number > r.promoted && all {
@@ -157,8 +153,8 @@ type sentRead struct {
 	except   []OpenWriter
 }
 
-// boundReads says from where and how far to read each lane, and whether it is all of them. Rows that are in memory are ready still, so
-// they come again and must not use up the limit.
+// boundReads says from where and how far to read each lane, and whether it is all of them. Rows that are in memory are
+// ready still, so they come again and must not use up the limit.
 func (c *Core) boundReads(now time.Duration, room int) (_ Read, _ []laneRead, all bool) {
 	var usable []*lane
 	for _, l := range c.sorted {
@@ -315,9 +311,6 @@ func (c *Core) moveBounds(sent *sentRead, gone []uint64) {
 		covered[l] = true
 		cut := read.cut()
 		l.w = max(l.w, min(sent.safe, cut))
-		if planted.Is(planted.CursorWithoutWatermark) {
-			l.w = max(l.w, read.last)
-		}
 		if len(gone) > 0 {
 			l.c = min(l.c, cut)
 		}
@@ -380,14 +373,6 @@ func (c *Core) passBarrier(now time.Duration) {
 	}
 	r.passing, r.fresh = r.fresh, nil
 	incarnation := c.fence.incarnation // of all that is fresh, because the answers of others are not taken
-	if planted.Is(planted.NoBarrier) {
-		rows := r.passing
-		r.passing = nil
-		for _, row := range rows {
-			c.admit(now, row)
-		}
-		return
-	}
 	begin(c, OpBarrier, &r.barrier,
 		func(ctx context.Context, store Store) (nothing, error) {
 			return nothing{}, store.Barrier(ctx, incarnation)

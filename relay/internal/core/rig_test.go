@@ -57,7 +57,10 @@ func (p *place) id() (id outbox.ID) {
 func (p *place) emit(t *testing.T, lane, aggregate, eventType string) outbox.ID {
 	t.Helper()
 	tx := p.store.Begin()
-	event := core.Event{ID: p.id(), Type: eventType, Aggregate: core.Aggregate{Namespace: lane, Type: "t", ID: aggregate}, Payload: []byte("{}")}
+	event := core.Event{
+		ID: p.id(), Type: eventType, Aggregate: core.Aggregate{Namespace: lane, Type: "t", ID: aggregate},
+		Payload: []byte("{}"),
+	}
 	if _, err := tx.Emit(event); err != nil {
 		t.Fatal(err)
 	}
@@ -110,10 +113,13 @@ func (p *place) relay(t *testing.T, routes registry, change func(*core.Config)) 
 	seed := p.last + 1
 	config := core.Config{
 		Relay: p.id(), Routes: routes, Batch: 100, MaxInFlight: 400, MaxBytes: 1 << 20, Concurrency: 16, Depth: 1,
-		MinPoll: 4 * time.Millisecond, Poll: 100 * time.Millisecond, FencePeriod: 50 * time.Millisecond, HeldPeriod: time.Second,
-		SweepPeriod: time.Hour, Lease: 30 * time.Second, Deadline: 5 * time.Second, Margin: time.Second, Drain: 20 * time.Second,
-		MinStay: 10 * time.Second, MaxAttempts: 3, BaseDelay: time.Second, MaxDelay: 10 * time.Second, UnknownTypeMaxAge: 24 * time.Hour,
-		Random: func() uint64 { seed = seed*6364136223846793005 + 1442695040888963407; return seed >> 1 },
+		MinPoll: 4 * time.Millisecond, Poll: 100 * time.Millisecond, FencePeriod: 50 * time.Millisecond,
+		HeldPeriod:  time.Second,
+		SweepPeriod: time.Hour, Lease: 30 * time.Second, Deadline: 5 * time.Second, Margin: time.Second,
+		Drain:   20 * time.Second,
+		MinStay: 10 * time.Second, MaxAttempts: 3, BaseDelay: time.Second, MaxDelay: 10 * time.Second,
+		UnknownTypeMaxAge: 24 * time.Hour,
+		Random:            func() uint64 { seed = seed*6364136223846793005 + 1442695040888963407; return seed >> 1 },
 		Observe: func(s core.Step) {
 			if s.Do == core.DidAlarm {
 				r.alarms = append(r.alarms, s.Detail)

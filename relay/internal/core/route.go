@@ -6,7 +6,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/posthaste-dev/posthaste/internal/planted"
 	"github.com/posthaste-dev/posthaste/outbox"
 )
 
@@ -191,9 +190,6 @@ func (c *Core) pause(now time.Duration, r *route, why Outcome) {
 	r.pauses++
 	r.round++
 	r.retryAt = now + max(c.jitter(grow(firstProbeAfter, r.pauses, longestPause)), why.RetryAfter)
-	if planted.Is(planted.RetryAfterIgnored) {
-		r.retryAt = now + c.jitter(grow(firstProbeAfter, r.pauses, longestPause))
-	}
 	if r.detail == "" {
 		c.config.Observe(Step{Do: DidPause, Topic: r.topic, Class: why.Class, Detail: why.Detail})
 	}
@@ -214,7 +210,8 @@ func (c *Core) linesOf(r *route) []*line {
 		}
 	}
 	slices.SortFunc(lines, func(a, b *line) int {
-		return cmp.Or(cmp.Compare(a.key.Namespace, b.key.Namespace), cmp.Compare(a.key.Type, b.key.Type), cmp.Compare(a.key.ID, b.key.ID))
+		return cmp.Or(cmp.Compare(a.key.Namespace, b.key.Namespace), cmp.Compare(a.key.Type, b.key.Type),
+			cmp.Compare(a.key.ID, b.key.ID))
 	})
 	return lines
 }
@@ -232,7 +229,7 @@ func (c *Core) rowsOf(r *route) (rows int) {
 // wakeRoutes lets paused routes be probed when it is time.
 func (c *Core) wakeRoutes(now time.Duration) {
 	for _, r := range c.ordered {
-		if !r.paused || planted.Is(planted.BreakerNeverProbes) {
+		if !r.paused {
 			continue
 		}
 		if now < r.retryAt {
@@ -240,9 +237,6 @@ func (c *Core) wakeRoutes(now time.Duration) {
 			continue
 		}
 		r.probing, r.allowance = true, 1
-		if planted.Is(planted.NoRamp) {
-			r.allowance = c.config.Concurrency
-		}
 		c.wake(now, r)
 	}
 }

@@ -69,9 +69,12 @@ func failOver(t *testing.T, down time.Duration, seed uint64) {
 		}
 	}
 	r.pass(time.Minute)
-	sent := slices.DeleteFunc(slices.Clone(r.sent[before:]), func(id outbox.ID) bool { return !slices.Contains(events, id) })
+	sent := slices.DeleteFunc(slices.Clone(r.sent[before:]), func(id outbox.ID) bool {
+		return !slices.Contains(events, id)
+	})
 	if !slices.Equal(sent, events) {
-		t.Errorf("of %d events %d were sent, and in the order that they were written in: %t", len(events), len(sent), slices.Equal(slices.Sorted(slices.Values(places(sent, events))), places(sent, events)))
+		t.Errorf("of %d events %d were sent, and in the order that they were written in: %t", len(events), len(sent),
+			slices.Equal(slices.Sorted(slices.Values(places(sent, events))), places(sent, events)))
 	}
 	for _, alarm := range r.alarms {
 		t.Errorf("alarm: %s", alarm)
@@ -185,7 +188,8 @@ func TestAnswersOfAnotherServerAreNotUsed(t *testing.T) {
 				return core.Outcome{Class: core.Rejected}, len(r.sent) == 1 // the first one is held from then on
 			}
 			store := &foreign{Store: p.store, event: core.Event{
-				ID: p.id(), Seq: 7, Type: "a", State: core.Retrying, Aggregate: core.Aggregate{Namespace: "0", Type: "t", ID: "one"}, Payload: []byte("{}"),
+				ID: p.id(), Seq: 7, Type: "a", State: core.Retrying,
+				Aggregate: core.Aggregate{Namespace: "0", Type: "t", ID: "one"}, Payload: []byte("{}"),
 			}}
 			if op == core.OpAcquire || op == core.OpHeldKeys {
 				store.op = op
@@ -236,7 +240,9 @@ func TestAWriterIsKnownByItsTransaction(t *testing.T) {
 	r.via = store
 	r.pass(time.Second)
 	late := p.store.Begin()
-	event := core.Event{ID: p.id(), Type: "a", Aggregate: core.Aggregate{Namespace: "0", Type: "t", ID: "one"}, Payload: []byte("{}")}
+	event := core.Event{
+		ID: p.id(), Type: "a", Aggregate: core.Aggregate{Namespace: "0", Type: "t", ID: "one"}, Payload: []byte("{}"),
+	}
 	if _, err := late.Emit(event); err != nil {
 		t.Fatal(err)
 	}
@@ -263,7 +269,9 @@ func TestWhatARecoveryTookBackIsNotPublished(t *testing.T) {
 	r.pass(time.Second)
 	r.keep[core.OpBarrier] = true
 	gone := p.store.Begin()
-	event := core.Event{ID: p.id(), Type: "a", Aggregate: core.Aggregate{Namespace: "0", Type: "t", ID: "one"}, Payload: []byte("{}")}
+	event := core.Event{
+		ID: p.id(), Type: "a", Aggregate: core.Aggregate{Namespace: "0", Type: "t", ID: "one"}, Payload: []byte("{}"),
+	}
 	if _, err := gone.Emit(event); err != nil {
 		t.Fatal(err)
 	}

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/posthaste-dev/posthaste/internal/planted"
 	"github.com/posthaste-dev/posthaste/outbox"
 )
 
@@ -132,9 +131,7 @@ func (c *Core) settleSome(g *gate, sent []fate) {
 				c.counts.StaleSettles++
 				c.observeSettles(sent, Stale, time.Time{})
 				c.loseStale(request.Lanes, answer.Held)
-				if !planted.Is(planted.PartialSettleForgotten) {
-					c.settleAgain(sent)
-				}
+				c.settleAgain(sent)
 			default:
 				leaveUnchanged(sent, answer.Unchanged)
 				c.observeSettles(sent, Applied, answer.At)
@@ -216,9 +213,9 @@ func (c *Core) settleRequest(fates []fate) *Settle {
 	return request
 }
 
-// settled forgets an event whose fate is written down, or that is not any more what it was when that was decided: then its
-// line is looked at again. While a read runs that began before, the row is remembered: that read may still show
-// it as ready.
+// settled forgets an event whose fate is written down, or that is not any more what it was when that was decided: then
+// its line is looked at again. While a read runs that began before, the row is remembered: that read may still show it
+// as ready.
 func (c *Core) settled(now time.Duration, f *fate) {
 	r := f.row
 	r.done = true
@@ -242,7 +239,7 @@ func (c *Core) settled(now time.Duration, f *fate) {
 		r.lane.unsettled--
 	}
 	r.Payload, r.Headers = nil, nil
-	if len(c.reader.running) == 0 || planted.Is(planted.SettledForgottenEarly) {
+	if len(c.reader.running) == 0 {
 		r.lane.forget(r)
 	} else {
 		c.reader.settled = append(c.reader.settled, settledRow{row: r, reads: c.reader.number})
@@ -284,7 +281,8 @@ func (c *Core) observeSettles(fates []fate, result Result, at time.Time) {
 	for i := range fates {
 		f := &fates[i]
 		step := Step{
-			Do: DidSettle, Lane: f.row.Lane, Token: f.row.lane.token, Event: f.row.ID, Type: f.row.Type, Aggregate: f.row.Aggregate, Topic: f.key.topic,
+			Do: DidSettle, Lane: f.row.Lane, Token: f.row.lane.token, Event: f.row.ID, Type: f.row.Type,
+			Aggregate: f.row.Aggregate, Topic: f.key.topic,
 			State: f.state, Result: result, Attempt: int(f.attempts), Detail: f.reason, Took: c.now - f.decidedAt,
 		}
 		if f.unchanged {

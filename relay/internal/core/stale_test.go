@@ -28,7 +28,8 @@ func TestALookThatIsOlderThanAChangeEndsNoHold(t *testing.T) {
 	second := p.emit(t, "0", "one", "a")
 	r.pass(time.Second)
 	if state := p.state(t, second); len(r.kept) != 1 || len(r.sent) != 2 || state != core.Waiting {
-		t.Fatalf("%d looks are under way, %d were sent, and the second event is in state %d: this test does not test", len(r.kept), len(r.sent), state)
+		t.Fatalf("%d looks are under way, %d were sent, and the second event is in state %d: this test does not test",
+			len(r.kept), len(r.sent), state)
 	}
 	third := p.emit(t, "0", "one", "a")
 	r.keep[core.OpHeldRows] = false
@@ -49,7 +50,9 @@ func TestALaneThatAReadDidNotReachGoesBack(t *testing.T) {
 	r := p.relay(t, registry{"a": {Topic: "topic"}}, func(c *core.Config) { c.MaxBytes = most })
 	r.pass(time.Second)
 	tx := p.store.Begin()
-	late := core.Event{ID: p.id(), Type: "a", Aggregate: core.Aggregate{Namespace: "1", Type: "t", ID: "one"}, Payload: []byte("{}")}
+	late := core.Event{
+		ID: p.id(), Type: "a", Aggregate: core.Aggregate{Namespace: "1", Type: "t", ID: "one"}, Payload: []byte("{}"),
+	}
 	if _, err := tx.Emit(late); err != nil {
 		t.Fatal(err)
 	}
@@ -59,7 +62,10 @@ func TestALaneThatAReadDidNotReachGoesBack(t *testing.T) {
 		t.Fatalf("an event beside an open writer is in state %d: this test does not test", state)
 	}
 	large := p.store.Begin() // in the lane that is read first, and all that may be read
-	event := core.Event{ID: p.id(), Type: "a", Aggregate: core.Aggregate{Namespace: "0", Type: "t", ID: "three"}, Payload: bytes.Repeat([]byte(" "), most)}
+	event := core.Event{
+		ID: p.id(), Type: "a", Aggregate: core.Aggregate{Namespace: "0", Type: "t", ID: "three"},
+		Payload: bytes.Repeat([]byte(" "), most),
+	}
 	if _, err := large.Emit(event); err != nil {
 		t.Fatal(err)
 	}

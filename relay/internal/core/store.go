@@ -4,22 +4,23 @@ import (
 	"context"
 	"time"
 
+	"github.com/posthaste-dev/posthaste/internal/state"
 	"github.com/posthaste-dev/posthaste/outbox"
 )
 
 // State is where an event stands: the column state of outbox_events.
-type State int16
+type State = state.State
 
-// The states, in the order of their numbers in the table.
+// The states, as the core calls them.
 const (
-	Ready        State = iota // not looked at yet
-	Retrying                  // failed, due again at next_attempt_at
-	Parked                    // since next_attempt_at: of a type that is not known, or most of which break their contract
-	Waiting                   // behind a held event of its aggregate and topic
-	DeadBlocking              // dead, and later events of the aggregate wait behind it
-	Dead                      // dead, and later events go on
-	Published
-	Discarded
+	Ready        = state.Ready
+	Retrying     = state.Retrying
+	Parked       = state.Parked
+	Waiting      = state.Waiting
+	DeadBlocking = state.DeadBlocking
+	Dead         = state.Dead
+	Published    = state.Published
+	Discarded    = state.Discarded
 )
 
 // Aggregate names the thing that an event is about. Events of one aggregate are in one lane.

@@ -72,7 +72,8 @@ func TestRedriveBehindBlockedRetries(t *testing.T) {
 	}
 	clear(refuse)
 	for _, id := range []outbox.ID{other, blocked[0]} {
-		if _, err := p.store.Operate(check.Redrive, memstore.Order{Action: p.id(), Actor: "somebody", Reason: "fixed"}, id); err != nil {
+		if _, err := p.store.Operate(check.Redrive, memstore.Order{Action: p.id(), Actor: "somebody", Reason: "fixed"},
+			id); err != nil {
 			t.Fatal(err)
 		}
 		r.pass(10 * time.Second)

@@ -99,7 +99,8 @@ func (c *Core) buryAged(now time.Duration) {
 			for i := range rows {
 				l := c.lanes[rows[i].Lane]
 				_, known := c.config.Routes.Route(rows[i].Type)
-				if known || c.spared(rows[i].Type) || l == nil || !l.opened || l.draining || l.rows[rows[i].Seq] != nil || c.tooEarly(now, l) > 0 {
+				if known || c.spared(rows[i].Type) || l == nil || !l.opened || l.draining || l.rows[rows[i].Seq] != nil ||
+					c.tooEarly(now, l) > 0 {
 					continue
 				}
 				r := &row{Event: rows[i], lane: l, held: true}

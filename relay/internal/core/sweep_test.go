@@ -30,7 +30,9 @@ func TestASweptEventOfAPausedTopic(t *testing.T) {
 	p.pause(t, core.ScopeTopic, "one")
 	r.pass(heard)
 	tx := p.store.Begin() // with a number that it has not drawn: no fence can know of it
-	event := core.Event{ID: p.id(), Type: "a", Aggregate: core.Aggregate{Namespace: "0", Type: "t", ID: "late"}, Payload: []byte("{}")}
+	event := core.Event{
+		ID: p.id(), Type: "a", Aggregate: core.Aggregate{Namespace: "0", Type: "t", ID: "late"}, Payload: []byte("{}"),
+	}
 	if err := tx.EmitAt(number, event); err != nil {
 		t.Fatal(err)
 	}

@@ -21,7 +21,9 @@ func TestSettleOfALaneThatIsLost(t *testing.T) {
 		t.Fatalf("%d publishes are in flight", len(r.flying))
 	}
 	p.store.ExpireLane(0)
-	taken, err := p.store.Acquire(t.Context(), core.Acquire{Relay: p.id(), Token: p.id(), Lanes: []int16{0}, Max: 1, Lease: time.Hour})
+	taken, err := p.store.Acquire(t.Context(), core.Acquire{
+		Relay: p.id(), Token: p.id(), Lanes: []int16{0}, Max: 1, Lease: time.Hour,
+	})
 	if err != nil || len(taken.Lanes) != 1 {
 		t.Fatalf("taken %+v, %v", taken, err)
 	}

@@ -182,8 +182,8 @@ func (o *stubborn) HeldRows(ctx context.Context, asks []core.HeldAsk, limit int)
 	return answer, err
 }
 
-// A row that the database never finds as it was read is tried again now and then, and holds up its line. One that is gone
-// does not.
+// A row that the database never finds as it was read is tried again now and then, and holds up its line. One that is
+// gone does not.
 func TestARowThatIsNeverAsItWasRead(t *testing.T) {
 	t.Parallel()
 	for _, gone := range []bool{false, true} {
@@ -236,7 +236,8 @@ func TestOnlyWhatTheAnswerNamesIsUnchanged(t *testing.T) {
 	}
 	r.via = &stubborn{Store: p.store, event: late, gone: true}
 	r.pass(time.Minute)
-	if told[late] != core.Unchanged || told[dead] != core.Applied || told[sent] != core.Applied || r.calls[core.OpSettle] != 1 {
+	if told[late] != core.Unchanged || told[dead] != core.Applied || told[sent] != core.Applied ||
+		r.calls[core.OpSettle] != 1 {
 		t.Errorf("told %v in %d settles", told, r.calls[core.OpSettle])
 	}
 	if counts := r.core.Counts(); counts.Dead != 1 || counts.Published != 1 {

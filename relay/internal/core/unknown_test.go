@@ -104,8 +104,8 @@ func TestTheDeathOfAnUnknownTypeStopsNobody(t *testing.T) {
 	}
 }
 
-// The age after which an event of an unknown type dies counts from when it was parked: a backlog of days dies no sooner,
-// and who has the lane meanwhile does not matter.
+// The age after which an event of an unknown type dies counts from when it was parked: a backlog of days dies no
+// sooner, and who has the lane meanwhile does not matter.
 func TestTheAgeOfAParkedEvent(t *testing.T) {
 	t.Parallel()
 	p := newPlace(1)
@@ -259,8 +259,8 @@ func TestALaneStaysWhereItsTypesAreKnown(t *testing.T) {
 	}
 }
 
-// What waits when a relay takes the lane that does not know its type is parked at once, all of it: each has its age from
-// then on, and not from the death of the one before.
+// What waits when a relay takes the lane that does not know its type is parked at once, all of it: each has its age
+// from then on, and not from the death of the one before.
 func TestWhatWaitsOfAnUnknownTypeIsParked(t *testing.T) {
 	t.Parallel()
 	p := newPlace(1)

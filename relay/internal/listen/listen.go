@@ -1,4 +1,4 @@
-// Package listen hears the doorbell: it waits for notifications on a connection of its own and says so.
+// Package listen waits for the doorbell: it waits for notifications on a connection of its own and says so.
 //
 // It is about latency alone. Notifications are lost while nobody is connected, and behind a pooler that
 // lends connections for a transaction they never arrive: the relay polls whatever happens here.
@@ -18,7 +18,7 @@ const Channel = "posthaste"
 
 // Listen calls woken for every notification of this schema, and once after every connect, because
 // notifications may have been missed before. It returns when ctx ends. A connection that is refused or
-// lost is opened again for ever; connect sees every attempt and is the place to log and count them.
+// lost is opened again forever; connect sees every attempt and is the place to log and count them.
 //
 // The connection must lead to the server itself or to a pooler in session mode. It never has a
 // transaction open: a listener inside one would keep the server from emptying its queue of
@@ -69,7 +69,7 @@ func (l *listener) session(ctx context.Context) error {
 		defer cancel()
 		_ = conn.Close(closing) // a lost connection says so here as well
 	}()
-	if err := l.ask(ctx, conn, "LISTEN "+Channel); err != nil {
+	if err := l.send(ctx, conn, "LISTEN "+Channel); err != nil {
 		return err
 	}
 	l.woken()
@@ -103,13 +103,13 @@ func (l *listener) next(ctx context.Context, conn *pgx.Conn) error {
 	case err == nil: // another schema's
 		return nil
 	case ctx.Err() == nil && wait.Err() != nil && !conn.IsClosed():
-		return l.ask(ctx, conn, "-- are you there")
+		return l.send(ctx, conn, "-- are you there")
 	}
 	return fmt.Errorf("listen: wait: %w", err)
 }
 
-// ask sends one statement. It has no arguments, so pgx sends it as one message, outside a transaction.
-func (l *listener) ask(ctx context.Context, conn *pgx.Conn, statement string) error {
+// send sends one statement. It has no arguments, so pgx sends it as one message, outside a transaction.
+func (l *listener) send(ctx context.Context, conn *pgx.Conn, statement string) error {
 	ctx, cancel := context.WithTimeout(ctx, l.answer)
 	defer cancel()
 	if _, err := conn.Exec(ctx, statement); err != nil {

@@ -17,13 +17,13 @@ import (
 	"go.uber.org/goleak"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(calm{m}) }
+func TestMain(m *testing.M) { goleak.VerifyTestMain(patientMain{m}) }
 
-// calm waits for goroutines that were told to end: goleak itself looks for half a second, which may be too little on a
-// busy machine.
-type calm struct{ *testing.M }
+// patientMain waits for goroutines that were told to end: goleak itself looks for half a second, which may be too
+// little on a busy machine.
+type patientMain struct{ *testing.M }
 
-func (c calm) Run() int {
+func (c patientMain) Run() int {
 	code := c.M.Run()
 	began := time.Now()
 	for goleak.Find() != nil { // that takes half a second
@@ -42,7 +42,9 @@ func servers() map[string]string {
 		"postgres18": "postgres://postgres@127.0.0.1:15418/posthaste?sslmode=disable",
 		"postgres15": "postgres://postgres@127.0.0.1:15415/posthaste?sslmode=disable",
 	}
-	for name, variable := range map[string]string{"postgres18": "POSTHASTE_POSTGRES18_URL", "postgres15": "POSTHASTE_POSTGRES15_URL"} {
+	for name, variable := range map[string]string{
+		"postgres18": "POSTHASTE_POSTGRES18_URL", "postgres15": "POSTHASTE_POSTGRES15_URL",
+	} {
 		if given := os.Getenv(variable); given != "" {
 			urls[name] = given
 		}
@@ -69,7 +71,9 @@ type ear struct {
 
 func listening(t *testing.T, server string, change func(*listener)) *ear {
 	t.Helper()
-	e := &ear{schema: "s" + strings.ToLower(rand.Text()[:12]), woken: make(chan struct{}, 1000), pids: make(chan uint32, 1000)}
+	e := &ear{
+		schema: "s" + strings.ToLower(rand.Text()[:12]), woken: make(chan struct{}, 1000), pids: make(chan uint32, 1000),
+	}
 	l := &listener{
 		schema: e.schema, woken: func() { e.woken <- struct{}{} },
 		connect: func(ctx context.Context) (*pgx.Conn, error) {
@@ -127,8 +131,9 @@ func TestHearsItsOwnSchemaOnly(t *testing.T) {
 		pid := receive(t, "the backend", e.pids)
 		receive(t, "the connect", e.woken)
 		// One transaction, so that they arrive together.
-		exec(t, server, "DO $$ BEGIN PERFORM pg_notify('posthaste', 'another'), pg_notify('posthaste', ''), pg_notify('other', '"+
-			e.schema+"'), pg_notify('posthaste', '"+e.schema+"'); END $$")
+		exec(t, server,
+			"DO $$ BEGIN PERFORM pg_notify('posthaste', 'another'), pg_notify('posthaste', ''), pg_notify('other', '"+
+				e.schema+"'), pg_notify('posthaste', '"+e.schema+"'); END $$")
 		receive(t, "the notification", e.woken)
 		exec(t, server, "SELECT pg_terminate_backend($1)", pid)
 		receive(t, "the second backend", e.pids) // by now it has dealt with all that the first one sent

@@ -35,31 +35,33 @@ func TestHearsTheDoorbell(t *testing.T) {
 				t.Fatal(err)
 			}
 			t.Cleanup(func() { _ = db.Close() })
-			home := "Listen " + rand.Text()[:12] // a name that needs its quotes
+			name := "Listen " + rand.Text()[:12] // a name that needs its quotes
 			t.Cleanup(func() {
-				if _, err := db.ExecContext(context.Background(), `DROP SCHEMA IF EXISTS "`+home+`" CASCADE`); err != nil {
+				if _, err := db.ExecContext(context.Background(), `DROP SCHEMA IF EXISTS "`+name+`" CASCADE`); err != nil {
 					t.Error(err)
 				}
 			})
-			if err := schema.Outbox.Up(t.Context(), db, schema.Options{Schema: home}); err != nil {
+			if err := schema.Outbox.Up(t.Context(), db, schema.Options{Schema: name}); err != nil {
 				t.Fatal(err)
 			}
-			hearTheDoorbell(t, db, address, home)
+			awaitTheDoorbell(t, db, address, name)
 		})
 	}
 }
 
-func hearTheDoorbell(t *testing.T, db *sql.DB, address, home string) {
+func awaitTheDoorbell(t *testing.T, db *sql.DB, address, name string) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	woken := make(chan struct{}, 100)
 	var group sync.WaitGroup
 	group.Go(func() {
-		listen.Listen(ctx, func(ctx context.Context) (*pgx.Conn, error) { return pgx.Connect(ctx, address) }, home, func() { woken <- struct{}{} })
+		listen.Listen(ctx, func(ctx context.Context) (*pgx.Conn, error) { return pgx.Connect(ctx, address) }, name, func() {
+			woken <- struct{}{}
+		})
 	})
 	defer group.Wait()
 	defer cancel()
-	ring := outbox.RingSQL(db, home)
+	ring := outbox.RingSQL(db, name)
 	// However long it takes: a ring that was given up on a busy machine would not be heard.
 	bell := outbox.NewDoorbell(func(ctx context.Context) error { return ring(context.WithoutCancel(ctx)) })
 	defer bell.Close()

@@ -28,7 +28,9 @@ func churn(ctx context.Context, seed uint64, steps int, look func(*memstore.Stor
 		if len(ids) == 0 || rng.IntN(4) == 0 {
 			tx := store.Begin()
 			id := number(uint64(len(ids)))
-			if _, err := tx.Emit(core.Event{ID: id, Type: "placed", Aggregate: core.Aggregate{ID: string(rune('a' + rng.IntN(8)))}}); err != nil {
+			if _, err := tx.Emit(core.Event{
+				ID: id, Type: "placed", Aggregate: core.Aggregate{ID: string(rune('a' + rng.IntN(8)))},
+			}); err != nil {
 				return err
 			}
 			if err := tx.Commit(); err != nil {
@@ -61,7 +63,9 @@ func churn(ctx context.Context, seed uint64, steps int, look func(*memstore.Stor
 				return err
 			}
 		default:
-			if _, err := store.Read(ctx, core.Read{MaxBytes: plenty, Lanes: []core.LaneRead{{Lane: 'a' % 64, Limit: 8}, {Lane: 'b' % 64, Limit: 8}}}); err != nil {
+			if _, err := store.Read(ctx, core.Read{
+				MaxBytes: plenty, Lanes: []core.LaneRead{{Lane: 'a' % 64, Limit: 8}, {Lane: 'b' % 64, Limit: 8}},
+			}); err != nil {
 				return err
 			}
 		}
@@ -80,11 +84,13 @@ func TestTheIndexesAgreeWithTheRows(t *testing.T) {
 	look := func(store *memstore.Store) {
 		var all []core.LaneRead
 		var lanes []int16
-		var asks []core.HeldAsk
+		var queries []core.HeldAsk
 		for lane := int16('a' % 64); lane < 'a'%64+8; lane++ {
 			all = append(all, core.LaneRead{Lane: lane, Limit: 1 << 20})
 			lanes = append(lanes, lane)
-			asks = append(asks, core.HeldAsk{Lane: lane, Aggregate: core.Aggregate{ID: string(rune('a' + lane - 'a'%64))}, Types: []string{"placed"}})
+			queries = append(queries, core.HeldAsk{
+				Lane: lane, Aggregate: core.Aggregate{ID: string(rune('a' + lane - 'a'%64))}, Types: []string{"placed"},
+			})
 		}
 		dueKeys := core.DueKeys{Limit: 1 << 20}
 		for _, lane := range lanes {
@@ -95,7 +101,7 @@ func TestTheIndexesAgreeWithTheRows(t *testing.T) {
 		for _, e := range answer.Events {
 			found = append(found, e.Seq)
 		}
-		held, _ := store.HeldRows(t.Context(), asks, 1<<20)
+		held, _ := store.HeldRows(t.Context(), queries, 1<<20)
 		for _, e := range held.Events {
 			found = append(found, e.Seq)
 		}
@@ -116,7 +122,8 @@ func TestTheIndexesAgreeWithTheRows(t *testing.T) {
 		}
 		slices.Sort(found)
 		if !slices.Equal(found, want) || len(parked.Events) != wantParked || len(due.Keys) > wantRetrying {
-			t.Fatalf("the indexes have %v, the rows %v; parked %d of %d; due %d of %d", found, want, len(parked.Events), wantParked, len(due.Keys), wantRetrying)
+			t.Fatalf("the indexes have %v, the rows %v; parked %d of %d; due %d of %d", found, want, len(parked.Events),
+				wantParked, len(due.Keys), wantRetrying)
 		}
 		compared++
 	}

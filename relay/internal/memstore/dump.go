@@ -48,7 +48,7 @@ type LetterRow struct {
 	Next     uint64 // the Index of the next delivery when it was written
 }
 
-// Record is the letter as the judge of a run wants it.
+// Record is the letter as the checker of a run wants it.
 func (l *LetterRow) Record() check.Letter {
 	return check.Letter{
 		ID: l.Event, Reason: l.Reason, Attempts: int(l.Attempts), Blocking: l.Blocking,
@@ -68,7 +68,7 @@ type ActionRow struct {
 	Next   uint64 // the Index of the next delivery when it was written
 }
 
-// Record is the action as the judge of a run wants it.
+// Record is the action as the checker of a run wants it.
 func (a *ActionRow) Record() check.Action {
 	return check.Action{ID: a.Event, Verb: a.Verb, Actor: a.Actor, Next: a.Next}
 }
@@ -81,12 +81,12 @@ type LaneRow struct {
 	Floor        int64
 	Needs        []string
 	CrashCount   int
-	NotedEvent   outbox.ID
-	NotedCount   int
+	MarkedEvent  outbox.ID
+	MarkedCount  int
 }
 
-// RouteRow is how a route stands at a relay.
-type RouteRow struct {
+// TopicRow is how a topic stands at a relay.
+type TopicRow struct {
 	core.RouteStatus
 	Relay outbox.ID
 }
@@ -145,7 +145,7 @@ func (s *Store) Lanes() []LaneRow {
 		l := &s.lanes[i]
 		rows[i] = LaneRow{
 			Lane: int16(i), Owner: l.owner, Token: l.token, LeaseUntil: l.leaseUntil, Floor: l.floor,
-			Needs: slices.Clone(l.needs), CrashCount: l.crashCount, NotedEvent: l.notedEvent, NotedCount: l.notedCount,
+			Needs: slices.Clone(l.needs), CrashCount: l.crashCount, MarkedEvent: l.markedEvent, MarkedCount: l.markedCount,
 		}
 	}
 	return rows
@@ -160,8 +160,8 @@ func (s *Store) Actions() []ActionRow { return slices.Clone(s.actions) }
 // Pauses returns the pauses that stand, by scope and name.
 func (s *Store) Pauses() []core.Pause { return slices.Clone(s.pauses) }
 
-// Routes returns how routes stand, by relay and topic.
-func (s *Store) Routes() []RouteRow { return slices.Clone(s.routes) }
+// Topics returns how topics stand, by relay and topic.
+func (s *Store) Topics() []TopicRow { return slices.Clone(s.topics) }
 
 // Changes returns every change of a state since the last call, in order.
 func (s *Store) Changes() []Change {
@@ -171,15 +171,17 @@ func (s *Store) Changes() []Change {
 }
 
 // Dump returns the changes since the last call of Changes, the final rows, letters and actions, as the
-// judge of a run wants them.
+// checker of a run wants them.
 func (s *Store) Dump() check.History {
 	var history check.History
 	for _, c := range s.Changes() {
-		history = append(history, check.Record{Change: &check.Change{ID: c.ID, From: check.State(c.From), To: check.State(c.To)}})
+		history = append(history,
+			check.Record{Change: &check.Change{ID: c.ID, From: check.State(c.From), To: check.State(c.To)}})
 	}
 	for _, r := range s.Events() {
 		history = append(history, check.Record{Row: &check.Row{
-			ID: r.ID, Seq: r.Seq, State: check.State(r.State), Type: r.Type, Attempts: int(r.Attempts), Published: r.State == core.Published,
+			ID: r.ID, Seq: r.Seq, State: check.State(r.State), Type: r.Type, Attempts: int(r.Attempts),
+			Published: r.State == core.Published,
 		}})
 	}
 	for i := range s.letters {
@@ -196,19 +198,19 @@ func (s *Store) Dump() check.History {
 	return history
 }
 
-// SaveRoutes replaces what is written down about the relay's routes. The relay must have sent a heartbeat.
-func (s *Store) SaveRoutes(_ context.Context, owner outbox.ID, routes []core.RouteStatus) error {
+// SaveRoutes replaces what is written down about the relay's topics. The relay must have sent a heartbeat.
+func (s *Store) SaveRoutes(_ context.Context, owner outbox.ID, statuses []core.RouteStatus) error {
 	if err := s.write(); err != nil {
 		return err
 	}
-	if len(routes) > 0 && !slices.ContainsFunc(s.relays, func(r relay) bool { return r.id == owner }) {
+	if len(statuses) > 0 && !slices.ContainsFunc(s.relays, func(r relay) bool { return r.id == owner }) {
 		return errors.New("memstore: the relay is not registered")
 	}
-	s.routes = slices.DeleteFunc(s.routes, func(r RouteRow) bool { return r.Relay == owner })
-	for _, route := range routes {
-		s.routes = append(s.routes, RouteRow{Relay: owner, RouteStatus: route})
+	s.topics = slices.DeleteFunc(s.topics, func(r TopicRow) bool { return r.Relay == owner })
+	for _, status := range statuses {
+		s.topics = append(s.topics, TopicRow{Relay: owner, RouteStatus: status})
 	}
-	slices.SortFunc(s.routes, func(a, b RouteRow) int {
+	slices.SortFunc(s.topics, func(a, b TopicRow) int {
 		return cmp.Or(slices.Compare(a.Relay[:], b.Relay[:]), cmp.Compare(a.Topic, b.Topic))
 	})
 	s.flush()

@@ -103,8 +103,8 @@ func (f *Faulty) DueKeys(ctx context.Context, due core.DueKeys) (core.KeysAnswer
 }
 
 // HeldRows by plan.
-func (f *Faulty) HeldRows(ctx context.Context, ask []core.HeldAsk, limit int) (core.RowsAnswer, error) {
-	return call(f, "HeldRows", func() (core.RowsAnswer, error) { return f.Store.HeldRows(ctx, ask, limit) })
+func (f *Faulty) HeldRows(ctx context.Context, queries []core.HeldAsk, limit int) (core.RowsAnswer, error) {
+	return call(f, "HeldRows", func() (core.RowsAnswer, error) { return f.Store.HeldRows(ctx, queries, limit) })
 }
 
 // OldParked by plan.
@@ -128,6 +128,6 @@ func (f *Faulty) Sweep(ctx context.Context, floors []core.Floor, limit int) (cor
 }
 
 // SaveRoutes by plan.
-func (f *Faulty) SaveRoutes(ctx context.Context, relay outbox.ID, routes []core.RouteStatus) error {
-	return callNothing(f, "SaveRoutes", func() error { return f.Store.SaveRoutes(ctx, relay, routes) })
+func (f *Faulty) SaveRoutes(ctx context.Context, relay outbox.ID, statuses []core.RouteStatus) error {
+	return callNothing(f, "SaveRoutes", func() error { return f.Store.SaveRoutes(ctx, relay, statuses) })
 }

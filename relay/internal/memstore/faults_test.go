@@ -27,7 +27,8 @@ func TestFaultsByPlan(t *testing.T) {
 	}
 	wantState(d, ids[0], core.Ready)
 	next = memstore.Lost
-	if answer, err := faulty.Settle(t.Context(), &core.Settle{Published: ids[:1]}); !errors.Is(err, memstore.ErrInjected) || answer.Applied {
+	if answer, err := faulty.Settle(t.Context(), &core.Settle{Published: ids[:1]}); !errors.Is(err,
+		memstore.ErrInjected) || answer.Applied {
 		t.Errorf("lost: %+v, %v", answer, err)
 	}
 	wantState(d, ids[0], core.Published)

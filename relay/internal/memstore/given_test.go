@@ -49,7 +49,10 @@ func number(n uint64) (id outbox.ID) {
 
 func (d *db) event(aggregate, eventType string) core.Event {
 	id := d.id()
-	return core.Event{ID: id, Type: eventType, Aggregate: core.Aggregate{Namespace: "default", Type: "order", ID: aggregate}, Payload: []byte(`{"eventId":"` + id.String() + `"}`)}
+	return core.Event{
+		ID: id, Type: eventType, Aggregate: core.Aggregate{Namespace: "default", Type: "order", ID: aggregate},
+		Payload: []byte(`{"eventId":"` + id.String() + `"}`),
+	}
 }
 
 // emit writes events of type "placed" in a transaction of their own.
@@ -88,7 +91,9 @@ func (d *db) must(err error) {
 func (d *db) acquire(relay outbox.ID, lanes ...int16) (outbox.ID, []core.Acquired) {
 	d.t.Helper()
 	token := d.id()
-	taken, err := d.Acquire(d.t.Context(), core.Acquire{Relay: relay, Token: token, Lanes: lanes, Max: len(lanes), Lease: lease})
+	taken, err := d.Acquire(d.t.Context(), core.Acquire{
+		Relay: relay, Token: token, Lanes: lanes, Max: len(lanes), Lease: lease,
+	})
 	d.must(err)
 	return token, taken.Lanes
 }

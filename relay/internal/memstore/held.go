@@ -67,8 +67,8 @@ func (s *Store) firstOfTypes(keys []core.HeldKey, rows []*row) []core.HeldKey {
 func (s *Store) DueKeys(_ context.Context, due core.DueKeys) (core.KeysAnswer, error) {
 	now := s.now()
 	var keys []core.HeldKey
-	for _, ask := range due.Lanes {
-		lane := s.lane(ask.Lane)
+	for _, query := range due.Lanes {
+		lane := s.lane(query.Lane)
 		if lane == nil {
 			continue
 		}
@@ -78,7 +78,7 @@ func (s *Store) DueKeys(_ context.Context, due core.DueKeys) (core.KeysAnswer, e
 				break
 			}
 			place := core.DuePlace{At: s.at(r), Seq: r.Seq}
-			if r.due > now || slices.Contains(due.Exclude, r.Type) || !behind(place, ask.After) {
+			if r.due > now || slices.Contains(due.Exclude, r.Type) || !isAfter(place, query.After) {
 				continue
 			}
 			key := s.heldKey(r)
@@ -90,15 +90,15 @@ func (s *Store) DueKeys(_ context.Context, due core.DueKeys) (core.KeysAnswer, e
 	return core.KeysAnswer{Keys: keys, Incarnation: s.incarnationName()}, nil
 }
 
-// behind tells whether a place comes later than another in a look for what is due.
-func behind(place, after core.DuePlace) bool {
+// isAfter tells whether a place comes later than another in a look for what is due.
+func isAfter(place, after core.DuePlace) bool {
 	return after == core.DuePlace{} || cmp.Or(place.At.Compare(after.At), cmp.Compare(place.Seq, after.Seq)) < 0
 }
 
 // HeldRows reads held rows of aggregates. Only those that may be published now bring their payload.
-func (s *Store) HeldRows(_ context.Context, ask []core.HeldAsk, limit int) (core.RowsAnswer, error) {
+func (s *Store) HeldRows(_ context.Context, queries []core.HeldAsk, limit int) (core.RowsAnswer, error) {
 	var events []core.Event
-	for _, a := range ask {
+	for _, a := range queries {
 		lane := s.lane(a.Lane)
 		if lane == nil {
 			continue

@@ -30,8 +30,8 @@ func bySeq(a, b *row) int { return cmp.Compare(a.Seq, b.Seq) }
 
 func byDue(a, b *row) int { return cmp.Or(cmp.Compare(a.due, b.due), cmp.Compare(a.Seq, b.Seq)) }
 
-// place enters a visible row into the index of its state.
-func (s *Store) place(r *row) {
+// addToIndex enters a visible row into the index of its state.
+func (s *Store) addToIndex(r *row) {
 	index := &s.lanes[r.Lane].index
 	switch r.State {
 	case core.Ready:
@@ -50,8 +50,8 @@ func (s *Store) place(r *row) {
 	}
 }
 
-// unplace takes it out again, before its state or its time changes.
-func (s *Store) unplace(r *row) {
+// removeFromIndex takes it out again, before its state or its time changes.
+func (s *Store) removeFromIndex(r *row) {
 	index := &s.lanes[r.Lane].index
 	switch r.State {
 	case core.Ready:

@@ -17,9 +17,9 @@ type lane struct {
 	floor        int64
 	needs        []string
 	crashCount   int
-	notedEvent   outbox.ID
-	notedToken   outbox.ID
-	notedCount   int
+	markedEvent  outbox.ID
+	markedToken  outbox.ID
+	markedCount  int
 }
 
 // relay is a row of outbox_relays.
@@ -48,7 +48,7 @@ func (l *lane) progress(renewal core.Renewal, about bool) {
 	}
 }
 
-// holding returns the lane if this tenure still holds it, else nil.
+// holding returns the lane if this tenure still holds it, otherwise nil.
 func (s *Store) holding(tenure core.Tenure) *lane {
 	if lane := s.lane(tenure.Lane); lane.holds(tenure.Token) {
 		return lane
@@ -62,7 +62,10 @@ func (s *Store) Heartbeat(_ context.Context, beat core.Heartbeat) (core.Heartbea
 		return core.HeartbeatAnswer{}, err
 	}
 	now := s.now()
-	s.enlist(relay{id: beat.Relay, name: beat.Name, version: beat.Version, aliveUntil: now + beat.Lease, known: slices.Clone(beat.KnownTypes)})
+	s.enlist(relay{
+		id: beat.Relay, name: beat.Name, version: beat.Version, aliveUntil: now + beat.Lease,
+		known: slices.Clone(beat.KnownTypes),
+	})
 	answer := core.HeartbeatAnswer{Incarnation: s.incarnationName()}
 	for _, renewal := range beat.Lanes {
 		lane := s.holding(renewal.Tenure)
@@ -81,7 +84,9 @@ func (s *Store) Heartbeat(_ context.Context, beat core.Heartbeat) (core.Heartbea
 	answer.Lanes = make([]core.LaneView, len(s.lanes))
 	for i := range s.lanes {
 		lane := &s.lanes[i]
-		answer.Lanes[i] = core.LaneView{Lane: int16(i), Owner: lane.owner, Free: lane.free(now), Needs: slices.Clone(lane.needs)}
+		answer.Lanes[i] = core.LaneView{
+			Lane: int16(i), Owner: lane.owner, Free: lane.free(now), Needs: slices.Clone(lane.needs),
+		}
 	}
 	answer.Pauses = slices.Clone(s.pauses)
 	s.flush()
@@ -95,7 +100,9 @@ func (s *Store) about(incarnation string) bool {
 
 // enlist writes the relay's row, in the order of the ids.
 func (s *Store) enlist(r relay) {
-	at, found := slices.BinarySearchFunc(s.relays, r.id, func(r relay, id outbox.ID) int { return slices.Compare(r.id[:], id[:]) })
+	at, found := slices.BinarySearchFunc(s.relays, r.id, func(r relay, id outbox.ID) int {
+		return slices.Compare(r.id[:], id[:])
+	})
 	if found {
 		s.relays[at] = r
 	} else {
@@ -119,20 +126,21 @@ func (s *Store) Acquire(_ context.Context, take core.Acquire) (core.AcquireAnswe
 			continue
 		}
 		crashed := lane.owner != outbox.ID{}
-		if crashed && !take.Away && !s.alive(lane.owner, lane.leaseUntil+take.Lease/3) { // else it lost the lane, and did not die of it
+		// else it lost the lane, and did not die of it
+		if crashed && !take.Away && !s.alive(lane.owner, lane.leaseUntil+take.Lease/3) {
 			lane.crashCount++
 			switch {
-			case lane.notedEvent == (outbox.ID{}):
-			case lane.notedToken == lane.token: // only an owner that noted it itself counts
-				lane.notedCount++
-			case lane.notedToken == (outbox.ID{}): // this one died of something else
-				lane.notedCount = max(0, lane.notedCount-1)
+			case lane.markedEvent == (outbox.ID{}):
+			case lane.markedToken == lane.token: // only an owner that marked it itself counts
+				lane.markedCount++
+			case lane.markedToken == (outbox.ID{}): // this one died of something else
+				lane.markedCount = max(0, lane.markedCount-1)
 			}
 		}
 		lane.owner, lane.token, lane.leaseUntil = take.Relay, take.Token, now+take.Lease
 		taken = append(taken, core.Acquired{
 			Lane: number, Floor: lane.floor, Crashed: crashed, CrashCount: lane.crashCount,
-			NotedEvent: lane.notedEvent, NotedCount: lane.notedCount,
+			NotedEvent: lane.markedEvent, NotedCount: lane.markedCount,
 		})
 	}
 	if len(taken) > 0 {
@@ -181,17 +189,17 @@ func (s *Store) Note(_ context.Context, tenure core.Tenure, event outbox.ID, out
 		return false, nil
 	}
 	switch {
-	case lane.notedCount == 0:
-		lane.notedEvent, lane.notedToken = event, lane.token
-	case outlived && lane.notedToken == lane.token:
-		if lane.notedCount--; lane.notedCount == 0 {
-			lane.notedEvent = event
+	case lane.markedCount == 0:
+		lane.markedEvent, lane.markedToken = event, lane.token
+	case outlived && lane.markedToken == lane.token:
+		if lane.markedCount--; lane.markedCount == 0 {
+			lane.markedEvent = event
 		}
-		lane.notedToken = outbox.ID{}
-	case lane.notedEvent == event:
-		lane.notedToken = lane.token
+		lane.markedToken = outbox.ID{}
+	case lane.markedEvent == event:
+		lane.markedToken = lane.token
 	default: // relays have died with another event: that one stays until it is settled, or enough has spoken for it
-		lane.notedToken = outbox.ID{}
+		lane.markedToken = outbox.ID{}
 	}
 	s.flush()
 	return true, nil

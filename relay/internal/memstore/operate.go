@@ -21,10 +21,10 @@ type Outcome string
 
 // The outcomes.
 const (
-	Done       Outcome = "done"
-	DoneBefore Outcome = "done before"
-	Refused    Outcome = "refused" // the event is in no state for it, or the action was over
-	NotFound   Outcome = "not found"
+	Done          Outcome = "done"
+	DoneBefore    Outcome = "done before"
+	NotApplicable Outcome = "refused" // the event is in no state for it, or the action was over
+	NotFound      Outcome = "not found"
 )
 
 // Result is what an order came to for one event.
@@ -80,7 +80,7 @@ func (s *Store) act(verb check.Verb, order Order, id outbox.ID, before []ActionR
 	r := s.events[id]
 	result := Result{Event: id, Outcome: NotFound}
 	if r != nil && r.visible {
-		result.Outcome, result.Was = Refused, r.State
+		result.Outcome, result.Was = NotApplicable, r.State
 	}
 	switch {
 	case slices.ContainsFunc(before, func(a ActionRow) bool { return a.Event == id }):
@@ -95,7 +95,8 @@ func (s *Store) act(verb check.Verb, order Order, id outbox.ID, before []ActionR
 		*heads = append(*heads, r)
 	}
 	s.actions = append(s.actions, ActionRow{
-		Action: order.Action, Verb: verb, Event: id, Letter: s.letterOf(verb, id), Actor: order.Actor, Reason: order.Reason, Next: s.config.Next(),
+		Action: order.Action, Verb: verb, Event: id, Letter: s.letterOf(verb, id), Actor: order.Actor, Reason: order.Reason,
+		Next: s.config.Next(),
 	})
 	result.Outcome = Done
 	return result
@@ -143,7 +144,9 @@ func (s *Store) promote(heads []*row, verb check.Verb, order Order) {
 		}
 	}
 	first = slices.DeleteFunc(first, func(r *row) bool {
-		return slices.ContainsFunc(s.lanes[r.Lane].held[r.Aggregate], func(b *row) bool { return b.Seq < r.Seq && b.State != core.Waiting && b.Type == r.Type })
+		return slices.ContainsFunc(s.lanes[r.Lane].held[r.Aggregate], func(b *row) bool {
+			return b.Seq < r.Seq && b.State != core.Waiting && b.Type == r.Type
+		})
 	})
 	for _, r := range first {
 		if r.State == core.Waiting { // two heads may have the same follower

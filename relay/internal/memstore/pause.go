@@ -10,7 +10,7 @@ import (
 	"github.com/posthaste-dev/posthaste/relay/internal/core"
 )
 
-// Verbs about no event, so that the judge does not know them.
+// Verbs about no event, so that the checker does not know them.
 const (
 	pause  check.Verb = "pause"
 	resume check.Verb = "resume"
@@ -21,7 +21,9 @@ func (s *Store) Pause(order Order, scope core.Scope, name string) (Outcome, erro
 	return s.order(pause, order, scope, name, func(at int, found bool) bool {
 		if !found {
 			since := s.config.Epoch.Add(s.now())
-			s.pauses = slices.Insert(s.pauses, at, core.Pause{Scope: scope, Name: name, Actor: order.Actor, Reason: order.Reason, Since: since})
+			s.pauses = slices.Insert(s.pauses, at, core.Pause{
+				Scope: scope, Name: name, Actor: order.Actor, Reason: order.Reason, Since: since,
+			})
 		}
 		return !found
 	})
@@ -38,7 +40,9 @@ func (s *Store) Resume(order Order, scope core.Scope, name string) (Outcome, err
 }
 
 // order does a verb to the pauses once, at the place of the one that it is about.
-func (s *Store) order(verb check.Verb, order Order, scope core.Scope, name string, do func(at int, found bool) (done bool)) (Outcome, error) {
+func (s *Store) order(verb check.Verb, order Order, scope core.Scope, name string,
+	do func(at int, found bool) (done bool),
+) (Outcome, error) {
 	if err := s.write(); err != nil {
 		return "", err
 	}
@@ -55,10 +59,11 @@ func (s *Store) order(verb check.Verb, order Order, scope core.Scope, name strin
 		return cmp.Or(cmp.Compare(a.Scope, b.Scope), cmp.Compare(a.Name, b.Name))
 	})
 	if !do(at, found) {
-		return Refused, nil
+		return NotApplicable, nil
 	}
 	s.actions = append(s.actions, ActionRow{
-		Action: order.Action, Verb: verb, Actor: order.Actor, Reason: order.Reason, Target: strings.TrimSpace(string(scope) + " " + name), Next: s.config.Next(),
+		Action: order.Action, Verb: verb, Actor: order.Actor, Reason: order.Reason,
+		Target: strings.TrimSpace(string(scope) + " " + name), Next: s.config.Next(),
 	})
 	s.flush()
 	return Done, nil

@@ -63,8 +63,8 @@ func (s *Store) gone(xid uint64) bool {
 }
 
 // lost tells that a read names a token that does not hold the lane any more.
-func (s *Store) lost(ask core.LaneRead) bool {
-	return ask.Token != (outbox.ID{}) && s.holding(core.Tenure{Lane: ask.Lane, Token: ask.Token}) == nil
+func (s *Store) lost(query core.LaneRead) bool {
+	return query.Token != (outbox.ID{}) && s.holding(core.Tenure{Lane: query.Lane, Token: query.Token}) == nil
 }
 
 // Read reads ready rows, in the order of the lanes asked for.
@@ -77,18 +77,18 @@ func (s *Store) Read(_ context.Context, read core.Read) (core.ReadAnswer, error)
 			low = min(low, w.Low)
 		}
 	}
-	for _, ask := range read.Lanes { // all of them, also those that MaxBytes keeps from being read
-		if s.lost(ask) {
-			answer.Lost = append(answer.Lost, ask.Lane)
+	for _, query := range read.Lanes { // all of them, also those that MaxBytes keeps from being read
+		if s.lost(query) {
+			answer.Lost = append(answer.Lost, query.Lane)
 		}
 	}
 	bytes := 0
-	for _, ask := range read.Lanes {
-		lane := s.lane(ask.Lane)
-		if lane == nil || s.lost(ask) {
+	for _, query := range read.Lanes {
+		lane := s.lane(query.Lane)
+		if lane == nil || s.lost(query) {
 			continue
 		}
-		for _, r := range lane.unread(ask, max(ask.W, min(ask.C, low)), &read) {
+		for _, r := range lane.unread(query, max(query.W, min(query.C, low)), &read) {
 			answer.Events = append(answer.Events, r.Event)
 			if bytes += r.Bytes(); bytes >= read.MaxBytes {
 				answer.Stopped = true
@@ -100,14 +100,14 @@ func (s *Store) Read(_ context.Context, read core.Read) (core.ReadAnswer, error)
 }
 
 // unread are the ready rows above the bound that a read asks for.
-func (l *lane) unread(ask core.LaneRead, bound int64, read *core.Read) []*row {
+func (l *lane) unread(query core.LaneRead, bound int64, read *core.Read) []*row {
 	rows := above(l.ready, bound)
 	if len(read.Exclude) == 0 {
-		return rows[:min(len(rows), max(ask.Limit, 0))]
+		return rows[:min(len(rows), max(query.Limit, 0))]
 	}
 	var wanted []*row
 	for _, r := range rows {
-		if len(wanted) >= ask.Limit {
+		if len(wanted) >= query.Limit {
 			break
 		}
 		if !slices.Contains(read.Exclude, r.Type) {

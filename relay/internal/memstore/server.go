@@ -9,7 +9,7 @@ import (
 	"github.com/posthaste-dev/posthaste/relay/internal/core"
 )
 
-// server tells one life of a server from the next, and from other servers.
+// server tells one run of a server from the next, and from other servers.
 type server struct {
 	starts     int // of a postmaster
 	recoveries int // under the same postmaster
@@ -42,7 +42,7 @@ func (s *Store) crash() (prepared int) {
 		}
 	}
 	for _, r := range s.volatile {
-		s.unplace(r)
+		s.removeFromIndex(r)
 		delete(s.events, r.ID)
 	}
 	s.volatile, s.last = nil, s.durable
@@ -74,7 +74,7 @@ type Copy struct {
 	rows     []row
 	prepared []preparedTx
 	relays   []relay
-	routes   []RouteRow
+	topics   []TopicRow
 	letters  []LetterRow
 	actions  []ActionRow
 	pauses   []core.Pause
@@ -91,7 +91,8 @@ type preparedTx struct {
 // Copy copies what is durable: nothing else is sent to a standby.
 func (s *Store) Copy() *Copy {
 	c := &Copy{
-		lanes: slices.Clone(s.lanes), relays: slices.Clone(s.relays), routes: slices.Clone(s.routes), letters: slices.Clone(s.letters),
+		lanes: slices.Clone(s.lanes), relays: slices.Clone(s.relays), topics: slices.Clone(s.topics),
+		letters: slices.Clone(s.letters),
 		actions: slices.Clone(s.actions), pauses: slices.Clone(s.pauses), last: s.durable, nextXID: s.nextXID,
 	}
 	for i := range c.lanes {
@@ -135,7 +136,7 @@ func (s *Store) Promote(c *Copy) Undone {
 			undone.Floors++
 		}
 	}
-	s.lanes, s.relays, s.routes, s.pauses = c.lanes, c.relays, c.routes, c.pauses
+	s.lanes, s.relays, s.topics, s.pauses = c.lanes, c.relays, c.topics, c.pauses
 	s.letters, s.actions = c.letters, c.actions
 	s.events, s.volatile = make(map[outbox.ID]*row, len(c.rows)), nil
 	for i := range c.rows {
@@ -145,7 +146,8 @@ func (s *Store) Promote(c *Copy) Undone {
 	s.server.starts++
 	s.last, s.durable, s.nextXID = c.last, c.last, c.nextXID
 	undone.Prepared = s.keepPrepared()
-	for _, id := range slices.SortedFunc(maps.Keys(before), func(a, b outbox.ID) int { return slices.Compare(a[:], b[:]) }) {
+	for _, id := range slices.SortedFunc(maps.Keys(before),
+		func(a, b outbox.ID) int { return slices.Compare(a[:], b[:]) }) {
 		old, now := before[id], s.events[id]
 		switch {
 		case !old.visible || now != nil && now.State == old.State:
@@ -183,7 +185,7 @@ func (s *Store) restorePrepared(c *Copy) {
 // insert enters a row that is visible.
 func (s *Store) insert(r *row) {
 	s.events[r.ID] = r
-	s.place(r)
+	s.addToIndex(r)
 }
 
 // vanished are the entries that were written behind the first n.

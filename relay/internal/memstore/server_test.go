@@ -17,11 +17,14 @@ func TestAStandbyLacksTheLastCommits(t *testing.T) {
 	standby := d.Copy()
 	gone := d.emit("a")
 	d.settle(&core.Settle{Lanes: []core.Tenure{{Lane: 0, Token: token}}, Published: kept})
-	if _, err := d.Heartbeat(t.Context(), core.Heartbeat{Lease: lease, Lanes: []core.Renewal{{Tenure: core.Tenure{Lane: 0, Token: token}, Floor: 1}}}); err != nil {
+	if _, err := d.Heartbeat(t.Context(), core.Heartbeat{
+		Lease: lease, Lanes: []core.Renewal{{Tenure: core.Tenure{Lane: 0, Token: token}, Floor: 1}},
+	}); err != nil {
 		t.Fatal(err)
 	}
 	undone := d.Promote(standby)
-	if len(undone.Vanished) != 1 || undone.Vanished[0] != gone[0] || len(undone.Changed) != 1 || undone.Changed[0] != kept[0] || undone.Floors != 1 {
+	if len(undone.Vanished) != 1 || undone.Vanished[0] != gone[0] || len(undone.Changed) != 1 ||
+		undone.Changed[0] != kept[0] || undone.Floors != 1 {
 		t.Errorf("undone: %+v", undone)
 	}
 	if event, is := d.Event(kept[0]); !is || event.State != core.Ready || d.Lanes()[0].Floor != 0 {
@@ -41,7 +44,10 @@ func TestPreparedTransactionsAreKept(t *testing.T) {
 		"promotion": func(d *db) int { return d.Promote(d.Copy()).Prepared },
 	} {
 		d := newDB(t)
-		event := core.Event{ID: outbox.ID{9}, Type: "placed", Aggregate: core.Aggregate{Namespace: "default", Type: "order", ID: "a"}, Payload: []byte("{}")}
+		event := core.Event{
+			ID: outbox.ID{9}, Type: "placed", Aggregate: core.Aggregate{Namespace: "default", Type: "order", ID: "a"},
+			Payload: []byte("{}"),
+		}
 		prepared, open := d.Begin(), d.Begin()
 		if _, err := prepared.Emit(event); err != nil {
 			t.Fatal(err)
@@ -54,7 +60,8 @@ func TestPreparedTransactionsAreKept(t *testing.T) {
 			t.Errorf("%s: %d are kept, and the other is open: %t", name, kept, open.Open())
 		}
 		after := d.fence()
-		if after.Incarnation == before.Incarnation || len(after.Writers) != 1 || after.Writers[0].XID != before.Writers[0].XID || after.Writers[0].VXID == before.Writers[0].VXID {
+		if after.Incarnation == before.Incarnation || len(after.Writers) != 1 ||
+			after.Writers[0].XID != before.Writers[0].XID || after.Writers[0].VXID == before.Writers[0].VXID {
 			t.Errorf("%s: the fence says %+v, and before it said %+v", name, after, before)
 		}
 		if err := prepared.Commit(); err != nil {

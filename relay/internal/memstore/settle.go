@@ -12,7 +12,7 @@ import (
 	"github.com/posthaste-dev/posthaste/relay/internal/core"
 )
 
-// Settle applies all of it if every tenure still holds its lane, and else nothing.
+// Settle applies all of it if every tenure still holds its lane, and otherwise nothing.
 func (s *Store) Settle(_ context.Context, settle *core.Settle) (core.SettleAnswer, error) {
 	if err := s.write(); err != nil {
 		return core.SettleAnswer{}, err
@@ -31,7 +31,7 @@ func (s *Store) Settle(_ context.Context, settle *core.Settle) (core.SettleAnswe
 	unchanged := s.settleEvents(settle)
 	for _, tenure := range settle.ClearNotes {
 		if lane := s.holding(tenure); lane != nil {
-			lane.notedEvent, lane.notedCount, lane.crashCount = outbox.ID{}, 0, 0
+			lane.markedEvent, lane.markedCount, lane.crashCount = outbox.ID{}, 0, 0
 			s.flush()
 		}
 	}
@@ -106,9 +106,9 @@ func (s *Store) find(id outbox.ID, states ...core.State) *row {
 
 func (s *Store) move(r *row, to core.State, by string) {
 	s.changes = append(s.changes, Change{ID: r.ID, From: r.State, To: to, By: by})
-	s.unplace(r)
+	s.removeFromIndex(r)
 	r.State = to
-	s.place(r)
+	s.addToIndex(r)
 }
 
 // found is the row as a reader finds it.
@@ -116,16 +116,16 @@ func (s *Store) found(r *row) core.Found { return core.Found{State: r.State, At:
 
 func (s *Store) park(r *row, by string) {
 	s.changes = append(s.changes, Change{ID: r.ID, From: r.State, To: core.Parked, By: by})
-	s.unplace(r)
+	s.removeFromIndex(r)
 	r.State, r.due = core.Parked, s.now()
-	s.place(r)
+	s.addToIndex(r)
 }
 
 func (s *Store) retry(r *row, delay time.Duration, by string) {
 	s.changes = append(s.changes, Change{ID: r.ID, From: r.State, To: core.Retrying, By: by})
-	s.unplace(r)
+	s.removeFromIndex(r)
 	r.State, r.due = core.Retrying, s.now()+delay
-	s.place(r)
+	s.addToIndex(r)
 }
 
 func (s *Store) die(r *row, death *core.Death, by string) {
@@ -137,7 +137,8 @@ func (s *Store) die(r *row, death *core.Death, by string) {
 	s.move(r, to, by)
 	s.letters = append(s.letters, LetterRow{
 		Event: r.ID, Seq: r.Seq, Attempts: death.Attempts, Blocking: death.Blocking,
-		Topic: death.Topic, Reason: death.Reason, Detail: death.Detail, Payload: r.Payload, Headers: r.Headers, Next: s.config.Next(),
+		Topic: death.Topic, Reason: death.Reason, Detail: death.Detail, Payload: r.Payload, Headers: r.Headers,
+		Next: s.config.Next(),
 	})
 }
 

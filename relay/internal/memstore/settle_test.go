@@ -20,7 +20,9 @@ func TestAStaleSettleChangesNothing(t *testing.T) {
 	oldToken, _ := d.acquire(old, 0)
 	keptToken, _ := d.acquire(one, 1)
 	d.now += lease + 1
-	beat := core.Heartbeat{Relay: one, Name: "one", Lease: lease, Lanes: []core.Renewal{{Tenure: core.Tenure{Lane: 1, Token: keptToken}}}}
+	beat := core.Heartbeat{
+		Relay: one, Name: "one", Lease: lease, Lanes: []core.Renewal{{Tenure: core.Tenure{Lane: 1, Token: keptToken}}},
+	}
 	if answer, err := d.Heartbeat(t.Context(), beat); err != nil || !slices.Equal(answer.Renewed, []int16{1}) {
 		t.Fatalf("an expired lane that nobody took was not renewed: %+v, %v", answer.Renewed, err)
 	}
@@ -65,13 +67,21 @@ func TestAChangeAsksForTheStateItStartsFrom(t *testing.T) {
 		to     core.State
 		from   []core.State
 	}{
-		"published": {func(e core.Event) *core.Settle { return &core.Settle{Published: []outbox.ID{e.ID}} }, core.Published, []core.State{core.Ready, core.Retrying, core.Waiting}},
+		"published": {func(e core.Event) *core.Settle {
+			return &core.Settle{Published: []outbox.ID{e.ID}}
+		}, core.Published, []core.State{core.Ready, core.Retrying, core.Waiting}},
 		"retry": {func(e core.Event) *core.Settle {
 			return &core.Settle{Retry: []core.Retry{{ID: e.ID, From: e.Found(), Attempts: 3}}}
 		}, core.Retrying, []core.State{core.Ready, core.Retrying, core.Waiting}},
-		"wait": {func(e core.Event) *core.Settle { return &core.Settle{Wait: []outbox.ID{e.ID}} }, core.Waiting, []core.State{core.Ready}},
-		"park": {func(e core.Event) *core.Settle { return &core.Settle{Park: []core.Park{{ID: e.ID, From: e.Found()}}} }, core.Parked, []core.State{core.Ready, core.Retrying, core.Waiting}},
-		"dead": {func(e core.Event) *core.Settle { return &core.Settle{Dead: []core.Death{{ID: e.ID, From: e.Found()}}} }, core.Dead, []core.State{core.Ready, core.Retrying, core.Parked, core.Waiting}},
+		"wait": {func(e core.Event) *core.Settle {
+			return &core.Settle{Wait: []outbox.ID{e.ID}}
+		}, core.Waiting, []core.State{core.Ready}},
+		"park": {func(e core.Event) *core.Settle {
+			return &core.Settle{Park: []core.Park{{ID: e.ID, From: e.Found()}}}
+		}, core.Parked, []core.State{core.Ready, core.Retrying, core.Waiting}},
+		"dead": {func(e core.Event) *core.Settle {
+			return &core.Settle{Dead: []core.Death{{ID: e.ID, From: e.Found()}}}
+		}, core.Dead, []core.State{core.Ready, core.Retrying, core.Parked, core.Waiting}},
 		"blocking": {func(e core.Event) *core.Settle {
 			return &core.Settle{Dead: []core.Death{{ID: e.ID, From: e.Found(), Blocking: true}}}
 		}, core.DeadBlocking, []core.State{core.Ready, core.Retrying, core.Parked, core.Waiting}},
@@ -143,7 +153,7 @@ func TestWhatOperatorsUndidStaysUndone(t *testing.T) {
 	}
 }
 
-// TestALaneThatCrashesItsOwners counts, until its floor moves; what they died with stays noted until it is settled.
+// TestALaneThatCrashesItsOwners counts, until its floor moves; what they died with stays marked until it is settled.
 func TestALaneThatCrashesItsOwners(t *testing.T) {
 	t.Parallel()
 	d := newDB(t)
@@ -163,22 +173,28 @@ func TestALaneThatCrashesItsOwners(t *testing.T) {
 		t.Errorf("took %+v", taken)
 	}
 	tenure := core.Tenure{Lane: 0, Token: token}
-	_, err := d.Heartbeat(t.Context(), core.Heartbeat{Relay: d.id(), Lease: lease, Lanes: []core.Renewal{{Tenure: tenure, Floor: 5, Calm: true}}})
+	_, err := d.Heartbeat(t.Context(), core.Heartbeat{
+		Relay: d.id(), Lease: lease, Lanes: []core.Renewal{{Tenure: tenure, Floor: 5, Calm: true}},
+	})
 	d.must(err)
-	_, err = d.Heartbeat(t.Context(), core.Heartbeat{Relay: d.id(), Lease: lease, Lanes: []core.Renewal{{Tenure: tenure, Floor: 3}}})
+	_, err = d.Heartbeat(t.Context(), core.Heartbeat{
+		Relay: d.id(), Lease: lease, Lanes: []core.Renewal{{Tenure: tenure, Floor: 3}},
+	})
 	d.must(err)
-	_, err = d.Heartbeat(t.Context(), core.Heartbeat{Relay: d.id(), Lease: lease, Incarnation: "another", Lanes: []core.Renewal{{Tenure: tenure, Floor: 9}}})
+	_, err = d.Heartbeat(t.Context(), core.Heartbeat{
+		Relay: d.id(), Lease: lease, Incarnation: "another", Lanes: []core.Renewal{{Tenure: tenure, Floor: 9}},
+	})
 	d.must(err)
-	if lane := d.Lanes()[0]; lane.Floor != 5 || lane.CrashCount != 0 || lane.NotedCount != 2 {
+	if lane := d.Lanes()[0]; lane.Floor != 5 || lane.CrashCount != 0 || lane.MarkedCount != 2 {
 		t.Errorf("the lane is %+v", lane)
 	}
 	_, err = d.Note(t.Context(), tenure, other, false)
 	d.must(err)
-	if lane := d.Lanes()[0]; lane.NotedEvent != event || lane.NotedCount != 2 { // until it is settled
+	if lane := d.Lanes()[0]; lane.MarkedEvent != event || lane.MarkedCount != 2 { // until it is settled
 		t.Errorf("the lane is %+v", lane)
 	}
 	d.settle(&core.Settle{Lanes: []core.Tenure{tenure}, ClearNotes: []core.Tenure{tenure}})
-	if lane := d.Lanes()[0]; lane.NotedEvent != (outbox.ID{}) {
+	if lane := d.Lanes()[0]; lane.MarkedEvent != (outbox.ID{}) {
 		t.Errorf("the note was not cleared: %+v", lane)
 	}
 	d.must(d.Release(t.Context(), core.Release{Tokens: []outbox.ID{token}}))
@@ -190,9 +206,9 @@ func TestALaneThatCrashesItsOwners(t *testing.T) {
 	}
 }
 
-// TestACrashCountsAgainstAnEventOnlyIfItsOwnerNotedIt: one that found the note of another and crashed before
-// it noted anything itself did not crash because of that event.
-func TestACrashCountsAgainstAnEventOnlyIfItsOwnerNotedIt(t *testing.T) {
+// TestACrashCountsAgainstAnEventOnlyIfItsOwnerMarkedIt: one that found the marker of another and crashed before
+// it marked anything itself did not crash because of that event.
+func TestACrashCountsAgainstAnEventOnlyIfItsOwnerMarkedIt(t *testing.T) {
 	t.Parallel()
 	d := newDB(t)
 	event := d.id()
@@ -208,8 +224,8 @@ func TestACrashCountsAgainstAnEventOnlyIfItsOwnerNotedIt(t *testing.T) {
 	}
 }
 
-// TestAnOwnerThatOutlivesTheNotedEventSpeaksForIt: once for every publish that was answered.
-func TestAnOwnerThatOutlivesTheNotedEventSpeaksForIt(t *testing.T) {
+// TestAnOwnerThatOutlivesTheMarkedEventSpeaksForIt: once for every publish that was answered.
+func TestAnOwnerThatOutlivesTheMarkedEventSpeaksForIt(t *testing.T) {
 	t.Parallel()
 	d := newDB(t)
 	event := d.id()
@@ -232,7 +248,7 @@ func TestAnOwnerThatOutlivesTheNotedEventSpeaksForIt(t *testing.T) {
 		note(token, event, false)
 		note(token, outbox.ID{}, true)
 		note(token, outbox.ID{}, true) // told twice, it counts once
-		if lane := d.Lanes()[0]; lane.NotedCount != want || (lane.NotedEvent == event) != (want > 0) {
+		if lane := d.Lanes()[0]; lane.MarkedCount != want || (lane.MarkedEvent == event) != (want > 0) {
 			t.Errorf("want %d deaths, the lane is %+v", want, lane)
 		}
 	}
@@ -247,14 +263,18 @@ func TestHeldRowsAreReadByAggregate(t *testing.T) {
 		Retry: []core.Retry{{ID: ids[0], Attempts: 2, Delay: time.Minute, Error: "no"}, {ID: ids[4], Attempts: 1}},
 		Wait:  ids[1:2], Park: []core.Park{{ID: ids[2]}}, Dead: []core.Death{{ID: ids[3], Blocking: true}},
 	})
-	rows, err := d.HeldRows(t.Context(), []core.HeldAsk{{Lane: 0, Aggregate: core.Aggregate{Namespace: "default", Type: "order", ID: "a"}, Types: []string{"placed"}}}, 10)
+	rows, err := d.HeldRows(t.Context(),
+		[]core.HeldAsk{
+			{Lane: 0, Aggregate: core.Aggregate{Namespace: "default", Type: "order", ID: "a"}, Types: []string{"placed"}},
+		}, 10)
 	d.must(err)
 	var states []core.State
 	var payloads []bool
 	for _, r := range rows.Events {
 		states, payloads = append(states, r.State), append(payloads, r.Payload != nil)
 	}
-	if !slices.Equal(states, []core.State{core.Retrying, core.Waiting, core.Parked, core.DeadBlocking}) || !slices.Equal(payloads, []bool{true, true, false, false}) {
+	if !slices.Equal(states, []core.State{core.Retrying, core.Waiting, core.Parked, core.DeadBlocking}) ||
+		!slices.Equal(payloads, []bool{true, true, false, false}) {
 		t.Errorf("states %v, payloads %v", states, payloads)
 	}
 	if rows.Events[0].DueIn != time.Minute || rows.Events[0].Attempts != 2 {
@@ -271,13 +291,17 @@ func TestHeldRowsAreReadByAggregate(t *testing.T) {
 	}
 	keys, err := d.HeldKeys(t.Context(), []int16{0, 1})
 	d.must(err)
-	if len(keys.Keys) != 2 || keys.Keys[0].Aggregate.ID != "a" || keys.Keys[0].State != core.Retrying || keys.Keys[1].Aggregate.ID != "ab" {
+	if len(keys.Keys) != 2 || keys.Keys[0].Aggregate.ID != "a" || keys.Keys[0].State != core.Retrying ||
+		keys.Keys[1].Aggregate.ID != "ab" {
 		t.Errorf("held: %+v", keys)
 	}
-	if old, _ := d.OldParked(t.Context(), core.OldParked{Lanes: []int16{0}, Age: time.Second, Limit: 10}); len(old.Events) != 1 || old.Events[0].ID != ids[2] || old.Events[0].Payload != nil {
+	if old, _ := d.OldParked(t.Context(), core.OldParked{
+		Lanes: []int16{0}, Age: time.Second, Limit: 10,
+	}); len(old.Events) != 1 || old.Events[0].ID != ids[2] || old.Events[0].Payload != nil {
 		t.Errorf("old parked: %+v", old)
 	}
-	if old, _ := d.OldParked(t.Context(), core.OldParked{Lanes: []int16{0}, Age: time.Hour, Limit: 10}); len(old.Events) != 0 {
+	if old, _ := d.OldParked(t.Context(), core.OldParked{Lanes: []int16{0}, Age: time.Hour, Limit: 10}); len(old.Events) !=
+		0 {
 		t.Errorf("parked for a minute, not for an hour: %+v", old)
 	}
 }
@@ -287,15 +311,17 @@ func TestUnparkNeedsTheLaneAndTheType(t *testing.T) {
 	t.Parallel()
 	d := newDB(t)
 	tx := d.Begin()
-	known, unknown, elsewhere := d.event("a", "placed"), d.event("a", "odd"), d.event("b", "placed")
-	d.write(tx, known, unknown, elsewhere)
+	known, unknown, other := d.event("a", "placed"), d.event("a", "odd"), d.event("b", "placed")
+	d.write(tx, known, unknown, other)
 	d.commit(tx)
-	d.settle(&core.Settle{Park: []core.Park{{ID: known.ID}, {ID: unknown.ID}, {ID: elsewhere.ID}}})
+	d.settle(&core.Settle{Park: []core.Park{{ID: known.ID}, {ID: unknown.ID}, {ID: other.ID}}})
 	token, _ := d.acquire(d.id(), 0)
-	d.must(d.Unpark(t.Context(), core.Unpark{Lanes: []core.Tenure{{Lane: 0, Token: token}, {Lane: 1, Token: d.id()}}, Types: []string{"placed"}}))
+	d.must(d.Unpark(t.Context(), core.Unpark{
+		Lanes: []core.Tenure{{Lane: 0, Token: token}, {Lane: 1, Token: d.id()}}, Types: []string{"placed"},
+	}))
 	wantState(d, known.ID, core.Retrying)
 	wantState(d, unknown.ID, core.Parked)
-	wantState(d, elsewhere.ID, core.Parked)
+	wantState(d, other.ID, core.Parked)
 }
 
 // TestVerbs: each from its states, with the first of each type that waited behind a head going on.
@@ -303,12 +329,15 @@ func TestVerbs(t *testing.T) {
 	t.Parallel()
 	d := newDB(t)
 	tx := d.Begin()
-	head, follower, second, paid, other, waiting, parked := d.event("a", "placed"), d.event("a", "placed"), d.event("a", "placed"), d.event("a", "paid"),
+	head, follower, second, paid, other, waiting, parked := d.event("a", "placed"), d.event("a", "placed"),
+		d.event("a", "placed"), d.event("a", "paid"),
 		d.event("b", "placed"), d.event("b", "placed"), d.event("c", "placed")
 	d.write(tx, head, follower, second, paid, other, waiting, parked)
 	d.commit(tx)
 	d.settle(&core.Settle{
-		Dead: []core.Death{{ID: head.ID, Blocking: true, Attempts: 4, Reason: "rejected"}, {ID: other.ID, Blocking: true, Reason: "rejected"}},
+		Dead: []core.Death{
+			{ID: head.ID, Blocking: true, Attempts: 4, Reason: "rejected"}, {ID: other.ID, Blocking: true, Reason: "rejected"},
+		},
 		Wait: []outbox.ID{follower.ID, second.ID, paid.ID, waiting.ID}, Park: []core.Park{{ID: parked.ID}},
 	})
 	d.operate(check.Redrive, head.ID)
@@ -334,7 +363,8 @@ func TestVerbs(t *testing.T) {
 	for _, a := range d.Actions() {
 		verbs, letters = append(verbs, a.Verb), append(letters, a.Letter)
 	}
-	if !slices.Equal(verbs, []check.Verb{check.Redrive, check.Skip, check.Discard, check.Free}) || !slices.Equal(letters, []int64{1, 3, 2, 0}) {
+	if !slices.Equal(verbs, []check.Verb{check.Redrive, check.Skip, check.Discard, check.Free}) ||
+		!slices.Equal(letters, []int64{1, 3, 2, 0}) {
 		t.Errorf("actions: %v of letters %v", verbs, letters)
 	}
 }
@@ -356,7 +386,7 @@ func TestAnActionIsDoneOnce(t *testing.T) {
 	}
 	results, err := d.Operate(check.Redrive, order, ids[1], d.id())
 	d.must(err)
-	if results[0].Outcome != memstore.Refused || results[1].Outcome != memstore.NotFound {
+	if results[0].Outcome != memstore.NotApplicable || results[1].Outcome != memstore.NotFound {
 		t.Errorf("an action that was over: %+v", results)
 	}
 	if _, err := d.Operate(check.Discard, order, ids[1]); err == nil {
@@ -365,19 +395,23 @@ func TestAnActionIsDoneOnce(t *testing.T) {
 	wantState(d, ids[1], core.Dead)
 }
 
-// TestADumpFeedsTheJudge: what the store writes is a history that the judge reads, with no complaint
+// TestADumpFeedsTheChecker: what the store writes is a history that the checker reads, with no complaint
 // about anything but what nobody recorded here: transactions.
-func TestADumpFeedsTheJudge(t *testing.T) {
+func TestADumpFeedsTheChecker(t *testing.T) {
 	t.Parallel()
 	d := newDB(t)
 	ids := d.emit("a", "a", "b")
-	d.settle(&core.Settle{Dead: []core.Death{{ID: ids[0], Blocking: true, Reason: "rejected"}}, Wait: ids[1:2], Published: ids[2:]})
+	d.settle(&core.Settle{
+		Dead: []core.Death{{ID: ids[0], Blocking: true, Reason: "rejected"}}, Wait: ids[1:2], Published: ids[2:],
+	})
 	d.operate(check.Skip, ids[0])
 	d.settle(&core.Settle{Published: ids[1:2]})
 	history := d.Dump()
 	history = append(history, check.Record{End: &check.End{Dumped: true}})
 	verdict := history.Check(check.Floor{})
-	for _, counter := range []check.Counter{check.IllegalTransitions, check.DeadWithoutLetter, check.LetterWithoutDead, check.Malformed} {
+	for _, counter := range []check.Counter{
+		check.IllegalTransitions, check.DeadWithoutLetter, check.LetterWithoutDead, check.Malformed,
+	} {
 		if n := verdict.Count(counter); n != 0 {
 			t.Errorf("%s: %d", counter, n)
 		}

@@ -44,7 +44,7 @@ type Store struct {
 	lanes   []lane
 	events  map[outbox.ID]*row
 	relays  []relay
-	routes  []RouteRow
+	topics  []TopicRow
 	letters []LetterRow
 	actions []ActionRow
 	pauses  []core.Pause // by scope and name
@@ -72,7 +72,9 @@ func New(config Config) *Store {
 		config.Clock = func() time.Duration { return 0 }
 	}
 	if config.Incarnation == nil {
-		config.Incarnation = func(starts, recoveries int) string { return fmt.Sprintf("incarnation %d.%d", starts, recoveries) }
+		config.Incarnation = func(starts, recoveries int) string {
+			return fmt.Sprintf("incarnation %d.%d", starts, recoveries)
+		}
 	}
 	if config.Next == nil {
 		config.Next = func() uint64 { return 0 }
@@ -122,5 +124,5 @@ func (s *Store) Barrier(_ context.Context, incarnation string) error {
 	return nil
 }
 
-// SetStandby says whether the server is in recovery: it then refuses to write, and its sequence runs ahead.
+// SetStandby says whether the server is in recovery: it then does not write, and its sequence runs ahead.
 func (s *Store) SetStandby(standby bool) { s.standby = standby }

@@ -89,7 +89,7 @@ func (tx *Tx) EmitAt(seq int64, event core.Event) error {
 	return nil
 }
 
-// Savepoint remembers a place to go back to.
+// Savepoint remembers a point to go back to.
 func (tx *Tx) Savepoint() int { return len(tx.rows) }
 
 // RollbackTo takes back what was written after the savepoint. The numbers stay drawn, and the lock on the
@@ -137,7 +137,7 @@ func (tx *Tx) CommitAsync() error {
 	tx.committed = true
 	for _, r := range tx.rows {
 		r.visible = true
-		tx.store.place(r)
+		tx.store.addToIndex(r)
 	}
 	tx.store.volatile = append(tx.store.volatile, tx.rows...)
 	return nil

@@ -3,9 +3,11 @@ DELETE FROM {schema}.outbox_actions;
 DELETE FROM {schema}.outbox_pauses;
 DELETE FROM {schema}.outbox_dlq;
 DELETE FROM {schema}.outbox_events;
-DELETE FROM {schema}.outbox_routes;
+DELETE FROM {schema}.outbox_topics;
 DELETE FROM {schema}.outbox_relays;
-UPDATE {schema}.outbox_lanes SET owner = NULL, token = NULL, lease_until = NULL, acquired_at = NULL, floor = 0, needs = '{}', crash_count = 0,
-       noted_event = NULL, noted_by = NULL, noted_count = 0
- WHERE owner IS NOT NULL OR floor > 0 OR needs <> '{}' OR crash_count > 0 OR noted_event IS NOT NULL;
-SELECT setval('{schema}.outbox_events_seq_seq', 1, false), setval('{schema}.outbox_dlq_id_seq', 1, false), setval('{schema}.outbox_actions_id_seq', 1, false);
+UPDATE {schema}.outbox_lanes SET owner = NULL, token = NULL, lease_until = NULL, acquired_at = NULL, floor = 0,
+    needs = '{}', crash_count = 0,
+       marked_event = NULL, marked_by = NULL, marked_count = 0
+ WHERE owner IS NOT NULL OR floor > 0 OR needs <> '{}' OR crash_count > 0 OR marked_event IS NOT NULL;
+SELECT setval('{schema}.outbox_events_seq_seq', 1, false), setval('{schema}.outbox_dlq_id_seq', 1, false),
+       setval('{schema}.outbox_actions_id_seq', 1, false);

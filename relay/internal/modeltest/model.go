@@ -13,7 +13,7 @@ import (
 	"github.com/posthaste-dev/posthaste/relay/internal/memstore"
 )
 
-// model is the side in memory. A test plants faults by putting something else in place of answers, act or dumped.
+// model is the side in memory. A test makes a mutant by putting something else in place of answers, act or dumped.
 type model struct {
 	mem     *memstore.Store
 	answers core.Store
@@ -77,16 +77,14 @@ func (m *model) end(_ context.Context, tx int, commit bool) error {
 
 func (m *model) writer(tx int) core.Writer { return m.txs[tx].Writer() }
 
-// stateWords are the states as an operator is told them.
-var stateWords = []string{"ready", "retrying", "parked", "waiting", "dead and blocking", "dead", "published", "discarded"}
-
 func (m *model) operate(_ context.Context, verb check.Verb, order order) ([]string, error) {
-	results, err := m.act(verb, memstore.Order{Action: order.Action, Actor: order.Actor, Reason: order.Reason}, order.Events...)
+	results, err := m.act(verb, memstore.Order{Action: order.Action, Actor: order.Actor, Reason: order.Reason},
+		order.Events...)
 	var lines []string
 	for _, result := range results {
 		was := ""
 		if _, found := m.mem.Event(result.Event); found {
-			was = stateWords[result.Was]
+			was = result.Was.String()
 		}
 		lines = append(lines, resultLine(result.Event, string(result.Outcome), was))
 	}
@@ -94,12 +92,14 @@ func (m *model) operate(_ context.Context, verb check.Verb, order order) ([]stri
 }
 
 func (m *model) pause(_ context.Context, scope core.Scope, name string, order order) (string, error) {
-	outcome, err := m.mem.Pause(memstore.Order{Action: order.Action, Actor: order.Actor, Reason: order.Reason}, scope, name)
+	outcome, err := m.mem.Pause(memstore.Order{Action: order.Action, Actor: order.Actor, Reason: order.Reason},
+		scope, name)
 	return string(outcome), err
 }
 
 func (m *model) resume(_ context.Context, scope core.Scope, name string, order order) (string, error) {
-	outcome, err := m.mem.Resume(memstore.Order{Action: order.Action, Actor: order.Actor, Reason: order.Reason}, scope, name)
+	outcome, err := m.mem.Resume(memstore.Order{Action: order.Action, Actor: order.Actor, Reason: order.Reason},
+		scope, name)
 	return string(outcome), err
 }
 
@@ -119,20 +119,23 @@ func (m *model) dump(context.Context) ([]string, error) {
 	addf := func(format string, args ...any) { lines = append(lines, fmt.Sprintf(format, args...)) }
 	for _, r := range m.mem.Events() {
 		far := r.State == core.Retrying && r.Due > day+time.Hour
-		addf("event %d %s lane %d state %d attempts %d far %v error %q", r.Seq, r.ID, r.Lane, r.State, r.Attempts, far, r.LastError)
+		addf("event %d %s lane %d state %d attempts %d far %v error %q", r.Seq, r.ID, r.Lane, r.State, r.Attempts, far,
+			r.LastError)
 	}
 	for _, l := range m.mem.Letters() {
 		addf("letter %d %s seq %d attempts %d blocking %v topic %q reason %q detail %q payload %s headers %s",
 			l.ID, l.Event, l.Seq, l.Attempts, l.Blocking, l.Topic, l.Reason, l.Detail, l.Payload, l.Headers)
 	}
 	for _, l := range m.mem.Lanes() {
-		idle := l.Owner == outbox.ID{} && l.Floor == 0 && len(l.Needs) == 0 && l.CrashCount == 0 && l.NotedEvent == outbox.ID{}
+		idle := l.Owner == outbox.ID{} && l.Floor == 0 && len(l.Needs) == 0 && l.CrashCount == 0 &&
+			l.MarkedEvent == outbox.ID{}
 		if !idle {
 			addf("lane %d owner %s token %s floor %d needs %v crashes %d noted %s %d",
-				l.Lane, l.Owner, l.Token, l.Floor, slices.Sorted(slices.Values(l.Needs)), l.CrashCount, l.NotedEvent, l.NotedCount)
+				l.Lane, l.Owner, l.Token, l.Floor, slices.Sorted(slices.Values(l.Needs)), l.CrashCount, l.MarkedEvent,
+				l.MarkedCount)
 		}
 	}
-	for _, r := range m.mem.Routes() {
+	for _, r := range m.mem.Topics() {
 		addf("route %s %q paused %v error %q", r.Relay, r.Topic, r.Paused, r.Error)
 	}
 	actions := m.mem.Actions()
@@ -140,7 +143,8 @@ func (m *model) dump(context.Context) ([]string, error) {
 		return cmp.Or(slices.Compare(a.Action[:], b.Action[:]), slices.Compare(a.Event[:], b.Event[:]))
 	})
 	for _, a := range actions {
-		addf("action %s %s of %s letter %d actor %q reason %q target %q", a.Action, a.Verb, a.Event, a.Letter, a.Actor, a.Reason, a.Target)
+		addf("action %s %s of %s letter %d actor %q reason %q target %q", a.Action, a.Verb, a.Event, a.Letter, a.Actor,
+			a.Reason, a.Target)
 	}
 	for _, p := range m.mem.Pauses() {
 		addf("pause %s %q actor %q reason %q", p.Scope, p.Name, p.Actor, p.Reason)

@@ -9,13 +9,13 @@ import (
 	"go.uber.org/goleak"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(calm{m}) }
+func TestMain(m *testing.M) { goleak.VerifyTestMain(patientMain{m}) }
 
-// calm waits for goroutines that were told to end: goleak itself looks for half a second, which may be too little on a
-// busy machine.
-type calm struct{ *testing.M }
+// patientMain waits for goroutines that were told to end: goleak itself looks for half a second, which may be too
+// little on a busy machine.
+type patientMain struct{ *testing.M }
 
-func (c calm) Run() int {
+func (c patientMain) Run() int {
 	code := c.M.Run()
 	began := time.Now()
 	for goleak.Find() != nil { // that takes half a second

@@ -6,23 +6,23 @@ import (
 
 	"github.com/posthaste-dev/posthaste/internal/check"
 	"github.com/posthaste-dev/posthaste/outbox"
-	"github.com/posthaste-dev/posthaste/relay"
 	"github.com/posthaste-dev/posthaste/relay/internal/core"
+	"github.com/posthaste-dev/posthaste/relay/operator"
 )
 
 // operate does a verb with the functions that people have.
 func (p *postgres) operate(ctx context.Context, verb check.Verb, order order) ([]string, error) {
-	operator := relay.NewOperator(p.db.pool, p.db.schema)
-	var act func(context.Context, relay.Action, ...outbox.ID) ([]relay.ActionResult, error)
+	op := operator.New(p.db.pool, p.db.schema)
+	var act func(context.Context, operator.Action, ...outbox.ID) ([]operator.Result, error)
 	switch verb {
 	case check.Redrive:
-		act = operator.Redrive
+		act = op.Redrive
 	case check.Skip:
-		act = operator.Skip
+		act = op.Skip
 	case check.Free:
-		act = operator.Release
+		act = op.Release
 	case check.Discard:
-		act = operator.Discard
+		act = op.Discard
 	case check.Redeliver, check.Reissue:
 		return nil, fmt.Errorf("modeltest: there is no %s", verb)
 	}
@@ -35,17 +35,21 @@ func (p *postgres) operate(ctx context.Context, verb check.Verb, order order) ([
 }
 
 func (p *postgres) pause(ctx context.Context, scope core.Scope, name string, order order) (string, error) {
-	outcome, err := relay.NewOperator(p.db.pool, p.db.schema).Pause(ctx, order.action(), relay.Scope{Kind: string(scope), Name: name})
+	outcome, err := operator.New(p.db.pool, p.db.schema).Pause(ctx, order.action(), operator.Scope{
+		Kind: string(scope), Name: name,
+	})
 	return string(outcome), err
 }
 
 func (p *postgres) resume(ctx context.Context, scope core.Scope, name string, order order) (string, error) {
-	outcome, err := relay.NewOperator(p.db.pool, p.db.schema).Resume(ctx, order.action(), relay.Scope{Kind: string(scope), Name: name})
+	outcome, err := operator.New(p.db.pool, p.db.schema).Resume(ctx, order.action(), operator.Scope{
+		Kind: string(scope), Name: name,
+	})
 	return string(outcome), err
 }
 
-func (o *order) action() relay.Action {
-	return relay.Action{ID: o.Action, Actor: o.Actor, Reason: o.Reason}
+func (o *order) action() operator.Action {
+	return operator.Action{ID: o.Action, Actor: o.Actor, Reason: o.Reason}
 }
 
 func resultLine(event outbox.ID, outcome, was string) string {

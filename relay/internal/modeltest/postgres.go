@@ -121,7 +121,8 @@ func (db *Database) clean(ctx context.Context) error {
 		return err
 	}
 	if db.cleaned++; db.cleaned%vacuumEvery == 0 {
-		_, err := db.observer.Exec(ctx, db.sql("VACUUM {schema}.outbox_events, {schema}.outbox_lanes, {schema}.outbox_dlq, {schema}.outbox_actions, {schema}.outbox_routes"))
+		_, err := db.observer.Exec(ctx, db.sql("VACUUM {schema}.outbox_events, {schema}.outbox_lanes, {schema}.outbox_dlq, "+
+			"{schema}.outbox_actions, {schema}.outbox_topics"))
 		return err
 	}
 	return nil
@@ -129,7 +130,8 @@ func (db *Database) clean(ctx context.Context) error {
 
 // aggregates finds two aggregates in one lane and one in another: few, so that events meet.
 func (db *Database) aggregates(ctx context.Context) (map[core.Aggregate]int16, error) {
-	rows, err := db.observer.Query(ctx, db.sql(`SELECT n::text, {schema}.outbox_lane('default', 'order', n::text) FROM generate_series(1, 1000) n`))
+	rows, err := db.observer.Query(ctx,
+		db.sql(`SELECT n::text, {schema}.outbox_lane('default', 'order', n::text) FROM generate_series(1, 1000) n`))
 	if err != nil {
 		return nil, err
 	}
@@ -237,7 +239,8 @@ func (p *postgres) insert(ctx context.Context, tx *producerTx, seq int64, e *cor
 	}
 	var xid string
 	err := tx.conn.QueryRow(ctx, p.db.sql(`
-INSERT INTO {schema}.outbox_events (id, event_type, namespace, aggregate_type, aggregate_id, tenant_id, dedupe_key, payload_json, headers`+columns+`) `+overriding+`
+INSERT INTO {schema}.outbox_events (id, event_type, namespace, aggregate_type, aggregate_id, tenant_id, dedupe_key, 
+    payload_json, headers`+columns+`) `+overriding+`
 VALUES ($1::text::uuid, $2, $3, $4, $5, $6, $7, $8::text::json, $9::text::json`+values+`)
 RETURNING seq, pg_current_xact_id()::text`), args...).Scan(&seq, &xid)
 	if err != nil {
@@ -270,13 +273,15 @@ func (p *postgres) writer(number int) core.Writer { return p.txs[number].self }
 
 func (p *postgres) expireLane(ctx context.Context, lane int16) error {
 	_, err := p.db.observer.Exec(ctx, p.db.sql(
-		"UPDATE {schema}.outbox_lanes SET lease_until = clock_timestamp() - interval '1 second' WHERE layout = 1 AND lane = $1 AND owner IS NOT NULL"), lane)
+		"UPDATE {schema}.outbox_lanes SET lease_until = clock_timestamp() - interval '1 second' WHERE layout = 1 AND lane "+
+			"= $1 AND owner IS NOT NULL"), lane)
 	return err
 }
 
 func (p *postgres) expireRelay(ctx context.Context, relay outbox.ID) error {
 	_, err := p.db.observer.Exec(ctx, p.db.sql(
-		"UPDATE {schema}.outbox_relays SET alive_until = clock_timestamp() - interval '1 second' WHERE id = $1::text::uuid"), relay.String())
+		"UPDATE {schema}.outbox_relays SET alive_until = clock_timestamp() - interval '1 second' WHERE id = $1::text::uuid"),
+		relay.String())
 	return err
 }
 

@@ -16,8 +16,8 @@ type Proof struct {
 	Sequences int
 	Actions   int // of each sequence
 	Seed      uint64
-	// plant puts a fault into the model before a sequence, to see that it is found.
-	plant func(*model)
+	// mutate puts a fault into the model before a sequence, to see that it is found.
+	mutate func(*model)
 }
 
 // Report is what was compared.
@@ -33,10 +33,12 @@ type Report struct {
 	Mismatch string
 }
 
-// Run runs sequences until one side answers or holds something else than the other. Dice may be unkind: it goes on, up to three
-// times as long, until enough was met.
+// Run runs sequences until one side answers or holds something else than the other. Dice may be unkind: it goes on, up
+// to three times as long, until enough was met.
 func (p Proof) Run(ctx context.Context, db *Database) (*Report, error) {
-	report := &Report{Planned: p.Sequences * p.Actions, Kinds: map[string]int{}, Saw: map[string]int{}, Changes: map[string]int{}}
+	report := &Report{
+		Planned: p.Sequences * p.Actions, Kinds: map[string]int{}, Saw: map[string]int{}, Changes: map[string]int{},
+	}
 	laneOf, err := db.aggregates(ctx)
 	if err != nil {
 		return report, err
@@ -51,13 +53,15 @@ func (p Proof) Run(ctx context.Context, db *Database) (*Report, error) {
 	return report, nil
 }
 
-func (p Proof) sequence(ctx context.Context, db *Database, seed uint64, laneOf map[core.Aggregate]int16, report *Report) error {
+func (p Proof) sequence(ctx context.Context, db *Database, seed uint64, laneOf map[core.Aggregate]int16,
+	report *Report,
+) error {
 	if err := db.clean(ctx); err != nil {
 		return fmt.Errorf("clean: %w", err)
 	}
 	model, postgres := newModel(func(a core.Aggregate) int16 { return laneOf[a] }), newPostgres(db)
-	if p.plant != nil {
-		p.plant(model)
+	if p.mutate != nil {
+		p.mutate(model)
 	}
 	script := newScript(seed, model, laneOf)
 	var done []*step
@@ -72,7 +76,7 @@ func (p Proof) sequence(ctx context.Context, db *Database, seed uint64, laneOf m
 		report.Actions++
 		report.Kinds[step.kind]++
 		if difference != "" {
-			report.Mismatch = tell(seed, done, difference)
+			report.Mismatch = describe(seed, done, difference)
 			return nil
 		}
 	}
@@ -156,7 +160,7 @@ func differences(want, got []string) string {
 	return text.String()
 }
 
-func tell(seed uint64, done []*step, difference string) string {
+func describe(seed uint64, done []*step, difference string) string {
 	var text strings.Builder
 	for i, step := range done {
 		fmt.Fprintf(&text, "%3d %s %+v\n", i+1, step.kind, step.what)
@@ -185,7 +189,8 @@ func tooFew(what string, counts map[string]int, names []string, floor int) []str
 
 // outcomes are what must have been met: an action that never does anything shows nothing.
 var outcomes = []string{
-	"acquired", "taken_over", "taken_over_with_note", "fence_with_writers", "rows_read", "read_after_writers_left", "read_of_lost_lanes", "settles_applied", "settles_refused", "settles_undone", "settles_too_late",
+	"acquired", "taken_over", "taken_over_with_note", "fence_with_writers", "rows_read", "read_after_writers_left",
+	"read_of_lost_lanes", "settles_applied", "settles_refused", "settles_undone", "settles_too_late",
 	"held_keys", "due_keys", "due_pages", "held_rows", "old_parked", "verbs_done", "verbs_refused",
 	"pauses_done", "pauses_refused", "resumes_done", "resumes_refused", "heartbeats_of_a_pause",
 }
@@ -203,7 +208,8 @@ var changes = []string{
 // Line is the report as one line.
 func (r *Report) Line() string {
 	var text strings.Builder
-	fmt.Fprintf(&text, "proof-model sequences=%d actions=%d kinds=%d changes=%d", r.Sequences, r.Actions, len(r.Kinds), len(r.Changes))
+	fmt.Fprintf(&text, "proof-model sequences=%d actions=%d kinds=%d changes=%d", r.Sequences, r.Actions, len(r.Kinds),
+		len(r.Changes))
 	for _, what := range slices.Sorted(maps.Keys(r.Saw)) {
 		fmt.Fprintf(&text, " %s=%d", what, r.Saw[what])
 	}

@@ -57,7 +57,9 @@ type script struct {
 }
 
 func newScript(seed uint64, m *model, laneOf map[core.Aggregate]int16) *script {
-	aggregates := slices.SortedFunc(maps.Keys(laneOf), func(a, b core.Aggregate) int { return strings.Compare(a.ID, b.ID) })
+	aggregates := slices.SortedFunc(maps.Keys(laneOf), func(a, b core.Aggregate) int {
+		return strings.Compare(a.ID, b.ID)
+	})
 	lanes := slices.Compact(slices.Sorted(maps.Values(laneOf)))
 	return &script{
 		rng: rand.New(rand.NewPCG(seed, 0)), model: m, lanes: append(lanes, 42), // and one in which nothing ever is
@@ -96,7 +98,7 @@ var choices = []struct {
 	{"old_parked", 3, (*script).oldParked},
 	{"note", 4, (*script).note},
 	{"sweep", 2, (*script).sweep},
-	{"save_routes", 6, (*script).saveRoutes},
+	{"save_routes", 6, (*script).saveTopics},
 	{"redrive", 3, (*script).redrive},
 	{"skip", 4, (*script).skip},
 	{"free", 2, (*script).free},
@@ -166,8 +168,10 @@ func (s *script) event() core.Event {
 	id := s.newID(eventID)
 	s.events = append(s.events, id)
 	e := core.Event{
-		ID: id, Type: pick(s, []string{"placed", "placed", "placed", "paid", "shipped", "odd"}), Aggregate: pick(s, s.aggregates),
-		Payload: fmt.Appendf(nil, `{"eventId": %q, "data": {"a":1,"a":%d}, "pad": %q}`, id, s.rng.IntN(9), strings.Repeat("x", s.rng.IntN(300))),
+		ID: id, Type: pick(s, []string{"placed", "placed", "placed", "paid", "shipped", "odd"}),
+		Aggregate: pick(s, s.aggregates),
+		Payload: fmt.Appendf(nil, `{"eventId": %q, "data": {"a":1,"a":%d}, "pad": %q}`, id, s.rng.IntN(9),
+			strings.Repeat("x", s.rng.IntN(300))),
 	}
 	if s.chance(25) {
 		e.Headers = []byte(`{"traceparent" : "00-1"}`)
@@ -203,7 +207,9 @@ func (s *script) begin() *step {
 	}
 	s.open = append(s.open, s.begun)
 	s.begun++
-	return &step{what: s.begun - 1, do: func(ctx context.Context, side side) ([]string, error) { return nil, side.begin(ctx) }}
+	return &step{what: s.begun - 1, do: func(ctx context.Context, side side) ([]string, error) {
+		return nil, side.begin(ctx)
+	}}
 }
 
 // writing is a step that writes; the numbers it drew are its answer.
@@ -275,7 +281,9 @@ func (s *script) end(commit bool) *step {
 		return nil
 	}
 	s.open = slices.DeleteFunc(s.open, func(open int) bool { return open == tx })
-	return &step{what: fmt.Sprintf("tx %d", tx), do: func(ctx context.Context, side side) ([]string, error) { return nil, side.end(ctx, tx, commit) }}
+	return &step{what: fmt.Sprintf("tx %d", tx), do: func(ctx context.Context, side side) ([]string, error) {
+		return nil, side.end(ctx, tx, commit)
+	}}
 }
 
 // visible are the committed rows in one of these states; all of them if none is named.
@@ -310,5 +318,5 @@ func (s *script) tenure(stalePercent int) (hold, bool) {
 
 func (s *script) relay() outbox.ID { return newID(relayID, 1+s.rng.IntN(3)) }
 
-// far is a delay that no test lives to see the end of.
+// far is a delay that no test runs to the end of.
 const far = 1000 * time.Hour

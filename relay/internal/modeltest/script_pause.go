@@ -36,7 +36,9 @@ func (s *script) resume() *step {
 	return s.ordering("resumes", paused.Scope, paused.Name, side.resume)
 }
 
-func (s *script) ordering(what string, scope core.Scope, name string, do func(side, context.Context, core.Scope, string, order) (string, error)) *step {
+func (s *script) ordering(what string, scope core.Scope, name string,
+	do func(side, context.Context, core.Scope, string, order) (string, error),
+) *step {
 	order := order{Action: s.newID(actionID), Actor: "ann", Reason: pick(s, []string{"wrong", "fixed"})}
 	if s.chance(10) {
 		order.Action = newID(actionID, max(s.ids[actionID]-1, 1)) // sent before, for this or for something else

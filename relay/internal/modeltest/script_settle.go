@@ -87,7 +87,8 @@ func (st *settlement) on(ctx context.Context, side side) (_ *core.Settle, err er
 		return settle, nil
 	}
 	settle := *st.settle
-	settle.Retry, settle.Park, settle.Dead = slices.Clone(settle.Retry), slices.Clone(settle.Park), slices.Clone(settle.Dead)
+	settle.Retry, settle.Park, settle.Dead = slices.Clone(settle.Retry), slices.Clone(settle.Park),
+		slices.Clone(settle.Dead)
 	for i := range settle.Retry {
 		if settle.Retry[i].From, err = side.found(ctx, settle.Retry[i].ID); err != nil {
 			return nil, err
@@ -207,18 +208,19 @@ func (s *script) followed(rows []memstore.EventRow) []memstore.EventRow {
 
 func (s *script) settling(settlement *settlement) *step {
 	settle := settlement.settle
-	step := asking(fmt.Sprintf("%+v", *settle), func(ctx context.Context, side side, store core.Store) ([]string, error) {
-		read, err := settlement.on(ctx, side)
-		if err != nil {
-			return nil, err
-		}
-		answer, err := store.Settle(ctx, read)
-		if answer.Applied {
-			return []string{"applied", fmt.Sprintf("unchanged %v", answer.Unchanged)}, err
-		}
-		slices.Sort(answer.Held)
-		return []string{fmt.Sprintf("refused, held %v", answer.Held)}, err
-	})
+	step := queryStep(fmt.Sprintf("%+v", *settle),
+		func(ctx context.Context, side side, store core.Store) ([]string, error) {
+			read, err := settlement.on(ctx, side)
+			if err != nil {
+				return nil, err
+			}
+			answer, err := store.Settle(ctx, read)
+			if answer.Applied {
+				return []string{"applied", fmt.Sprintf("unchanged %v", answer.Unchanged)}, err
+			}
+			slices.Sort(answer.Held)
+			return []string{fmt.Sprintf("refused, held %v", answer.Held)}, err
+		})
 	step.learn = func(answer []string) {
 		if settle.Size() == 0 {
 			return
@@ -252,12 +254,12 @@ func (s *script) unpark() *step {
 			unpark.Lanes = append(unpark.Lanes, h.Tenure)
 		}
 	}
-	return telling(unpark, func(ctx context.Context, store core.Store) error { return store.Unpark(ctx, unpark) })
+	return writeStep(unpark, func(ctx context.Context, store core.Store) error { return store.Unpark(ctx, unpark) })
 }
 
 func (s *script) heldKeys() *step {
 	asked := some(s, s.lanes, 1)
-	step := asking(asked, func(ctx context.Context, _ side, store core.Store) ([]string, error) {
+	step := queryStep(asked, func(ctx context.Context, _ side, store core.Store) ([]string, error) {
 		keys, err := store.HeldKeys(ctx, asked)
 		return keyLines(keys.Keys), err
 	})
@@ -283,7 +285,7 @@ func (s *script) dueKeys() *step {
 	if s.chance(40) {
 		due.Exclude = some(s, eventTypes, 1)
 	}
-	step := asking(due, func(ctx context.Context, _ side, store core.Store) ([]string, error) {
+	step := queryStep(due, func(ctx context.Context, _ side, store core.Store) ([]string, error) {
 		return duePages(ctx, store, due)
 	})
 	step.learn = func(answer []string) {
@@ -313,10 +315,10 @@ func duePages(ctx context.Context, store core.Store, due core.DueKeys) (lines []
 			count[key.Lane]++
 		}
 		var more []core.DueLane
-		for _, ask := range due.Lanes {
-			lines = append(lines, fmt.Sprintf("page %d of lane %d: %d", page, ask.Lane, count[ask.Lane]))
-			if count[ask.Lane] >= due.Limit {
-				more = append(more, core.DueLane{Lane: ask.Lane, After: ends[ask.Lane]})
+		for _, query := range due.Lanes {
+			lines = append(lines, fmt.Sprintf("page %d of lane %d: %d", page, query.Lane, count[query.Lane]))
+			if count[query.Lane] >= due.Limit {
+				more = append(more, core.DueLane{Lane: query.Lane, After: ends[query.Lane]})
 			}
 		}
 		found, due.Lanes = append(found, answer.Keys...), more
@@ -325,26 +327,27 @@ func duePages(ctx context.Context, store core.Store, due core.DueKeys) (lines []
 }
 
 func (s *script) heldRows() *step {
-	var asks []core.HeldAsk
+	var queries []core.HeldAsk
 	for _, aggregate := range some(s, s.aggregates, 1) {
-		ask := core.HeldAsk{Lane: s.laneOf[aggregate], Aggregate: aggregate, Types: eventTypes}
+		query := core.HeldAsk{Lane: s.laneOf[aggregate], Aggregate: aggregate, Types: eventTypes}
 		switch s.rng.IntN(10) {
 		case 0:
-			ask.Lane = pick(s, s.lanes) // perhaps not its own
+			query.Lane = pick(s, s.lanes) // perhaps not its own
 		case 1, 2, 3:
-			ask.Types = some(s, eventTypes, 0)
+			query.Types = some(s, eventTypes, 0)
 		}
-		asks = append(asks, ask)
+		queries = append(queries, query)
 	}
 	limit := pick(s, []int{1, 2, 3, all})
-	step := asking(fmt.Sprintf("%+v limit %d", asks, limit), func(ctx context.Context, _ side, store core.Store) ([]string, error) {
-		rows, err := store.HeldRows(ctx, asks, limit)
-		var lines []string
-		for i := range rows.Events {
-			lines = append(lines, line(&rows.Events[i]))
-		}
-		return lines, err
-	})
+	step := queryStep(fmt.Sprintf("%+v limit %d", queries, limit),
+		func(ctx context.Context, _ side, store core.Store) ([]string, error) {
+			rows, err := store.HeldRows(ctx, queries, limit)
+			var lines []string
+			for i := range rows.Events {
+				lines = append(lines, line(&rows.Events[i]))
+			}
+			return lines, err
+		})
 	step.learn = func(answer []string) { s.saw["held_rows"] += len(answer) }
 	return step
 }

@@ -11,14 +11,18 @@ import (
 	"github.com/posthaste-dev/posthaste/relay/internal/core"
 )
 
-// asking is a step that asks the store.
-func asking(what any, ask func(ctx context.Context, side side, store core.Store) ([]string, error)) *step {
-	return &step{what: what, do: func(ctx context.Context, side side) ([]string, error) { return ask(ctx, side, side.store()) }}
+// queryStep is a step that reads from the store.
+func queryStep(what any, query func(ctx context.Context, side side, store core.Store) ([]string, error)) *step {
+	return &step{what: what, do: func(ctx context.Context, side side) ([]string, error) {
+		return query(ctx, side, side.store())
+	}}
 }
 
-// telling is a step that tells the store something and gets no answer.
-func telling(what any, tell func(ctx context.Context, store core.Store) error) *step {
-	return asking(what, func(ctx context.Context, _ side, store core.Store) ([]string, error) { return nil, tell(ctx, store) })
+// writeStep is a step that writes to the store and gets no answer.
+func writeStep(what any, write func(ctx context.Context, store core.Store) error) *step {
+	return queryStep(what, func(ctx context.Context, _ side, store core.Store) ([]string, error) {
+		return nil, write(ctx, store)
+	})
 }
 
 // all is a limit that cuts nothing.
@@ -56,8 +60,11 @@ func (s *script) server() string {
 func (s *script) heartbeat() *step {
 	relay, lanes := s.renewals()
 	s.beaten[relay] = true
-	beat := core.Heartbeat{Relay: relay, Name: "relay", Version: "1", KnownTypes: some(s, eventTypes, 0), Lease: time.Hour, Lanes: lanes, Incarnation: s.server()}
-	step := asking(beat, func(ctx context.Context, _ side, store core.Store) ([]string, error) {
+	beat := core.Heartbeat{
+		Relay: relay, Name: "relay", Version: "1", KnownTypes: some(s, eventTypes, 0), Lease: time.Hour, Lanes: lanes,
+		Incarnation: s.server(),
+	}
+	step := queryStep(beat, func(ctx context.Context, _ side, store core.Store) ([]string, error) {
 		answer, err := store.Heartbeat(ctx, beat)
 		slices.Sort(answer.Renewed)
 		lines := []string{fmt.Sprintf("renewed %v of %d lanes", answer.Renewed, len(answer.Lanes))}
@@ -66,7 +73,8 @@ func (s *script) heartbeat() *step {
 		}
 		for _, view := range answer.Lanes {
 			if !view.Free || view.Owner != (outbox.ID{}) || len(view.Needs) > 0 {
-				lines = append(lines, fmt.Sprintf("lane %d owner %s free %v needs %v", view.Lane, view.Owner, view.Free, slices.Sorted(slices.Values(view.Needs))))
+				lines = append(lines, fmt.Sprintf("lane %d owner %s free %v needs %v", view.Lane, view.Owner, view.Free,
+					slices.Sorted(slices.Values(view.Needs))))
 			}
 		}
 		for _, p := range answer.Pauses {
@@ -83,13 +91,16 @@ func (s *script) heartbeat() *step {
 }
 
 func (s *script) acquire() *step {
-	take := core.Acquire{Relay: s.relay(), Token: s.newID(tokenID), Lanes: some(s, s.lanes, 1), Max: 1 + s.rng.IntN(4), Lease: time.Hour, Away: s.chance(20)}
+	take := core.Acquire{
+		Relay: s.relay(), Token: s.newID(tokenID), Lanes: some(s, s.lanes, 1), Max: 1 + s.rng.IntN(4), Lease: time.Hour,
+		Away: s.chance(20),
+	}
 	for _, lane := range s.model.mem.Lanes() { // what has expired is what relays look for
 		if lane.Owner != (outbox.ID{}) && lane.LeaseUntil < day && !slices.Contains(take.Lanes, lane.Lane) && s.chance(80) {
 			take.Lanes = append(take.Lanes, lane.Lane)
 		}
 	}
-	step := asking(take, func(ctx context.Context, _ side, store core.Store) ([]string, error) {
+	step := queryStep(take, func(ctx context.Context, _ side, store core.Store) ([]string, error) {
 		taken, err := store.Acquire(ctx, take)
 		var lines []string
 		for _, a := range taken.Lanes {
@@ -107,7 +118,7 @@ func (s *script) acquire() *step {
 			if lane.CrashCount > 0 {
 				s.saw["taken_over"]++
 			}
-			if lane.NotedCount > 0 {
+			if lane.MarkedCount > 0 {
 				s.saw["taken_over_with_note"]++
 			}
 		}
@@ -121,7 +132,7 @@ func (s *script) release() *step {
 	if h, ok := s.tenure(30); ok && s.chance(50) {
 		give.Tokens = []outbox.ID{h.Token}
 	}
-	return telling(give, func(ctx context.Context, store core.Store) error { return store.Release(ctx, give) })
+	return writeStep(give, func(ctx context.Context, store core.Store) error { return store.Release(ctx, give) })
 }
 
 func (s *script) expireLane() *step {
@@ -131,22 +142,31 @@ func (s *script) expireLane() *step {
 		lane = pick(s, held).Lane
 	}
 	lanes := s.model.mem.Lanes() // a note matters when its owner crashes
-	if noted := slices.DeleteFunc(held, func(h hold) bool { return lanes[h.Lane].NotedEvent == outbox.ID{} }); len(noted) > 0 && s.chance(70) {
-		lane = pick(s, noted).Lane
+	if marked := slices.DeleteFunc(held, func(h hold) bool {
+		return lanes[h.Lane].MarkedEvent == outbox.ID{}
+	}); len(marked) >
+		0 && s.chance(70) {
+		lane = pick(s, marked).Lane
 	}
-	return &step{what: lane, do: func(ctx context.Context, side side) ([]string, error) { return nil, side.expireLane(ctx, lane) }}
+	return &step{what: lane, do: func(ctx context.Context, side side) ([]string, error) {
+		return nil, side.expireLane(ctx, lane)
+	}}
 }
 
 func (s *script) expireRelay() *step {
 	relay := s.relay()
-	return &step{what: relay, do: func(ctx context.Context, side side) ([]string, error) { return nil, side.expireRelay(ctx, relay) }}
+	return &step{what: relay, do: func(ctx context.Context, side side) ([]string, error) {
+		return nil, side.expireRelay(ctx, relay)
+	}}
 }
 
 func (s *script) fence() *step {
 	begun := s.begun
-	step := asking(nil, func(ctx context.Context, side side, store core.Store) ([]string, error) {
+	step := queryStep(nil, func(ctx context.Context, side side, store core.Store) ([]string, error) {
 		fence, err := store.Fence(ctx)
-		lines := []string{fmt.Sprintf("last %d standby %v incarnation %v", fence.Last, fence.Standby, fence.Incarnation != "")}
+		lines := []string{
+			fmt.Sprintf("last %d standby %v incarnation %v", fence.Last, fence.Standby, fence.Incarnation != ""),
+		}
 		for _, writer := range fence.Writers {
 			lines = append(lines, whoIs(side, begun, writer))
 		}
@@ -223,27 +243,28 @@ func (s *script) read() *step {
 }
 
 func (s *script) reading(read core.Read, writers []openWriter) *step {
-	step := asking(fmt.Sprintf("%+v with writers %+v", read, writers), func(ctx context.Context, side side, store core.Store) ([]string, error) {
-		read := read
-		txs := map[uint64]int{}
-		for _, w := range writers {
-			xid := side.writer(w.tx).XID
-			txs[xid] = w.tx
-			read.Writers = append(read.Writers, core.OpenWriter{XID: xid, Low: w.low})
-		}
-		answer, err := store.Read(ctx, read)
-		var gone []int
-		for _, xid := range answer.Gone {
-			gone = append(gone, txs[xid])
-		}
-		slices.Sort(gone)
-		slices.Sort(answer.Lost)
-		lines := []string{fmt.Sprintf("gone %v", gone), fmt.Sprintf("lost %v stopped %v", answer.Lost, answer.Stopped)}
-		for i := range answer.Events {
-			lines = append(lines, line(&answer.Events[i]))
-		}
-		return lines, err
-	})
+	step := queryStep(fmt.Sprintf("%+v with writers %+v", read, writers),
+		func(ctx context.Context, side side, store core.Store) ([]string, error) {
+			read := read
+			txs := map[uint64]int{}
+			for _, w := range writers {
+				xid := side.writer(w.tx).XID
+				txs[xid] = w.tx
+				read.Writers = append(read.Writers, core.OpenWriter{XID: xid, Low: w.low})
+			}
+			answer, err := store.Read(ctx, read)
+			var gone []int
+			for _, xid := range answer.Gone {
+				gone = append(gone, txs[xid])
+			}
+			slices.Sort(gone)
+			slices.Sort(answer.Lost)
+			lines := []string{fmt.Sprintf("gone %v", gone), fmt.Sprintf("lost %v stopped %v", answer.Lost, answer.Stopped)}
+			for i := range answer.Events {
+				lines = append(lines, line(&answer.Events[i]))
+			}
+			return lines, err
+		})
 	step.learn = func(answer []string) {
 		s.saw["rows_read"] += len(answer) - 2
 		if answer[0] != "gone []" {
@@ -264,7 +285,7 @@ func line(e *core.Event) string {
 }
 
 func (s *script) barrier() *step {
-	return telling(nil, func(ctx context.Context, store core.Store) error { return store.Barrier(ctx, "") })
+	return writeStep(nil, func(ctx context.Context, store core.Store) error { return store.Barrier(ctx, "") })
 }
 
 func (s *script) note() *step {
@@ -276,10 +297,11 @@ func (s *script) note() *step {
 	if s.chance(30) { // it is not being sent any more
 		event, outlived = outbox.ID{}, s.chance(70)
 	}
-	return asking(fmt.Sprintf("%+v %s %t", h.Tenure, event, outlived), func(ctx context.Context, _ side, store core.Store) ([]string, error) {
-		held, err := store.Note(ctx, h.Tenure, event, outlived)
-		return []string{fmt.Sprint(held)}, err
-	})
+	return queryStep(fmt.Sprintf("%+v %s %t", h.Tenure, event, outlived),
+		func(ctx context.Context, _ side, store core.Store) ([]string, error) {
+			held, err := store.Note(ctx, h.Tenure, event, outlived)
+			return []string{fmt.Sprint(held)}, err
+		})
 }
 
 func (s *script) sweep() *step {
@@ -287,23 +309,23 @@ func (s *script) sweep() *step {
 	for _, lane := range some(s, s.lanes, 1) {
 		floors = append(floors, core.Floor{Lane: lane, Seq: s.rng.Int64N(s.last + 2), Above: s.rng.Int64N(s.last/2 + 1)})
 	}
-	ask := func(limit int) func(context.Context, side, core.Store) ([]string, error) {
+	query := func(limit int) func(context.Context, side, core.Store) ([]string, error) {
 		return func(ctx context.Context, _ side, store core.Store) ([]string, error) {
 			found, err := store.Sweep(ctx, floors, limit)
 			return lines(found.Found), err
 		}
 	}
-	return s.cut(floors, ask)
+	return s.cut(floors, query)
 }
 
 // cut makes a step of a question with a random limit, when it is not promised what a limit leaves out.
-func (s *script) cut(what any, ask func(limit int) func(context.Context, side, core.Store) ([]string, error)) *step {
+func (s *script) cut(what any, query func(limit int) func(context.Context, side, core.Store) ([]string, error)) *step {
 	limit := 1 + s.rng.IntN(4)
 	if s.chance(50) {
 		limit = all
 	}
-	step := asking(fmt.Sprintf("%+v limit %d", what, limit), ask(limit))
-	step.among, _ = ask(all)(context.Background(), s.model, s.model.store()) // the model does not fail to read
+	step := queryStep(fmt.Sprintf("%+v limit %d", what, limit), query(limit))
+	step.among, _ = query(all)(context.Background(), s.model, s.model.store()) // the model does not fail to read
 	return step
 }
 
@@ -317,18 +339,20 @@ func lines[T any](items []T) []string {
 	return lines
 }
 
-func (s *script) saveRoutes() *step {
+func (s *script) saveTopics() *step {
 	relay := s.relay()
 	if !s.beaten[relay] && s.chance(80) {
 		return nil
 	}
-	var routes []core.RouteStatus
+	var statuses []core.RouteStatus
 	for _, topic := range some(s, []string{"orders", "freight", "bills"}, 0) {
-		route := core.RouteStatus{Topic: topic, Paused: s.chance(50)}
-		if route.Paused {
-			route.Error = pick(s, []string{"down", "no such topic"})
+		status := core.RouteStatus{Topic: topic, Paused: s.chance(50)}
+		if status.Paused {
+			status.Error = pick(s, []string{"down", "no such topic"})
 		}
-		routes = append(routes, route)
+		statuses = append(statuses, status)
 	}
-	return telling(fmt.Sprintf("%s %+v", relay, routes), func(ctx context.Context, store core.Store) error { return store.SaveRoutes(ctx, relay, routes) })
+	return writeStep(fmt.Sprintf("%s %+v", relay, statuses), func(ctx context.Context, store core.Store) error {
+		return store.SaveRoutes(ctx, relay, statuses)
+	})
 }

@@ -87,5 +87,5 @@ func short(text string) string {
 	})
 }
 
-// eventTypes are the types of this world.
+// eventTypes are the types of the model.
 var eventTypes = []string{"placed", "paid", "shipped", "odd"}

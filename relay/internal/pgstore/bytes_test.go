@@ -88,7 +88,8 @@ func TestAReadEndsAtItsBytes(t *testing.T) {
 			all[i] = outbox.NewID().String()
 		}
 		w.exec(t, `INSERT INTO {schema}.outbox_events (id, event_type, aggregate_type, aggregate_id, payload_json)
-			SELECT id::uuid, 'order_created', 'order', '1', format('{"eventId":"%s","data":"%s"}', id, $2::text)::json FROM unnest($1::text[]) id`,
+			SELECT id::uuid, 'order_created', 'order', '1', format('{"eventId":"%s","data":"%s"}', id, $2::text)::json 
+			FROM unnest($1::text[]) id`,
 			all, strings.Repeat("x", size))
 		m := newMeter(t, w.url)
 		store := pgstore.New(w.open(t, m.url(t, w.url), func(config *pgxpool.Config) {
@@ -104,8 +105,11 @@ func TestAReadEndsAtItsBytes(t *testing.T) {
 		}), w.schema)
 		for range 2 {
 			before := m.bytes.Load()
-			answer, err := store.Read(t.Context(), core.Read{Lanes: []core.LaneRead{{Lane: w.lane(t, "1"), Limit: events}}, MaxBytes: bound})
-			if err != nil || !answer.Stopped || len(answer.Events) == 0 || len(answer.Events) > bound/size || answer.Events[0].ID.String() != all[0] {
+			answer, err := store.Read(t.Context(), core.Read{
+				Lanes: []core.LaneRead{{Lane: w.lane(t, "1"), Limit: events}}, MaxBytes: bound,
+			})
+			if err != nil || !answer.Stopped || len(answer.Events) == 0 || len(answer.Events) > bound/size ||
+				answer.Events[0].ID.String() != all[0] {
 				t.Fatalf("read %d events, stopped %t, %v", len(answer.Events), answer.Stopped, err)
 			}
 			// What the sockets on the way hold was sent by then, and on PostgreSQL's side that is some megabytes.

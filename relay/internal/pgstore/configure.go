@@ -12,8 +12,6 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
-
-	"github.com/posthaste-dev/posthaste/internal/planted"
 )
 
 // Configure prepares the sessions of a relay whose lanes are leased for this long. No statement, no lock
@@ -71,7 +69,8 @@ func Configure(config *pgxpool.Config, lease time.Duration) {
 
 // pooled tells whether a query mode was chosen for a pooler that lends connections for a transaction.
 func pooled(mode pgx.QueryExecMode) bool {
-	return mode == pgx.QueryExecModeExec || mode == pgx.QueryExecModeSimpleProtocol || mode == pgx.QueryExecModeCacheDescribe
+	return mode == pgx.QueryExecModeExec || mode == pgx.QueryExecModeSimpleProtocol ||
+		mode == pgx.QueryExecModeCacheDescribe
 }
 
 // notice makes the system notice in time that the other side is gone. What a platform does not know is
@@ -84,7 +83,9 @@ func notice(conn net.Conn, bound time.Duration) {
 	if !ok {
 		return
 	}
-	_ = tcp.SetKeepAliveConfig(net.KeepAliveConfig{Enable: true, Idle: max(bound/2, time.Second), Interval: max(bound/6, time.Second), Count: 3})
+	_ = tcp.SetKeepAliveConfig(net.KeepAliveConfig{
+		Enable: true, Idle: max(bound/2, time.Second), Interval: max(bound/6, time.Second), Count: 3,
+	})
 	if raw, err := tcp.SyscallConn(); err == nil {
 		_ = raw.Control(func(socket uintptr) { setUserTimeout(socket, bound) })
 	}
@@ -114,7 +115,7 @@ func (s *Store) strictly(ctx context.Context, run func(*pgx.Conn) error) error {
 	if err := run(conn.Conn()); err != nil {
 		return err
 	}
-	if warning, ok := warnings[lastWarning].(*pgconn.Notice); ok && !planted.Is(planted.WarningIgnored) {
+	if warning, ok := warnings[lastWarning].(*pgconn.Notice); ok {
 		return fmt.Errorf("the server did not confirm the commit: %s %s", warning.Message, warning.Detail)
 	}
 	return nil

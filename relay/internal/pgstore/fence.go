@@ -10,7 +10,6 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/posthaste-dev/posthaste/internal/crash"
-	"github.com/posthaste-dev/posthaste/internal/planted"
 	"github.com/posthaste-dev/posthaste/relay/internal/core"
 )
 
@@ -33,9 +32,6 @@ func (s *Store) Fence(ctx context.Context) (core.Fence, error) {
 			return err
 		})
 		batch.Queue(s.sql.fenceBarrier)
-		if planted.Is(planted.WritersListedFirst) {
-			batch.QueuedQueries[0], batch.QueuedQueries[1] = batch.QueuedQueries[1], batch.QueuedQueries[0]
-		}
 		return conn.SendBatch(ctx, batch).Close()
 	})
 	if err != nil {
@@ -88,7 +84,7 @@ func (s *Store) Barrier(ctx context.Context, incarnation string) error {
 		if err := conn.QueryRow(ctx, s.sql.barrier).Scan(nil, nil, nil, &here); err != nil {
 			return err //nolint:wrapcheck // wrapped above
 		}
-		if incarnation != "" && incarnation != here && !planted.Is(planted.BarrierElsewhere) {
+		if incarnation != "" && incarnation != here {
 			return errors.New("the server was restarted, or is another one, since the read")
 		}
 		crash.Point("barrier.after")

@@ -51,7 +51,8 @@ func own(t testing.TB, tx pgx.Tx, hasXID bool) core.Writer {
 	var writer core.Writer
 	query := "SELECT virtualtransaction, 0 FROM pg_locks WHERE pid = pg_backend_pid() AND locktype = 'virtualxid'"
 	if hasXID {
-		query = "SELECT virtualtransaction, pg_current_xact_id()::text::bigint FROM pg_locks WHERE pid = pg_backend_pid() AND locktype = 'virtualxid'"
+		query = "SELECT virtualtransaction, pg_current_xact_id()::text::bigint FROM pg_locks WHERE pid = pg_backend_pid() " +
+			"AND locktype = 'virtualxid'"
 	}
 	if err := tx.QueryRow(t.Context(), query).Scan(&writer.VXID, &writer.XID); err != nil {
 		t.Fatal(err)
@@ -84,7 +85,9 @@ func TestFenceSeesEveryWriter(t *testing.T) {
 			}},
 			{name: "copy", write: func(t *testing.T, tx pgx.Tx) {
 				id := outbox.NewID()
-				_, err := tx.CopyFrom(t.Context(), pgx.Identifier{w.schema, "outbox_events"}, []string{"id", "event_type", "aggregate_type", "aggregate_id", "payload_json"},
+				_, err := tx.CopyFrom(t.Context(), pgx.Identifier{w.schema, "outbox_events"}, []string{
+					"id", "event_type", "aggregate_type", "aggregate_id", "payload_json",
+				},
 					pgx.CopyFromRows([][]any{{id.String(), "t", "order", "1", payload(id)}}))
 				if err != nil {
 					t.Fatal(err)
@@ -96,7 +99,11 @@ func TestFenceSeesEveryWriter(t *testing.T) {
 				exec(t, tx, "SAVEPOINT b")
 				insert(t, tx)
 			}},
-			{name: "savepoint rolled back", write: func(t *testing.T, tx pgx.Tx) { exec(t, tx, "SAVEPOINT a"); insert(t, tx); exec(t, tx, "ROLLBACK TO a") }},
+			{name: "savepoint rolled back", write: func(t *testing.T, tx pgx.Tx) {
+				exec(t, tx, "SAVEPOINT a")
+				insert(t, tx)
+				exec(t, tx, "ROLLBACK TO a")
+			}},
 			{name: "nextval first", noXID: true, write: func(t *testing.T, tx pgx.Tx) {
 				exec(t, tx, "SELECT nextval('{schema}.outbox_events_seq_seq') FROM pg_sleep(0)")
 			}},
@@ -236,7 +243,8 @@ func TestTheBarrierIsACommit(t *testing.T) {
 		// Who finds the log flushed does not know by whom. So this stands in the place of the server's function, and notes
 		// how the barrier will commit.
 		w.exec(t, "CREATE TABLE {schema}.noted (transactional boolean, synchronous_commit text)")
-		w.exec(t, `CREATE FUNCTION {schema}.pg_logical_emit_message(transactional boolean, prefix text, content text) RETURNS pg_lsn LANGUAGE plpgsql AS $$
+		w.exec(t, `CREATE FUNCTION {schema}.pg_logical_emit_message(transactional boolean, prefix text, content text) 
+			RETURNS pg_lsn LANGUAGE plpgsql AS $$
 			BEGIN
 				INSERT INTO {schema}.noted VALUES (transactional, current_setting('synchronous_commit'));
 				RETURN pg_catalog.pg_logical_emit_message(transactional, prefix, content);
@@ -276,7 +284,8 @@ func (w *world) wantFlushed(t *testing.T, name string, call func() error) {
 	for left := 0; left < 20; {
 		var isLeft bool
 		var written string
-		if err := w.owner.QueryRow(t.Context(), w.sql("CALL {schema}.leave(NULL, NULL)")).Scan(&isLeft, &written); err != nil {
+		if err := w.owner.QueryRow(t.Context(), w.sql("CALL {schema}.leave(NULL, NULL)")).Scan(&isLeft, &written); err !=
+			nil {
 			t.Fatal(err)
 		}
 		if err := call(); err != nil {
@@ -290,7 +299,8 @@ func (w *world) wantFlushed(t *testing.T, name string, call func() error) {
 			left++
 		}
 		if time.Since(began) > patience {
-			t.Fatalf("in %s %d asynchronous commits were not flushed when they were made: this test does not test", patience, left)
+			t.Fatalf("in %s %d asynchronous commits were not flushed when they were made: this test does not test",
+				patience, left)
 		}
 	}
 }
@@ -382,7 +392,8 @@ func TestTheFenceListsWritersAfterItsNumber(t *testing.T) {
 			t.Fatal(err)
 		}
 		got := receive(t, "the fence", answers)
-		if got.err != nil || got.fence.Last != 2 || !slices.ContainsFunc(got.fence.Writers, func(o core.Writer) bool { return o.VXID == want.VXID }) {
+		if got.err != nil || got.fence.Last != 2 ||
+			!slices.ContainsFunc(got.fence.Writers, func(o core.Writer) bool { return o.VXID == want.VXID }) {
 			t.Errorf("the fence is %+v, %v, and %s has drawn the numbers up to 2", got.fence, got.err, want.VXID)
 		}
 	})
@@ -392,7 +403,10 @@ func TestTheFenceListsWritersAfterItsNumber(t *testing.T) {
 func TestAStandbyIsReported(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, w *world) {
-		for _, name := range []string{"pg_is_in_recovery() RETURNS boolean RETURN true", "pg_logical_emit_message(boolean, text, text) RETURNS pg_lsn RETURN (1 / 0)::text::pg_lsn"} {
+		for _, name := range []string{
+			"pg_is_in_recovery() RETURNS boolean RETURN true",
+			"pg_logical_emit_message(boolean, text, text) RETURNS pg_lsn RETURN (1 / 0)::text::pg_lsn",
+		} {
 			w.exec(t, "CREATE FUNCTION {schema}."+name)
 		}
 		w.exec(t, "GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA {schema} TO "+w.role)
@@ -416,19 +430,22 @@ func TestConfigure(t *testing.T) {
 	onEach(t, func(t *testing.T, w *world) {
 		pool := w.open(t, w.url, func(config *pgxpool.Config) { pgstore.Configure(config, 30*time.Second) })
 		for name, want := range map[string]string{
-			"synchronous_commit": "on", "statement_timeout": "9s", "lock_timeout": "9s", "idle_in_transaction_session_timeout": "9s", "jit": "off",
+			"synchronous_commit": "on", "statement_timeout": "9s", "lock_timeout": "9s",
+			"idle_in_transaction_session_timeout": "9s", "jit": "off",
 			"application_name": "posthaste relay", "search_path": `""`, "default_transaction_isolation": "read committed",
 		} {
 			var got string
-			if err := pool.QueryRow(t.Context(), "SELECT current_setting($1)", name).Scan(&got); err != nil || got != want && got+want != `""` {
+			if err := pool.QueryRow(t.Context(), "SELECT current_setting($1)", name).Scan(&got); err != nil ||
+				got != want && got+want != `""` {
 				t.Errorf("%s is %q, want %q (%v)", name, got, want, err)
 			}
 		}
 	})
 }
 
-// TestAnIncarnationEndsWithARecovery: a backend that is killed makes the server recover, and keep the time of its start. What it
-// sets anew then is in the incarnation as well. The whole is played with servers of its own in proof-failover.
+// TestAnIncarnationEndsWithARecovery: a backend that is killed makes the server recover, and keep the time of its
+// start. What it sets anew then is in the incarnation as well. The whole is played with servers of its own in
+// proof-failover.
 func TestAnIncarnationEndsWithARecovery(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, w *world) {

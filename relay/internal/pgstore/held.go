@@ -72,7 +72,8 @@ func (s *Store) HeldRows(ctx context.Context, ask []core.HeldAsk, limit int) (co
 // heldAsks are the asks as the statement takes them. Asks about one topic share their list of types.
 func heldAsks(ask []core.HeldAsk) []any {
 	n := len(ask)
-	lanes, namespaces, types, ids, listOf := make([]int16, n), make([]string, n), make([]string, n), make([]string, n), make([]int32, n)
+	lanes, namespaces, types, ids, listOf := make([]int16, n), make([]string, n), make([]string, n), make([]string, n),
+		make([]int32, n)
 	var lists [][]string
 	listOfType, eventTypes := []int32{}, []string{}
 	for i, a := range ask {
@@ -84,14 +85,16 @@ func heldAsks(ask []core.HeldAsk) []any {
 				listOfType, eventTypes = append(listOfType, int32(list)), append(eventTypes, eventType)
 			}
 		}
-		lanes[i], namespaces[i], types[i], ids[i], listOf[i] = a.Lane, a.Aggregate.Namespace, a.Aggregate.Type, a.Aggregate.ID, int32(list)
+		lanes[i], namespaces[i], types[i], ids[i], listOf[i] = a.Lane, a.Aggregate.Namespace, a.Aggregate.Type,
+			a.Aggregate.ID, int32(list)
 	}
 	return []any{lanes, namespaces, types, ids, listOf, listOfType, eventTypes}
 }
 
 // OldParked lists rows that were parked so long ago, at most limit, without payloads.
 func (s *Store) OldParked(ctx context.Context, old core.OldParked) (core.RowsAnswer, error) {
-	return s.events(ctx, "old parked rows", s.sql.parked, numbers(old.Lanes), micros(old.Age), int32(old.Limit), texts(old.Exclude))
+	return s.events(ctx, "old parked rows", s.sql.parked, numbers(old.Lanes), micros(old.Age), int32(old.Limit),
+		texts(old.Exclude))
 }
 
 func (s *Store) events(ctx context.Context, what, statement string, args ...any) (answer core.RowsAnswer, err error) {
@@ -101,8 +104,11 @@ func (s *Store) events(ctx context.Context, what, statement string, args ...any)
 	return answer, err
 }
 
-// scan hands every row of an answer to a function that decodes it, and returns the incarnation that is in front of each.
-func (s *Store) scan(ctx context.Context, what, statement string, args []any, each func(*decoder, [][]byte)) (incarnation string, err error) {
+// scan hands every row of an answer to a function that decodes it, and returns the incarnation that is in front of
+// each.
+func (s *Store) scan(ctx context.Context, what, statement string, args []any,
+	each func(*decoder, [][]byte),
+) (incarnation string, err error) {
 	rows, err := s.pool.Query(ctx, statement, s.decoded(args...)...)
 	if err != nil {
 		return "", failed(what, err)

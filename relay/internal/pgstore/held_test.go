@@ -18,13 +18,16 @@ func aggregate(id string) core.Aggregate {
 func TestHeldKeys(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, w *world) {
-		for _, state := range []core.State{core.Ready, core.Dead, core.Published, core.Discarded, core.DeadBlocking, core.Retrying} {
+		for _, state := range []core.State{
+			core.Ready, core.Dead, core.Published, core.Discarded, core.DeadBlocking, core.Retrying,
+		} {
 			w.addType(t, "1", "a", state)
 		}
 		w.addType(t, "1", "b", core.Waiting)
 		w.addType(t, "1", "b", core.Parked)
 		retrying := w.addType(t, "2", "a", core.Retrying)
-		w.exec(t, "UPDATE {schema}.outbox_events SET next_attempt_at = clock_timestamp() + interval '1 hour' WHERE id = $1", retrying.String())
+		w.exec(t, "UPDATE {schema}.outbox_events SET next_attempt_at = clock_timestamp() + interval '1 hour' WHERE id = $1",
+			retrying.String())
 		one, two := w.lane(t, "1"), w.lane(t, "2")
 		keys := must(w.store.HeldKeys(t.Context(), []int16{two, one}))(t).Keys
 		if len(keys) != 3 {
@@ -54,7 +57,9 @@ func TestDueKeys(t *testing.T) {
 	onEach(t, func(t *testing.T, w *world) {
 		for i, minutes := range []int{-1, 5, -3, -2} {
 			id := w.addType(t, "1", string(rune('a'+i)), core.Retrying)
-			w.exec(t, "UPDATE {schema}.outbox_events SET next_attempt_at = clock_timestamp() + $2 * interval '1 minute' WHERE id = $1", id.String(), minutes)
+			w.exec(t,
+				"UPDATE {schema}.outbox_events SET next_attempt_at = clock_timestamp() + $2 * interval '1 minute' WHERE id = $1",
+				id.String(), minutes)
 		}
 		w.addType(t, "1", "w", core.Waiting)
 		w.addType(t, "2", "x", core.Retrying)
@@ -87,13 +92,18 @@ func TestDueKeysInPages(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, w *world) {
 		lane := w.lane(t, "1")
-		for i, at := range []string{"-infinity", "4713-11-25 BC", "0001-01-01 UTC", "1500-01-01", "2001-01-01", "2001-01-01", "2001-01-01", "2001-01-01", "infinity"} {
+		for i, at := range []string{
+			"-infinity", "4713-11-25 BC", "0001-01-01 UTC", "1500-01-01", "2001-01-01", "2001-01-01", "2001-01-01", "2001-01-01",
+			"infinity",
+		} {
 			id := w.addType(t, "1", string(rune('a'+i)), core.Retrying)
 			w.exec(t, "UPDATE {schema}.outbox_events SET next_attempt_at = $2::text::timestamptz WHERE id = $1", id.String(), at)
 		}
 		got, after := "", core.DuePlace{}
 		for range 4 {
-			for _, key := range must(w.store.DueKeys(t.Context(), core.DueKeys{Lanes: []core.DueLane{{Lane: lane, After: after}}, Limit: 3}))(t).Keys {
+			for _, key := range must(w.store.DueKeys(t.Context(), core.DueKeys{
+				Lanes: []core.DueLane{{Lane: lane, After: after}}, Limit: 3,
+			}))(t).Keys {
 				got += key.EventType
 				after = key.Place
 			}
@@ -110,7 +120,9 @@ func TestDueKeysInPages(t *testing.T) {
 func TestHeldRows(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, w *world) {
-		for _, state := range []core.State{core.DeadBlocking, core.Retrying, core.Waiting, core.Parked, core.Ready, core.Published} {
+		for _, state := range []core.State{
+			core.DeadBlocking, core.Retrying, core.Waiting, core.Parked, core.Ready, core.Published,
+		} {
 			w.addType(t, "1", "a", state)
 		}
 		b := w.addType(t, "1", "b", core.Waiting)
@@ -121,7 +133,9 @@ func TestHeldRows(t *testing.T) {
 			return must(w.store.HeldRows(t.Context(), ask, limit))(t).Events
 		}
 		both := []string{"b", "a"}
-		all := read(9, core.HeldAsk{Lane: two, Aggregate: aggregate("2"), Types: both}, core.HeldAsk{Lane: one, Aggregate: aggregate("1"), Types: both})
+		all := read(9, core.HeldAsk{Lane: two, Aggregate: aggregate("2"), Types: both}, core.HeldAsk{
+			Lane: one, Aggregate: aggregate("1"), Types: both,
+		})
 		var states []core.State
 		for i, event := range all {
 			states = append(states, event.State)
@@ -138,7 +152,8 @@ func TestHeldRows(t *testing.T) {
 			t.Errorf("read states %v, want %v", states, want)
 		}
 		ask := core.HeldAsk{Lane: one, Aggregate: aggregate("1"), Types: []string{"b", "x"}}
-		if got := ids(read(9, ask, core.HeldAsk{Lane: two, Aggregate: aggregate("2"), Types: []string{"b"}})); !slices.Equal(got, []outbox.ID{b}) {
+		if got := ids(read(9, ask, core.HeldAsk{Lane: two, Aggregate: aggregate("2"), Types: []string{"b"}})); !slices.Equal(
+			got, []outbox.ID{b}) {
 			t.Errorf("of type b are %v, want %v", got, b)
 		}
 		ask.Types = nil
@@ -146,7 +161,8 @@ func TestHeldRows(t *testing.T) {
 			t.Errorf("of no types are %v", got)
 		}
 		ask.Types = both
-		if got := read(2, ask, core.HeldAsk{Lane: two, Aggregate: aggregate("2"), Types: both}); len(got) != 3 || got[0].ID != all[1].ID || got[1].ID != all[2].ID {
+		if got := read(2, ask, core.HeldAsk{Lane: two, Aggregate: aggregate("2"), Types: both}); len(got) != 3 ||
+			got[0].ID != all[1].ID || got[1].ID != all[2].ID {
 			t.Errorf("at most 2 each: %+v", got)
 		}
 	})
@@ -157,26 +173,35 @@ func TestOldParked(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, w *world) {
 		old := w.add(t, "1", core.Parked)
-		w.exec(t, "UPDATE {schema}.outbox_events SET next_attempt_at = clock_timestamp() - interval '1 minute' WHERE id = $1", old.String())
+		w.exec(t, "UPDATE {schema}.outbox_events SET next_attempt_at = clock_timestamp() - interval '1 minute' WHERE id = $1",
+			old.String())
 		w.add(t, "1", core.Waiting)
 		lanes := []int16{w.lane(t, "1")}
-		if got := must(w.store.OldParked(t.Context(), core.OldParked{Lanes: lanes, Age: time.Hour, Limit: 9}))(t).Events; len(got) != 0 {
+		if got := must(w.store.OldParked(t.Context(), core.OldParked{Lanes: lanes, Age: time.Hour, Limit: 9}))(t).Events; len(
+			got) != 0 {
 			t.Errorf("older than an hour: %+v", got)
 		}
 		got := must(w.store.OldParked(t.Context(), core.OldParked{Lanes: lanes, Limit: 9}))(t).Events
-		if !slices.Equal(ids(got), []outbox.ID{old}) || got[0].Payload != nil || got[0].Aggregate != aggregate("1") || got[0].State != core.Parked {
+		if !slices.Equal(ids(got), []outbox.ID{old}) || got[0].Payload != nil || got[0].Aggregate != aggregate("1") ||
+			got[0].State != core.Parked {
 			t.Errorf("parked are %+v", got)
 		}
 		if got[0].Found() != w.found(t, old) {
 			t.Errorf("found %+v, want %+v", got[0].Found(), w.found(t, old))
 		}
 		created := outbox.NewID() // two days ago, and parked just now
-		w.exec(t, `INSERT INTO {schema}.outbox_events (id, created_at, event_type, aggregate_type, aggregate_id, payload_json, state, next_attempt_at)
-			VALUES ($1, now() - interval '2 days', 'order_created', 'order', '1', $2, 2, clock_timestamp())`, created.String(), payload(created))
-		if got := must(w.store.OldParked(t.Context(), core.OldParked{Lanes: lanes, Age: 30 * time.Second, Limit: 9}))(t).Events; !slices.Equal(ids(got), []outbox.ID{old}) {
+		w.exec(t, `INSERT INTO {schema}.outbox_events (id, created_at, event_type, aggregate_type, aggregate_id, 
+			payload_json, 
+			state, next_attempt_at)
+			VALUES ($1, now() - interval '2 days', 'order_created', 'order', '1', $2, 2, clock_timestamp())`, created.String(),
+			payload(created))
+		if got := must(w.store.OldParked(t.Context(), core.OldParked{Lanes: lanes, Age: 30 * time.Second, Limit: 9}))(
+			t).Events; !slices.Equal(ids(got), []outbox.ID{old}) {
 			t.Errorf("parked for half a minute are %+v", got)
 		}
-		if got := must(w.store.OldParked(t.Context(), core.OldParked{Lanes: lanes, Exclude: []string{"order_created"}, Limit: 9}))(t).Events; len(got) != 0 {
+		if got := must(w.store.OldParked(t.Context(), core.OldParked{
+			Lanes: lanes, Exclude: []string{"order_created"}, Limit: 9,
+		}))(t).Events; len(got) != 0 {
 			t.Errorf("of other types are %+v", got)
 		}
 		w.add(t, "1", core.Parked)
@@ -192,13 +217,19 @@ func TestUnpark(t *testing.T) {
 	onEach(t, func(t *testing.T, w *world) {
 		held, lost := w.hold(t, "1"), w.hold(t, "2")
 		lost.Token = outbox.NewID()
-		w.exec(t, `INSERT INTO {schema}.outbox_events (id, event_type, aggregate_type, aggregate_id, payload_json, state, next_attempt_at)
-			SELECT id, 'a', 'order', '1', ('{"eventId":"' || id || '"}')::json, 2, now() FROM (SELECT {schema}.outbox_uuid7() AS id FROM generate_series(1, 2500) OFFSET 0) g`)
-		unknown, waiting, elsewhere := w.addType(t, "1", "b", core.Parked), w.addType(t, "1", "a", core.Waiting), w.addType(t, "2", "a", core.Parked)
-		if err := w.store.Unpark(t.Context(), core.Unpark{Lanes: []core.Tenure{lost, held}, Types: []string{"a", "c"}}); err != nil {
+		w.exec(t, `INSERT INTO {schema}.outbox_events (id, event_type, aggregate_type, aggregate_id, payload_json, state, 
+			next_attempt_at)
+			SELECT id, 'a', 'order', '1', ('{"eventId":"' || id || '"}')::json, 2, now() 
+			FROM (SELECT {schema}.outbox_uuid7() AS id FROM generate_series(1, 2500) OFFSET 0) g`)
+		unknown, waiting, elsewhere := w.addType(t, "1", "b", core.Parked), w.addType(t, "1", "a", core.Waiting),
+			w.addType(t, "2", "a", core.Parked)
+		if err := w.store.Unpark(t.Context(), core.Unpark{
+			Lanes: []core.Tenure{lost, held}, Types: []string{"a", "c"},
+		}); err != nil {
 			t.Fatal(err)
 		}
-		if n := w.count(t, "SELECT count(*) FROM {schema}.outbox_events WHERE state = 1 AND event_type = 'a' AND next_attempt_at <= clock_timestamp()"); n != 2500 {
+		if n := w.count(t, "SELECT count(*) FROM {schema}.outbox_events WHERE state = 1 AND event_type = 'a' AND "+
+			"next_attempt_at <= clock_timestamp()"); n != 2500 {
 			t.Errorf("%d rows are due, want 2500", n)
 		}
 		if w.state(t, unknown) != core.Parked || w.state(t, waiting) != core.Waiting || w.state(t, elsewhere) != core.Parked {

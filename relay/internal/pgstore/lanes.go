@@ -19,7 +19,8 @@ func (s *Store) Heartbeat(ctx context.Context, beat core.Heartbeat) (core.Heartb
 	lanes := renewals(beat.Lanes)
 	batch := &pgx.Batch{}
 	batch.Queue(s.sql.register, uuid(beat.Relay), beat.Name, beat.Version, texts(beat.KnownTypes), micros(beat.Lease))
-	batch.Queue(s.sql.renew, lanes.lanes, lanes.tokens, lanes.floors, micros(beat.Lease), lanes.needLanes, lanes.needTypes, beat.Incarnation, lanes.calm).
+	batch.Queue(s.sql.renew, lanes.lanes, lanes.tokens, lanes.floors, micros(beat.Lease), lanes.needLanes, lanes.needTypes,
+		beat.Incarnation, lanes.calm).
 		Query(func(rows pgx.Rows) (err error) {
 			answer.Renewed, err = pgx.CollectRows(rows, pgx.RowTo[int16])
 			return err //nolint:wrapcheck // wrapped below, with every other error of the batch
@@ -78,11 +79,13 @@ type laneArrays struct {
 
 func renewals(list []core.Renewal) laneArrays {
 	arrays := laneArrays{
-		lanes: make([]int16, len(list)), tokens: make([]pgtype.UUID, len(list)), floors: make([]int64, len(list)), calm: make([]bool, len(list)),
+		lanes: make([]int16, len(list)), tokens: make([]pgtype.UUID, len(list)), floors: make([]int64, len(list)),
+		calm:      make([]bool, len(list)),
 		needLanes: []int16{}, needTypes: []string{},
 	}
 	for i, renewal := range list {
-		arrays.lanes[i], arrays.tokens[i], arrays.floors[i], arrays.calm[i] = renewal.Lane, uuid(renewal.Token), renewal.Floor, renewal.Calm
+		arrays.lanes[i], arrays.tokens[i], arrays.floors[i], arrays.calm[i] = renewal.Lane, uuid(renewal.Token),
+			renewal.Floor, renewal.Calm
 		for _, need := range renewal.Needs {
 			arrays.needLanes, arrays.needTypes = append(arrays.needLanes, renewal.Lane), append(arrays.needTypes, need)
 		}
@@ -93,7 +96,8 @@ func renewals(list []core.Renewal) laneArrays {
 // Acquire takes up to Max of the listed lanes that are free or expired, the first of the list first.
 func (s *Store) Acquire(ctx context.Context, take core.Acquire) (core.AcquireAnswer, error) {
 	crash.Point("claim.before")
-	rows, err := s.pool.Query(ctx, s.sql.acquire, numbers(take.Lanes), int32(take.Max), uuid(take.Relay), uuid(take.Token), micros(take.Lease), take.Away)
+	rows, err := s.pool.Query(ctx, s.sql.acquire, numbers(take.Lanes), int32(take.Max), uuid(take.Relay), uuid(take.Token),
+		micros(take.Lease), take.Away)
 	if err != nil {
 		return core.AcquireAnswer{}, failed("acquire lanes", err)
 	}
@@ -121,7 +125,8 @@ func (s *Store) Release(ctx context.Context, give core.Release) error {
 	batch := &pgx.Batch{}
 	if len(give.Lanes) > 0 {
 		lanes := renewals(give.Lanes)
-		batch.Queue(s.sql.release, lanes.lanes, lanes.tokens, lanes.floors, lanes.needLanes, lanes.needTypes, give.Incarnation, lanes.calm)
+		batch.Queue(s.sql.release, lanes.lanes, lanes.tokens, lanes.floors, lanes.needLanes, lanes.needTypes,
+			give.Incarnation, lanes.calm)
 	}
 	if len(give.Tokens) > 0 {
 		batch.Queue(s.sql.releaseTokens, uuids(give.Tokens))
@@ -138,7 +143,9 @@ func (s *Store) Release(ctx context.Context, give core.Release) error {
 // Note writes down which event of the lane is about to be sent alone. False: the lane is lost.
 func (s *Store) Note(ctx context.Context, tenure core.Tenure, event outbox.ID, outlived bool) (bool, error) {
 	crash.Point("note.before")
-	answer, err := s.pool.Exec(ctx, s.sql.note, tenure.Lane, uuid(tenure.Token), pgtype.UUID{Bytes: event, Valid: event != outbox.ID{}}, outlived)
+	answer, err := s.pool.Exec(ctx, s.sql.note, tenure.Lane, uuid(tenure.Token), pgtype.UUID{
+		Bytes: event, Valid: event != outbox.ID{},
+	}, outlived)
 	crash.Point("note.after")
 	return answer.RowsAffected() == 1, failed("note an event", err)
 }

@@ -15,7 +15,8 @@ func TestHeartbeat(t *testing.T) {
 	onEach(t, func(t *testing.T, w *world) {
 		one, two := outbox.NewID(), outbox.NewID()
 		first, err := w.store.Heartbeat(t.Context(), core.Heartbeat{Relay: one, Name: "one", Lease: lease})
-		if err != nil || len(first.Renewed) != 0 || len(first.Lanes) != 64 || len(first.Relays) != 1 || first.Relays[0].ID != one {
+		if err != nil || len(first.Renewed) != 0 || len(first.Lanes) != 64 || len(first.Relays) != 1 ||
+			first.Relays[0].ID != one {
 			t.Fatalf("answered %+v, %v", first, err)
 		}
 		for i, lane := range first.Lanes {
@@ -24,17 +25,21 @@ func TestHeartbeat(t *testing.T) {
 			}
 		}
 		token := outbox.NewID()
-		if _, err := w.store.Acquire(t.Context(), core.Acquire{Relay: two, Token: token, Lanes: []int16{3, 4, 5}, Max: 3, Lease: lease}); err != nil {
+		if _, err := w.store.Acquire(t.Context(), core.Acquire{
+			Relay: two, Token: token, Lanes: []int16{3, 4, 5}, Max: 3, Lease: lease,
+		}); err != nil {
 			t.Fatal(err)
 		}
 		w.exec(t, "UPDATE {schema}.outbox_lanes SET crash_count = 2, floor = 10 WHERE lane IN (3, 4)")
 		w.exec(t, "UPDATE {schema}.outbox_lanes SET lease_until = clock_timestamp() - interval '1 s' WHERE lane = 5")
-		beat := core.Heartbeat{Relay: two, Name: "two", Version: "v1", KnownTypes: []string{"b", "a"}, Lease: lease, Lanes: []core.Renewal{
-			{Tenure: core.Tenure{Lane: 4, Token: token}, Floor: 9, Calm: true, Needs: []string{"x", "y"}},
-			{Tenure: core.Tenure{Lane: 3, Token: token}, Floor: 12},
-			{Tenure: core.Tenure{Lane: 6, Token: token}, Floor: 99},
-			{Tenure: core.Tenure{Lane: 5, Token: outbox.NewID()}, Floor: 99},
-		}}
+		beat := core.Heartbeat{
+			Relay: two, Name: "two", Version: "v1", KnownTypes: []string{"b", "a"}, Lease: lease, Lanes: []core.Renewal{
+				{Tenure: core.Tenure{Lane: 4, Token: token}, Floor: 9, Calm: true, Needs: []string{"x", "y"}},
+				{Tenure: core.Tenure{Lane: 3, Token: token}, Floor: 12},
+				{Tenure: core.Tenure{Lane: 6, Token: token}, Floor: 99},
+				{Tenure: core.Tenure{Lane: 5, Token: outbox.NewID()}, Floor: 99},
+			},
+		}
 		second, err := w.store.Heartbeat(t.Context(), beat)
 		if err != nil || !slices.Equal(second.Renewed, []int16{3, 4}) || len(second.Relays) != 2 {
 			t.Fatalf("answered %+v, %v", second, err)
@@ -46,16 +51,21 @@ func TestHeartbeat(t *testing.T) {
 			t.Errorf("an expired lane is %+v", lane)
 		}
 		want := []string{"(3,12,2)", "(4,10,0)", "(5,0,0)", "(6,0,0)"}
-		if got := w.rows(t, "SELECT lane, floor, crash_count FROM {schema}.outbox_lanes WHERE lane BETWEEN 3 AND 6 ORDER BY 1"); !slices.Equal(got, want) {
+		if got := w.rows(t,
+			"SELECT lane, floor, crash_count FROM {schema}.outbox_lanes WHERE lane BETWEEN 3 AND 6 ORDER BY 1"); !slices.Equal(
+			got, want) {
 			t.Errorf("lanes, floors and crashes %v, want %v", got, want)
 		}
 		// A relay that is not heard of any more is not listed; one that is heard of again is.
-		w.exec(t, "UPDATE {schema}.outbox_relays SET alive_until = clock_timestamp() - interval '1 s' WHERE id = $1", two.String())
+		w.exec(t, "UPDATE {schema}.outbox_relays SET alive_until = clock_timestamp() - interval '1 s' WHERE id = $1",
+			two.String())
 		third, err := w.store.Heartbeat(t.Context(), core.Heartbeat{Relay: one, Name: "one", Lease: lease})
 		if err != nil || len(third.Relays) != 1 {
 			t.Errorf("answered %+v, %v", third.Relays, err)
 		}
-		fourth, err := w.store.Heartbeat(t.Context(), core.Heartbeat{Relay: two, Name: "two", Lease: lease, KnownTypes: []string{"c"}})
+		fourth, err := w.store.Heartbeat(t.Context(), core.Heartbeat{
+			Relay: two, Name: "two", Lease: lease, KnownTypes: []string{"c"},
+		})
 		if err != nil || len(fourth.Relays) != 2 || !slices.Equal(fourth.Relays[1].KnownTypes, []string{"c"}) {
 			t.Errorf("answered %+v, %v", fourth.Relays, err)
 		}
@@ -69,7 +79,9 @@ func TestAcquire(t *testing.T) {
 	onEach(t, func(t *testing.T, w *world) {
 		take := func(limit int, lanes ...int16) []core.Acquired {
 			t.Helper()
-			taken, err := w.store.Acquire(t.Context(), core.Acquire{Relay: outbox.NewID(), Token: outbox.NewID(), Lanes: lanes, Max: limit, Lease: lease})
+			taken, err := w.store.Acquire(t.Context(), core.Acquire{
+				Relay: outbox.NewID(), Token: outbox.NewID(), Lanes: lanes, Max: limit, Lease: lease,
+			})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -85,7 +97,8 @@ func TestAcquire(t *testing.T) {
 			t.Errorf("took %+v, and asked for none", got)
 		}
 		noted := outbox.NewID()
-		w.exec(t, "UPDATE {schema}.outbox_lanes SET noted_event = $1, noted_by = token, noted_count = 1, floor = 5 WHERE lane IN (7, 20)", noted.String())
+		w.exec(t, "UPDATE {schema}.outbox_lanes SET marked_event = $1, marked_by = token, marked_count = 1, floor = 5 WHERE "+
+			"lane IN (7, 20)", noted.String())
 		w.expire(t)
 		want := []core.Acquired{
 			{Lane: 20, Floor: 5, NotedEvent: noted, NotedCount: 1},
@@ -116,8 +129,10 @@ func TestAnOwnerThatDiedSoonDied(t *testing.T) {
 			if _, err := w.store.Acquire(t.Context(), take); err != nil {
 				t.Fatal(err)
 			}
-			w.exec(t, "UPDATE {schema}.outbox_lanes SET crash_count = 0, lease_until = clock_timestamp() - interval '1 us' WHERE lane = 11")
-			w.exec(t, "UPDATE {schema}.outbox_relays SET alive_until = clock_timestamp() + $2::text::interval WHERE id = $1::text::uuid", owner.String(), test.ahead)
+			w.exec(t, "UPDATE {schema}.outbox_lanes SET crash_count = 0, lease_until = clock_timestamp() - interval '1 us' "+
+				"WHERE lane = 11")
+			w.exec(t, "UPDATE {schema}.outbox_relays SET alive_until = clock_timestamp() + $2::text::interval WHERE id = "+
+				"$1::text::uuid", owner.String(), test.ahead)
 			take.Relay, take.Token, take.Away = outbox.NewID(), outbox.NewID(), test.away
 			got, err := w.store.Acquire(t.Context(), take)
 			if err != nil || len(got.Lanes) != 1 || got.Lanes[0].CrashCount != test.crashes {
@@ -135,7 +150,8 @@ func TestFaultC13TheLimitHolds(t *testing.T) {
 		w.exec(t, "ANALYZE {schema}.outbox_lanes")
 		for _, plan := range []string{
 			"SET enable_hashjoin = off; SET enable_mergejoin = off", "SET enable_nestloop = off; SET enable_mergejoin = off",
-			"SET enable_nestloop = off; SET enable_hashjoin = off", "SET enable_seqscan = off", "SET plan_cache_mode = force_generic_plan",
+			"SET enable_nestloop = off; SET enable_hashjoin = off", "SET enable_seqscan = off",
+			"SET plan_cache_mode = force_generic_plan",
 		} {
 			conn := must(w.pool.Acquire(t.Context()))(t)
 			w.exec(t, "UPDATE {schema}.outbox_lanes SET owner = NULL, token = NULL, lease_until = NULL")
@@ -143,7 +159,8 @@ func TestFaultC13TheLimitHolds(t *testing.T) {
 				t.Fatal(err)
 			}
 			token := outbox.NewID()
-			if _, err := conn.Exec(t.Context(), statement("acquire", w), allLanes(), int32(5), token.String(), token.String(), lease.Microseconds(), false); err != nil {
+			if _, err := conn.Exec(t.Context(), statement("acquire", w), allLanes(), int32(5), token.String(), token.String(),
+				lease.Microseconds(), false); err != nil {
 				t.Fatal(err)
 			}
 			if _, err := conn.Exec(t.Context(), "COMMIT; RESET ALL"); err != nil {
@@ -172,7 +189,8 @@ func TestRelease(t *testing.T) {
 			t.Fatal(err)
 		}
 		want := []string{"(0,f,0,1,{})", "(1,t,0,1,{})", "(2,t,7,0,{x})", "(3,f,0,1,{})"}
-		got := w.rows(t, "SELECT lane, owner IS NULL AND token IS NULL AND lease_until IS NULL, floor, crash_count, needs FROM {schema}.outbox_lanes WHERE lane < 4 ORDER BY 1")
+		got := w.rows(t, "SELECT lane, owner IS NULL AND token IS NULL AND lease_until IS NULL, floor, crash_count, needs "+
+			"FROM {schema}.outbox_lanes WHERE lane < 4 ORDER BY 1")
 		if !slices.Equal(got, want) {
 			t.Errorf("lanes are %v, want %v", got, want)
 		}
@@ -202,16 +220,16 @@ func TestNote(t *testing.T) {
 			return must(w.store.Note(t.Context(), tenure, event, event == outbox.ID{}))(t)
 		}
 		noted := func() string {
-			return w.rows(t, "SELECT noted_event, noted_count FROM {schema}.outbox_lanes WHERE lane = $1", tenure.Lane)[0]
+			return w.rows(t, "SELECT marked_event, marked_count FROM {schema}.outbox_lanes WHERE lane = $1", tenure.Lane)[0]
 		}
 		if !note(tenure, event) || note(core.Tenure{Lane: tenure.Lane, Token: outbox.NewID()}, outbox.NewID()) {
 			t.Error("the lane's holder was refused, or another was not")
 		}
-		w.exec(t, "UPDATE {schema}.outbox_lanes SET noted_count = 2, crash_count = 3 WHERE lane = $1", tenure.Lane)
+		w.exec(t, "UPDATE {schema}.outbox_lanes SET marked_count = 2, crash_count = 3 WHERE lane = $1", tenure.Lane)
 		if note(tenure, event); noted() != "("+event.String()+",2)" {
 			t.Errorf("noted again: %s", noted())
 		}
-		w.exec(t, "UPDATE {schema}.outbox_lanes SET noted_count = 3 WHERE lane = $1", tenure.Lane)
+		w.exec(t, "UPDATE {schema}.outbox_lanes SET marked_count = 3 WHERE lane = $1", tenure.Lane)
 		must(w.store.Note(t.Context(), tenure, outbox.ID{}, false))(t)
 		if note(tenure, event); noted() != "("+event.String()+",3)" {
 			t.Errorf("not sent: %s", noted())
@@ -229,11 +247,14 @@ func TestNote(t *testing.T) {
 		// Its owner dies while it is another event that is sent: the lane can be taken, and that speaks for the first.
 		w.exec(t, "UPDATE {schema}.outbox_lanes SET lease_until = now() - interval '1 s' WHERE lane = $1", tenure.Lane)
 		next := core.Acquire{Relay: outbox.NewID(), Token: outbox.NewID(), Lanes: []int16{tenure.Lane}, Max: 1, Lease: lease}
-		if taken := must(w.store.Acquire(t.Context(), next))(t).Lanes; len(taken) != 1 || taken[0].NotedCount != 1 || taken[0].CrashCount != 4 {
+		if taken := must(w.store.Acquire(t.Context(), next))(t).Lanes; len(taken) != 1 || taken[0].NotedCount != 1 ||
+			taken[0].CrashCount != 4 {
 			t.Errorf("taken: %+v", taken)
 		}
 		tenure.Token = next.Token
-		if answer := w.settle(t, &core.Settle{Lanes: []core.Tenure{tenure}, ClearNotes: []core.Tenure{tenure}}); !answer.Applied || noted() != "(,0)" {
+		if answer := w.settle(t, &core.Settle{
+			Lanes: []core.Tenure{tenure}, ClearNotes: []core.Tenure{tenure},
+		}); !answer.Applied || noted() != "(,0)" {
 			t.Errorf("cleared: %s, %+v", noted(), answer)
 		}
 		if n := w.count(t, "SELECT crash_count FROM {schema}.outbox_lanes WHERE lane = $1", tenure.Lane); n != 0 {
@@ -259,10 +280,11 @@ func TestSaveRoutes(t *testing.T) {
 			}
 		}
 		routes := func() []string {
-			return w.rows(t, "SELECT topic, paused, error FROM {schema}.outbox_routes WHERE relay = $1 ORDER BY 1", relay.String())
+			return w.rows(t, "SELECT topic, paused, error FROM {schema}.outbox_topics WHERE relay = $1 ORDER BY 1",
+				relay.String())
 		}
 		changed := func() []string {
-			return w.rows(t, "SELECT changed_at FROM {schema}.outbox_routes WHERE relay = $1 ORDER BY topic", relay.String())
+			return w.rows(t, "SELECT changed_at FROM {schema}.outbox_topics WHERE relay = $1 ORDER BY topic", relay.String())
 		}
 		save(other, core.RouteStatus{Topic: "a"})
 		save(relay, core.RouteStatus{Topic: "b", Paused: true, Error: "down\x00"}, core.RouteStatus{Topic: "a"})
@@ -279,11 +301,11 @@ func TestSaveRoutes(t *testing.T) {
 			t.Errorf("routes %v, changed at %v, before %v", got, changed(), before)
 		}
 		save(relay)
-		if n := w.count(t, "SELECT count(*) FROM {schema}.outbox_routes"); n != 1 {
+		if n := w.count(t, "SELECT count(*) FROM {schema}.outbox_topics"); n != 1 {
 			t.Errorf("%d routes, want that of the other relay", n)
 		}
 		w.exec(t, "DELETE FROM {schema}.outbox_relays")
-		if n := w.count(t, "SELECT count(*) FROM {schema}.outbox_routes"); n != 0 {
+		if n := w.count(t, "SELECT count(*) FROM {schema}.outbox_topics"); n != 0 {
 			t.Errorf("%d routes of relays that are gone", n)
 		}
 	})
@@ -302,7 +324,8 @@ func TestAFloorBelongsToItsServer(t *testing.T) {
 		renew := func(floor int64, incarnation string) {
 			t.Helper()
 			beat, err := w.store.Heartbeat(t.Context(), core.Heartbeat{
-				Relay: outbox.NewID(), Name: "r", Lease: lease, Incarnation: incarnation, Lanes: []core.Renewal{{Tenure: tenure, Floor: floor}},
+				Relay: outbox.NewID(), Name: "r", Lease: lease, Incarnation: incarnation,
+				Lanes: []core.Renewal{{Tenure: tenure, Floor: floor}},
 			})
 			if err != nil || !slices.Equal(beat.Renewed, []int16{tenure.Lane}) {
 				t.Errorf("renewed %v, %v", beat.Renewed, err)
@@ -317,7 +340,9 @@ func TestAFloorBelongsToItsServer(t *testing.T) {
 		if got := floor(); got != 7 {
 			t.Errorf("the floor is %d, want 7", got)
 		}
-		if err := w.store.Release(t.Context(), core.Release{Lanes: []core.Renewal{{Tenure: tenure, Floor: 8}}, Incarnation: "1" + here}); err != nil {
+		if err := w.store.Release(t.Context(), core.Release{
+			Lanes: []core.Renewal{{Tenure: tenure, Floor: 8}}, Incarnation: "1" + here,
+		}); err != nil {
 			t.Error(err)
 		}
 		if n := w.count(t, "SELECT count(*) FROM {schema}.outbox_lanes WHERE owner IS NOT NULL"); n != 0 || floor() != 7 {

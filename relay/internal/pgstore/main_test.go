@@ -177,7 +177,8 @@ func (w *world) insert(t testing.TB, in execer, aggregate, eventType string) (ou
 	t.Helper()
 	id := outbox.NewID()
 	var seq int64
-	err := in.QueryRow(t.Context(), w.sql(`INSERT INTO {schema}.outbox_events (id, event_type, aggregate_type, aggregate_id, payload_json)
+	err := in.QueryRow(t.Context(), w.sql(`INSERT INTO {schema}.outbox_events (id, event_type, aggregate_type, `+
+		`aggregate_id, payload_json)
 		VALUES ($1, $2, 'order', $3, $4) RETURNING seq`), id.String(), eventType, aggregate, payload(id)).Scan(&seq)
 	if err != nil {
 		t.Fatal(err)
@@ -195,7 +196,8 @@ func (w *world) addType(t testing.TB, aggregate, eventType string, state core.St
 	t.Helper()
 	id, _ := w.insert(t, w.owner, aggregate, eventType)
 	if state != core.Ready {
-		w.exec(t, `UPDATE {schema}.outbox_events SET state = $2::smallint, next_attempt_at = CASE WHEN $2 IN (1, 2) THEN now() END,
+		w.exec(t, `UPDATE {schema}.outbox_events SET state = $2::smallint, next_attempt_at = 
+			CASE WHEN $2 IN (1, 2) THEN now() END,
 			published_at = CASE WHEN $2 = 6 THEN now() END WHERE id = $1`, id.String(), int16(state))
 	}
 	return id
@@ -228,7 +230,9 @@ func allLanes() []int16 {
 func (w *world) acquire(t testing.TB) (token outbox.ID, lanes []core.Acquired) {
 	t.Helper()
 	token = outbox.NewID()
-	taken, err := w.store.Acquire(t.Context(), core.Acquire{Relay: outbox.NewID(), Token: token, Lanes: allLanes(), Max: 64, Lease: lease})
+	taken, err := w.store.Acquire(t.Context(), core.Acquire{
+		Relay: outbox.NewID(), Token: token, Lanes: allLanes(), Max: 64, Lease: lease,
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -239,7 +243,9 @@ func (w *world) acquire(t testing.TB) (token outbox.ID, lanes []core.Acquired) {
 func (w *world) hold(t testing.TB, aggregate string) core.Tenure {
 	t.Helper()
 	tenure := core.Tenure{Lane: w.lane(t, aggregate), Token: outbox.NewID()}
-	taken, err := w.store.Acquire(t.Context(), core.Acquire{Relay: outbox.NewID(), Token: tenure.Token, Lanes: []int16{tenure.Lane}, Max: 1, Lease: lease})
+	taken, err := w.store.Acquire(t.Context(), core.Acquire{
+		Relay: outbox.NewID(), Token: tenure.Token, Lanes: []int16{tenure.Lane}, Max: 1, Lease: lease,
+	})
 	if err != nil || len(taken.Lanes) != 1 {
 		t.Fatalf("took %v, %v", taken, err)
 	}

@@ -20,10 +20,13 @@ import (
 // ready, little that is held.
 func history(t testing.TB, w *world) {
 	t.Helper()
-	w.exec(t, `INSERT INTO {schema}.outbox_events (id, event_type, aggregate_type, aggregate_id, payload_json, state, published_at, next_attempt_at)
+	w.exec(t, `INSERT INTO {schema}.outbox_events (id, event_type, aggregate_type, aggregate_id, payload_json, state, 
+		published_at, next_attempt_at)
 		SELECT id, 'type_' || i % 40, 'kind_' || i % 10, (i % 5000)::text, ('{"eventId":"' || id || '"}')::json, state,
-		       CASE WHEN state = 6 THEN now() - (40000 - i) * interval '1 minute' END, CASE WHEN state = 1 THEN now() + (i % 200 - 100) * interval '1 minute' END
-		  FROM (SELECT {schema}.outbox_uuid7() AS id, i, CASE WHEN i % 60 = 0 THEN 1 + i / 60 % 5 WHEN i % 61 = 0 THEN 7 WHEN i > 36000 THEN 0 ELSE 6 END AS state
+		       CASE WHEN state = 6 THEN now() - (40000 - i) * interval '1 minute' END, 
+		       CASE WHEN state = 1 THEN now() + (i % 200 - 100) * interval '1 minute' END
+		  FROM (SELECT {schema}.outbox_uuid7() AS id, i, CASE WHEN i % 60 = 0 THEN 1 + i / 60 % 5 WHEN i % 61 = 0 THEN 7 
+		  WHEN i > 36000 THEN 0 ELSE 6 END AS state
 		          FROM generate_series(1, 40000) i OFFSET 0) g`)
 }
 
@@ -51,11 +54,15 @@ func claims(t testing.TB, w *world) []planned {
 	readOf := func(name string, exclude []string, rows int) planned {
 		read.Exclude = exclude
 		statement, args := w.store.ReadStatement(read)
-		return planned{name, statement, args, "outbox_events_ready", laneExpression + `l\.lane\) AND \(seq > GREATEST\(l\.w, LEAST\(l\.c`, false, rows, 3, 64 * 5}
+		return planned{
+			name, statement, args, "outbox_events_ready", laneExpression + `l\.lane\) AND \(seq > GREATEST\(l\.w, LEAST\(l\.c`,
+			false, rows, 3, 64 * 5,
+		}
 	}
 	ready := someIDs(t, w, "state = 0 ORDER BY md5(seq::text) LIMIT 300")
 	tenure := core.Tenure{Lane: 3, Token: outbox.NewID()}
-	w.exec(t, "UPDATE {schema}.outbox_lanes SET owner = $1, token = $1, lease_until = now() WHERE lane = 3", tenure.Token.String())
+	w.exec(t, "UPDATE {schema}.outbox_lanes SET owner = $1, token = $1, lease_until = now() WHERE lane = 3",
+		tenure.Token.String())
 	published, publishedArgs := w.store.SettleStatement(&core.Settle{Lanes: []core.Tenure{tenure}, Published: ready[:100]})
 	full := &core.Settle{Lanes: []core.Tenure{tenure}, Published: ready[:60], Wait: ready[60:120]}
 	for i, id := range ready[120:] {
@@ -76,18 +83,45 @@ func claims(t testing.TB, w *world) []planned {
 	text := func(file string) string { return pgstore.Statement(file, w.schema) }
 	three := []int16{3, 4, 5}
 	types := []string{"type_0", "type_20"}
-	dueKeys := pgstore.DueAsks(core.DueKeys{Lanes: []core.DueLane{{Lane: 3}, {Lane: 4}, {Lane: 5}}, Exclude: types, Limit: 100})
+	dueKeys := pgstore.DueAsks(core.DueKeys{
+		Lanes: []core.DueLane{{Lane: 3}, {Lane: 4}, {Lane: 5}}, Exclude: types, Limit: 100,
+	})
 	return []planned{
 		readOf("read", nil, 512),
 		readOf("read without types", types, 512*40/38),
 		{"settle of what was published", published, publishedArgs, "outbox_events_pkey", `id = ANY`, true, 100, 40, 100},
 		{"settle", settle, settleArgs, "outbox_events_pkey", `id = `, true, 300, 40, 300},
-		{"due keys", text("due_keys"), dueKeys, "outbox_events_due", laneExpression + `.*state = 1.*ROW\(next_attempt_at, seq\) < `, false, 12, 4, 30},
-		{"held rows", text("held_rows"), pgstore.HeldAsks(asks, 100), "outbox_events_held", laneExpression + `.*namespace = .*aggregate_type = .*aggregate_id = .*event_type = `, true, 40, 4, 60},
-		{"held keys", text("held_keys"), []any{three}, "outbox_events_held", laneExpression + `.*ROW\(namespace, `, false, 30, 4, 60},
-		{"unpark", text("unpark"), []any{[]int16{3}, []string{tenure.Token.String()}, types, int32(100)}, "outbox_events_due", laneExpression + `.*state = 2`, true, 20, 40, 60},
-		{"old parked", text("old_parked"), []any{three, int64(0), int32(100), types}, "outbox_events_due", laneExpression + `.*state = 2`, false, 30, 4, 60},
-		{"sweep", text("sweep"), []any{three, []int64{36000, 36000, 36000}, int32(100), []int64{0, 0, 0}}, "outbox_events_ready", laneExpression + `.*seq <= `, false, 0, 4, 30},
+		{
+			"due keys", text("due_keys"), dueKeys, "outbox_events_due",
+			laneExpression + `.*state = 1.*ROW\(next_attempt_at, seq\) < `, false, 12, 4, 30,
+		},
+		{
+			"held rows", text("held_rows"), pgstore.HeldAsks(asks, 100), "outbox_events_held",
+			laneExpression + `.*namespace = .*aggregate_type = .*aggregate_id = .*event_type = `, true, 40, 4, 60,
+		},
+		{
+			"held keys", text("held_keys"),
+			[]any{three},
+			"outbox_events_held", laneExpression + `.*ROW\(namespace, `,
+			false, 30, 4, 60,
+		},
+		{
+			"unpark", text("unpark"),
+			[]any{[]int16{3}, []string{tenure.Token.String()}, types, int32(100)},
+			"outbox_events_due",
+			laneExpression + `.*state = 2`, true, 20, 40, 60,
+		},
+		{
+			"old parked", text("old_parked"),
+			[]any{three, int64(0), int32(100), types},
+			"outbox_events_due",
+			laneExpression + `.*state = 2`, false, 30, 4, 60,
+		},
+		{
+			"sweep", text("sweep"),
+			[]any{three, []int64{36000, 36000, 36000}, int32(100), []int64{0, 0, 0}},
+			"outbox_events_ready", laneExpression + `.*seq <= `, false, 0, 4, 30,
+		},
 	}
 }
 
@@ -131,7 +165,8 @@ func (p planned) plan(t testing.TB, conn *pgx.Conn) (text string, buffers int) {
 	}
 	text = strings.Join(must(pgx.CollectRows(rows, pgx.RowTo[string]))(t), "\n")
 	var answer []byte
-	if err := tx.QueryRow(t.Context(), "EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) "+execute, pgx.QueryExecModeSimpleProtocol).Scan(&answer); err != nil {
+	if err := tx.QueryRow(t.Context(), "EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) "+execute,
+		pgx.QueryExecModeSimpleProtocol).Scan(&answer); err != nil {
 		t.Fatalf("%s: %v", p.name, err)
 	}
 	var explained []struct{ Plan node }
@@ -166,7 +201,8 @@ func (n node) changes() (sum int) {
 
 // wrong says what the plan does not do, or "".
 func (p planned) wrong(plan string, buffers int) string {
-	scan := regexp.MustCompile(`(?:Index Scan|Index Only Scan|Bitmap Index Scan)(?: Backward)?(?: using| on) ` + p.index + `\b`)
+	scan := regexp.MustCompile(`(?:Index Scan|Index Only Scan|Bitmap Index Scan)(?: Backward)?(?: using| on) ` + p.index +
+		`\b`)
 	at := scan.FindStringIndex(plan)
 	switch {
 	case at == nil:
@@ -175,7 +211,9 @@ func (p planned) wrong(plan string, buffers int) string {
 		return "has no Index Cond like " + p.condition
 	case regexp.MustCompile(`Seq Scan on outbox_events\b`).MatchString(plan):
 		return "reads the whole table"
-	case p.index == "outbox_events_pkey" && regexp.MustCompile(`outbox_events_(ready|held|due)`).MatchString(plan), p.index != "outbox_events_held" && strings.Contains(plan, "outbox_events_held"), strings.Count(plan, "outbox_events_due") > 1:
+	case p.index == "outbox_events_pkey" && regexp.MustCompile(`outbox_events_(ready|held|due)`).MatchString(plan),
+		p.index != "outbox_events_held" && strings.Contains(plan, "outbox_events_held"),
+		strings.Count(plan, "outbox_events_due") > 1:
 		return "looks for rows whose ids it has"
 	case strings.Contains(plan, "outbox_events_event_type") || strings.Contains(plan, "outbox_events_aggregate"):
 		return "uses an index over all events"
@@ -238,24 +276,28 @@ func TestPlans(t *testing.T) {
 	})
 }
 
-// TestAQueueBehindHeldHeads: a new owner learns what is held, and reads and unparks it, at the price of the heads, not of what
-// waits behind them.
+// TestAQueueBehindHeldHeads: a new owner learns what is held, and reads and unparks it, at the price of the heads, not
+// of what waits behind them.
 func TestAQueueBehindHeldHeads(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, w *world) {
 		const aggregates, types, waiting = 500, 4, 300_000
 		for _, statement := range []string{
 			"ALTER TABLE {schema}.outbox_events SET (autovacuum_enabled = false)",
-			"ALTER TABLE {schema}.outbox_events DISABLE TRIGGER outbox_events_check",         // the rows are made faster without it
-			"DROP INDEX {schema}.outbox_events_aggregate, {schema}.outbox_events_event_type", // and without the indexes that this is not about
-			fmt.Sprintf(`INSERT INTO {schema}.outbox_events (id, event_type, aggregate_type, aggregate_id, payload_json, state, next_attempt_at)
+			"ALTER TABLE {schema}.outbox_events DISABLE TRIGGER outbox_events_check", // the rows are made faster without it
+			// and without the indexes that this is not about
+			"DROP INDEX {schema}.outbox_events_aggregate, {schema}.outbox_events_event_type",
+			fmt.Sprintf(`INSERT INTO {schema}.outbox_events (id, event_type, aggregate_type, aggregate_id, payload_json, state, 
+				next_attempt_at)
 				SELECT {schema}.outbox_uuid7(), 'type_' || i / %[1]d %% %[2]d, 'kind', (i %% %[1]d)::text, '{}',
-				       CASE WHEN i >= %[1]d THEN 3 WHEN i < 50 THEN 2 ELSE 1 END, now() FROM generate_series(0, %[3]d) i`, aggregates, types, waiting),
+				       CASE WHEN i >= %[1]d THEN 3 WHEN i < 50 THEN 2 ELSE 1 END, now() FROM generate_series(0, %[3]d) i`,
+				aggregates, types, waiting),
 		} {
 			w.exec(t, statement)
 		}
 		tenure := core.Tenure{Lane: 3, Token: outbox.NewID()}
-		w.exec(t, "UPDATE {schema}.outbox_lanes SET owner = $1, token = $1, lease_until = now() WHERE lane = 3", tenure.Token.String())
+		w.exec(t, "UPDATE {schema}.outbox_lanes SET owner = $1, token = $1, lease_until = now() WHERE lane = 3",
+			tenure.Token.String())
 		var lanes []int16
 		for lane := range int16(64) {
 			lanes = append(lanes, lane)
@@ -266,7 +308,9 @@ func TestAQueueBehindHeldHeads(t *testing.T) {
 		}
 		var asks []core.HeldAsk
 		for _, key := range keys[:256] {
-			asks = append(asks, core.HeldAsk{Lane: key.Lane, Aggregate: key.Aggregate, Types: []string{key.EventType, "another"}})
+			asks = append(asks, core.HeldAsk{
+				Lane: key.Lane, Aggregate: key.Aggregate, Types: []string{key.EventType, "another"},
+			})
 		}
 		text := func(file string) string { return pgstore.Statement(file, w.schema) }
 		for _, statistics := range []string{"none", "fresh"} {
@@ -276,10 +320,27 @@ func TestAQueueBehindHeldHeads(t *testing.T) {
 			for _, mode := range []string{"force_custom_plan", "force_generic_plan"} {
 				conn := w.connect(t, "SET plan_cache_mode = "+mode)
 				for _, p := range []planned{
-					{"held keys", text("held_keys"), []any{lanes}, "outbox_events_held", laneExpression + `.*ROW\(namespace, `, false, len(keys), 6, 64 * 6},
-					{"held rows", text("held_rows"), pgstore.HeldAsks(asks, 2), "outbox_events_held", laneExpression + `.*event_type = `, true, 2 * len(asks), 8, 100},
-					{"unpark", text("unpark"), []any{[]int16{3}, []string{tenure.Token.String()}, []string{"type_0"}, int32(100)}, "outbox_events_due", laneExpression + `.*state = 2`, true, 5, 40, 60},
-					{"old parked", text("old_parked"), []any{lanes, int64(0), int32(100), []string{"x"}}, "outbox_events_due", laneExpression + `.*state = 2`, false, 50, 4, 64 * 4},
+					{
+						"held keys", text("held_keys"),
+						[]any{lanes},
+						"outbox_events_held", laneExpression + `.*ROW\(namespace, `, false,
+						len(keys), 6, 64 * 6,
+					},
+					{
+						"held rows", text("held_rows"), pgstore.HeldAsks(asks, 2), "outbox_events_held",
+						laneExpression + `.*event_type = `, true, 2 * len(asks), 8, 100,
+					},
+					{
+						"unpark", text("unpark"),
+						[]any{[]int16{3}, []string{tenure.Token.String()}, []string{"type_0"}, int32(100)},
+						"outbox_events_due", laneExpression + `.*state = 2`, true, 5, 40, 60,
+					},
+					{
+						"old parked", text("old_parked"),
+						[]any{lanes, int64(0), int32(100), []string{"x"}},
+						"outbox_events_due",
+						laneExpression + `.*state = 2`, false, 50, 4, 64 * 4,
+					},
 				} {
 					plan, buffers := p.plan(t, conn)
 					t.Logf("%s, %s, statistics %s: %d buffers for %d rows", p.name, mode, statistics, buffers, p.rows)
@@ -299,12 +360,14 @@ func TestAMillionDeadRows(t *testing.T) {
 	w := newWorld(t, postgres18())
 	for _, statement := range []string{
 		"ALTER TABLE {schema}.outbox_events SET (autovacuum_enabled = false)",
-		"ALTER TABLE {schema}.outbox_events DISABLE TRIGGER outbox_events_check", // the rows are made faster without it, and no other
+		// the rows are made faster without it, and no other
+		"ALTER TABLE {schema}.outbox_events DISABLE TRIGGER outbox_events_check",
 		// And without the indexes that this is not about; the primary key comes back.
 		"DROP INDEX {schema}.outbox_events_aggregate, {schema}.outbox_events_event_type, {schema}.outbox_events_published_at",
 		"ALTER TABLE {schema}.outbox_events DROP CONSTRAINT outbox_events_pkey",
 		`INSERT INTO {schema}.outbox_events (id, event_type, aggregate_type, aggregate_id, payload_json)
-		 SELECT {schema}.outbox_uuid7(), 'type_' || i % 40, 'kind', (i % 5000)::text, '{}' FROM generate_series(1, 1000000) i`,
+		 SELECT {schema}.outbox_uuid7(), 'type_' || i % 40, 'kind', (i % 5000)::text, '{}' 
+		 FROM generate_series(1, 1000000) i`,
 	} {
 		w.exec(t, statement)
 	}
@@ -315,8 +378,10 @@ func TestAMillionDeadRows(t *testing.T) {
 	}
 	w.exec(t, "UPDATE {schema}.outbox_events SET state = 6, published_at = now()")
 	w.exec(t, "ALTER TABLE {schema}.outbox_events ADD CONSTRAINT outbox_events_pkey PRIMARY KEY (id)")
-	w.exec(t, `INSERT INTO {schema}.outbox_events (id, event_type, aggregate_type, aggregate_id, payload_json, state, next_attempt_at)
-		SELECT {schema}.outbox_uuid7(), 'type_' || i % 40, 'kind_' || i % 10, (i % 5000)::text, '{}', CASE WHEN i % 60 = 0 THEN 1 ELSE 0 END, now() FROM generate_series(1, 20000) i`)
+	w.exec(t, `INSERT INTO {schema}.outbox_events (id, event_type, aggregate_type, aggregate_id, payload_json, state, 
+		next_attempt_at)
+		SELECT {schema}.outbox_uuid7(), 'type_' || i % 40, 'kind_' || i % 10, (i % 5000)::text, '{}', 
+		CASE WHEN i % 60 = 0 THEN 1 ELSE 0 END, now() FROM generate_series(1, 20000) i`)
 	above := claims(t, w)[:6]
 	for i := range 2 {
 		read := core.Read{}

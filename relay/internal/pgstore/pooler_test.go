@@ -69,7 +69,8 @@ func everyMethod(t *testing.T, w *world) {
 		Relay: relay, Name: "r", KnownTypes: []string{"a"}, Lease: lease,
 		Lanes: []core.Renewal{{Tenure: tenure, Floor: 1, Needs: []string{"it's"}}},
 	})
-	if err != nil || len(beat.Renewed) != 1 || len(beat.Relays) != 1 || !slices.Equal(beat.Lanes[tenure.Lane].Needs, []string{"it's"}) {
+	if err != nil || len(beat.Renewed) != 1 || len(beat.Relays) != 1 ||
+		!slices.Equal(beat.Lanes[tenure.Lane].Needs, []string{"it's"}) {
 		t.Fatalf("heartbeat: %+v, %v", beat, err)
 	}
 	if err := w.store.Barrier(t.Context(), ""); err != nil {
@@ -95,7 +96,8 @@ func everyMethod(t *testing.T, w *world) {
 	if answer := w.settle(t, settle); !answer.Applied {
 		t.Errorf("settle: %+v", answer)
 	}
-	if answer := w.settle(t, &core.Settle{Lanes: settle.Lanes, Published: settle.Wait}); !answer.Applied || w.state(t, settle.Wait[0]) != core.Published {
+	if answer := w.settle(t, &core.Settle{Lanes: settle.Lanes, Published: settle.Wait}); !answer.Applied ||
+		w.state(t, settle.Wait[0]) != core.Published {
 		t.Errorf("settle: %+v", answer)
 	}
 	if n := w.count(t, "SELECT count(*) FROM {schema}.outbox_dlq"); n != 2 {
@@ -106,28 +108,43 @@ func everyMethod(t *testing.T, w *world) {
 	if err != nil || len(keys.Keys) != 1 {
 		t.Errorf("held keys: %+v, %v", keys, err)
 	}
-	if due, err := w.store.DueKeys(t.Context(), core.DueKeys{Lanes: []core.DueLane{{Lane: tenure.Lane}}, Exclude: []string{"x"}, Limit: 9}); err != nil || len(due.Keys) != 1 {
+	if due, err := w.store.DueKeys(t.Context(), core.DueKeys{
+		Lanes: []core.DueLane{{Lane: tenure.Lane}}, Exclude: []string{"x"}, Limit: 9,
+	}); err != nil || len(due.Keys) != 1 {
 		t.Errorf("due keys: %+v, %v", due, err)
-	} else if due, err = w.store.DueKeys(t.Context(), core.DueKeys{Lanes: []core.DueLane{{Lane: tenure.Lane, After: due.Keys[0].Place}}, Limit: 9}); err != nil || len(due.Keys) != 0 {
+	} else if due, err = w.store.DueKeys(t.Context(), core.DueKeys{
+		Lanes: []core.DueLane{{Lane: tenure.Lane, After: due.Keys[0].Place}}, Limit: 9,
+	}); err != nil || len(due.Keys) != 0 {
 		t.Errorf("due keys behind the last: %+v, %v", due, err)
 	}
-	asks := []core.HeldAsk{{Lane: tenure.Lane, Aggregate: aggregate("1"), Types: []string{"order_created", "x"}}, {Lane: tenure.Lane, Aggregate: aggregate("1"), Types: []string{"order_created"}}}
+	asks := []core.HeldAsk{
+		{Lane: tenure.Lane, Aggregate: aggregate("1"), Types: []string{"order_created", "x"}},
+		{Lane: tenure.Lane, Aggregate: aggregate("1"), Types: []string{"order_created"}},
+	}
 	if rows, err := w.store.HeldRows(t.Context(), asks, 9); err != nil || len(rows.Events) != 8 {
 		t.Errorf("held rows: %d, %v", len(rows.Events), err)
 	}
-	if parked, err := w.store.OldParked(t.Context(), core.OldParked{Lanes: lanes, Exclude: []string{"x"}, Limit: 9}); err != nil || len(parked.Events) != 1 {
+	if parked, err := w.store.OldParked(t.Context(), core.OldParked{
+		Lanes: lanes, Exclude: []string{"x"}, Limit: 9,
+	}); err != nil || len(parked.Events) != 1 {
 		t.Errorf("old parked: %d, %v", len(parked.Events), err)
 	}
-	if err := w.store.Unpark(t.Context(), core.Unpark{Lanes: []core.Tenure{tenure}, Types: []string{"order_created"}}); err != nil || w.state(t, settle.Park[0].ID) != core.Retrying {
+	if err := w.store.Unpark(t.Context(), core.Unpark{
+		Lanes: []core.Tenure{tenure}, Types: []string{"order_created"},
+	}); err != nil || w.state(t, settle.Park[0].ID) != core.Retrying {
 		t.Errorf("unpark: %v", err)
 	}
-	if found, err := w.store.Sweep(t.Context(), []core.Floor{{Lane: tenure.Lane, Seq: 99}}, 9); err != nil || len(found.Found) != 0 {
+	if found, err := w.store.Sweep(t.Context(), []core.Floor{{Lane: tenure.Lane, Seq: 99}}, 9); err != nil ||
+		len(found.Found) != 0 {
 		t.Errorf("sweep: %v, %v", found, err)
 	}
-	if err := w.store.SaveRoutes(t.Context(), relay, []core.RouteStatus{{Topic: "orders", Paused: true, Error: "down"}}); err != nil {
+	if err := w.store.SaveRoutes(t.Context(), relay,
+		[]core.RouteStatus{{Topic: "orders", Paused: true, Error: "down"}}); err != nil {
 		t.Errorf("save routes: %v", err)
 	}
-	if err := w.store.Release(t.Context(), core.Release{Lanes: []core.Renewal{{Tenure: tenure, Floor: 5}}, Tokens: []outbox.ID{tenure.Token}}); err != nil {
+	if err := w.store.Release(t.Context(), core.Release{
+		Lanes: []core.Renewal{{Tenure: tenure, Floor: 5}}, Tokens: []outbox.ID{tenure.Token},
+	}); err != nil {
 		t.Errorf("release: %v", err)
 	}
 	if n := w.count(t, "SELECT count(*) FROM {schema}.outbox_lanes WHERE owner IS NOT NULL"); n != 0 {

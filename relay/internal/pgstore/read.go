@@ -43,7 +43,8 @@ func (s *Store) Read(ctx context.Context, read core.Read) (core.ReadAnswer, erro
 
 func (s *Store) readStatement(read core.Read) (statement string, args []any) {
 	n := len(read.Lanes)
-	lanes, w, c, limits, tokens := make([]int16, n), make([]int64, n), make([]int64, n), make([]int32, n), make([]pgtype.UUID, n)
+	lanes, w, c, limits, tokens := make([]int16, n), make([]int64, n), make([]int64, n), make([]int32, n),
+		make([]pgtype.UUID, n)
 	for i, lane := range read.Lanes {
 		lanes[i], w[i], c[i], limits[i] = lane.Lane, lane.W, lane.C, int32(lane.Limit)
 		tokens[i] = pgtype.UUID{Bytes: lane.Token, Valid: lane.Token != outbox.ID{}}
@@ -123,9 +124,10 @@ func (s *Store) Sweep(ctx context.Context, floors []core.Floor, limit int) (core
 	}
 	var answer core.SweepAnswer
 	var err error
-	answer.Incarnation, err = s.scan(ctx, "sweep", s.sql.sweep, []any{lanes, numbers, int32(limit), above}, func(decode *decoder, raw [][]byte) {
-		answer.Found = append(answer.Found, core.Floor{Lane: decode.int16(raw[0]), Seq: decode.int64(raw[1])})
-	})
+	answer.Incarnation, err = s.scan(ctx, "sweep", s.sql.sweep, []any{lanes, numbers, int32(limit), above},
+		func(decode *decoder, raw [][]byte) {
+			answer.Found = append(answer.Found, core.Floor{Lane: decode.int16(raw[0]), Seq: decode.int64(raw[1])})
+		})
 	return answer, err
 }
 

@@ -27,10 +27,13 @@ func checkContent(t *testing.T, w *world, store core.Store) {
 	t.Helper()
 	bare, full := outbox.NewID(), outbox.NewID()
 	headers := `{"b":"2",  "a":"1"}`
-	w.exec(t, `INSERT INTO {schema}.outbox_events (id, event_type, aggregate_type, aggregate_id, payload_json) VALUES ($1, 'order_created', 'order', 'ü/1', $2)`,
+	w.exec(t, `INSERT INTO {schema}.outbox_events (id, event_type, aggregate_type, aggregate_id, payload_json) VALUES `+
+		`($1, 'order_created', 'order', 'ü/1', $2)`,
 		bare.String(), payload(bare))
-	w.exec(t, `INSERT INTO {schema}.outbox_events (id, namespace, event_type, aggregate_type, aggregate_id, tenant_id, dedupe_key, payload_json, headers, attempt_count, created_at)
-		VALUES ($1, 'default', 'order_paid', 'order', 'ü/1', 'acme', 'acme/1', $2, $3, 3, '1999-12-31T23:59:58.000001Z')`, full.String(), payload(full), headers)
+	w.exec(t, `INSERT INTO {schema}.outbox_events (id, namespace, event_type, aggregate_type, aggregate_id, tenant_id, 
+		dedupe_key, payload_json, headers, attempt_count, created_at)
+		VALUES ($1, 'default', 'order_paid', 'order', 'ü/1', 'acme', 'acme/1', $2, $3, 3, '1999-12-31T23:59:58.000001Z')`,
+		full.String(), payload(full), headers)
 	lane := w.lane(t, "ü/1")
 	answer, err := store.Read(t.Context(), core.Read{Lanes: []core.LaneRead{{Lane: lane, Limit: 10}}, MaxBytes: 1 << 20})
 	if err != nil || len(answer.Events) != 2 || answer.Stopped || len(answer.Gone) != 0 {
@@ -41,12 +44,16 @@ func checkContent(t *testing.T, w *world, store core.Store) {
 		t.Errorf("created at %s", first.CreatedAt)
 	}
 	aggregate := core.Aggregate{Namespace: "default", Type: "order", ID: "ü/1"}
-	if first.Lane != lane || first.State != core.Ready || first.Seq != 1 || first.ID != bare || first.Type != "order_created" || first.Aggregate != aggregate ||
-		first.Tenant != "" || first.DedupeKey != "" || first.DueIn != 0 || first.Attempts != 0 || string(first.Payload) != payload(bare) || first.Headers != nil {
+	if first.Lane != lane || first.State != core.Ready || first.Seq != 1 || first.ID != bare ||
+		first.Type != "order_created" || first.Aggregate != aggregate ||
+		first.Tenant != "" || first.DedupeKey != "" || first.DueIn != 0 || first.Attempts != 0 ||
+		string(first.Payload) != payload(bare) || first.Headers != nil {
 		t.Errorf("read %+v", first)
 	}
-	if second.Seq != 2 || second.ID != full || second.Type != "order_paid" || second.Tenant != "acme" || second.DedupeKey != "acme/1" || second.Attempts != 3 ||
-		!second.CreatedAt.Equal(time.Date(1999, 12, 31, 23, 59, 58, 1000, time.UTC)) || string(second.Payload) != payload(full) || string(second.Headers) != headers {
+	if second.Seq != 2 || second.ID != full || second.Type != "order_paid" || second.Tenant != "acme" ||
+		second.DedupeKey != "acme/1" || second.Attempts != 3 ||
+		!second.CreatedAt.Equal(time.Date(1999, 12, 31, 23, 59, 58, 1000, time.UTC)) ||
+		string(second.Payload) != payload(full) || string(second.Headers) != headers {
 		t.Errorf("read %+v", second)
 	}
 	if cap(second.Payload) != len(second.Payload) {
@@ -70,7 +77,8 @@ func TestReadOfLanes(t *testing.T) {
 			w.add(t, "1", state)
 		}
 		lanes := []core.LaneRead{{Lane: b, Limit: 2}, {Lane: a, W: 1, C: 3, Limit: 9}}
-		if got, want := ids(w.read(t, core.Read{Lanes: lanes}).Events), append(slices.Clone(two[:2]), one[2:]...); !slices.Equal(got, want) {
+		if got, want := ids(w.read(t, core.Read{Lanes: lanes}).Events),
+			append(slices.Clone(two[:2]), one[2:]...); !slices.Equal(got, want) {
 			t.Errorf("read %v, want %v", got, want)
 		}
 		lanes[1].W = 5
@@ -114,12 +122,15 @@ func TestReadStopsAtBytes(t *testing.T) {
 		for range 10 {
 			all = append(all, w.add(t, "1", core.Ready))
 		}
-		read := core.Read{Lanes: []core.LaneRead{{Lane: w.lane(t, "1"), Limit: 100}}, Writers: []core.OpenWriter{{XID: 3, Low: 0}}}
+		read := core.Read{
+			Lanes: []core.LaneRead{{Lane: w.lane(t, "1"), Limit: 100}}, Writers: []core.OpenWriter{{XID: 3, Low: 0}},
+		}
 		each := w.read(t, read).Events[0].Bytes()
 		for _, c := range []struct{ max, want int }{{1, 1}, {each, 1}, {each + 1, 2}, {3 * each, 3}, {100 * each, 10}} {
 			read.MaxBytes = c.max
 			answer := w.read(t, read)
-			if !slices.Equal(ids(answer.Events), all[:c.want]) || answer.Stopped != (c.want < 10) || !slices.Equal(answer.Gone, []uint64{3}) {
+			if !slices.Equal(ids(answer.Events), all[:c.want]) || answer.Stopped != (c.want < 10) ||
+				!slices.Equal(answer.Gone, []uint64{3}) {
 				t.Errorf("%d bytes: %d events, stopped %v, gone %v", c.max, len(answer.Events), answer.Stopped, answer.Gone)
 			}
 		}
@@ -225,8 +236,13 @@ func TestSweep(t *testing.T) {
 			floor int64
 			limit int
 			want  []core.Floor
-		}{{0, 9, nil}, {2, 9, []core.Floor{{Lane: lane, Seq: 1}, {Lane: lane, Seq: 2}}}, {9, 2, []core.Floor{{Lane: lane, Seq: 1}, {Lane: lane, Seq: 2}}}} {
-			got := must(w.store.Sweep(t.Context(), []core.Floor{{Lane: lane, Seq: c.floor}, {Lane: (lane + 1) % 64, Seq: 99}}, c.limit))(t).Found
+		}{
+			{0, 9, nil},
+			{2, 9, []core.Floor{{Lane: lane, Seq: 1}, {Lane: lane, Seq: 2}}},
+			{9, 2, []core.Floor{{Lane: lane, Seq: 1}, {Lane: lane, Seq: 2}}},
+		} {
+			got := must(w.store.Sweep(t.Context(), []core.Floor{{Lane: lane, Seq: c.floor}, {Lane: (lane + 1) % 64, Seq: 99}},
+				c.limit))(t).Found
 			if !slices.Equal(got, c.want) {
 				t.Errorf("at or below %d: %v, want %v", c.floor, got, c.want)
 			}
@@ -243,7 +259,9 @@ func TestAStaleOwnerReadsNothing(t *testing.T) {
 		w.add(t, "1", core.Ready)
 		mine := w.add(t, "2", core.Ready)
 		token, other := outbox.NewID(), outbox.NewID()
-		if _, err := w.store.Acquire(t.Context(), core.Acquire{Relay: outbox.NewID(), Token: token, Lanes: []int16{lost, kept}, Max: 2, Lease: lease}); err != nil {
+		if _, err := w.store.Acquire(t.Context(), core.Acquire{
+			Relay: outbox.NewID(), Token: token, Lanes: []int16{lost, kept}, Max: 2, Lease: lease,
+		}); err != nil {
 			t.Fatal(err)
 		}
 		w.exec(t, "UPDATE {schema}.outbox_lanes SET token = $1 WHERE lane = $2", other.String(), lost)

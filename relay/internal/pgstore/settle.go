@@ -8,7 +8,6 @@ import (
 
 	"github.com/jackc/pgx/v5/pgtype"
 
-	"github.com/posthaste-dev/posthaste/internal/planted"
 	"github.com/posthaste-dev/posthaste/outbox"
 	"github.com/posthaste-dev/posthaste/relay/internal/core"
 )
@@ -35,9 +34,6 @@ func (s *Store) Settle(ctx context.Context, settle *core.Settle) (core.SettleAns
 		}
 	}
 	afterSettle(settle)
-	if planted.Is(planted.DeadLetterApart) && answer.Applied {
-		return answer, lettersApart(ctx, s, settle.Dead)
-	}
 	return answer, nil
 }
 
@@ -66,10 +62,12 @@ func sorted(ids []outbox.ID) []pgtype.UUID {
 
 func retryArgs(list []core.Retry) []any {
 	list = slices.SortedFunc(slices.Values(list), func(a, b core.Retry) int { return compareIDs(a.ID, b.ID) })
-	ids, attempts, delays, problems := make([]pgtype.UUID, len(list)), make([]int32, len(list)), make([]int64, len(list)), make([]string, len(list))
+	ids, attempts, delays, problems := make([]pgtype.UUID, len(list)), make([]int32, len(list)), make([]int64, len(list)),
+		make([]string, len(list))
 	states, times := make([]int16, len(list)), make([]pgtype.Timestamptz, len(list))
 	for i, retry := range list {
-		ids[i], attempts[i], delays[i], problems[i] = uuid(retry.ID), retry.Attempts, micros(retry.Delay), readable(retry.Error)
+		ids[i], attempts[i], delays[i], problems[i] = uuid(retry.ID), retry.Attempts, micros(retry.Delay),
+			readable(retry.Error)
 		states[i], times[i] = int16(retry.From.State), timestamp(retry.From.At)
 	}
 	return []any{ids, attempts, delays, problems, states, times}

@@ -31,9 +31,11 @@ func oneOfEach(t testing.TB, w *world, tenure core.Tenure) *core.Settle {
 	return &core.Settle{
 		Lanes:     []core.Tenure{tenure},
 		Published: []outbox.ID{add(), add()},
-		Retry:     []core.Retry{{ID: add(), Attempts: 3, Delay: time.Hour, Error: "no"}, {ID: add(), Attempts: 1, Delay: -time.Second}},
-		Wait:      []outbox.ID{add()},
-		Park:      []core.Park{{ID: add(), Error: "unknown type"}},
+		Retry: []core.Retry{
+			{ID: add(), Attempts: 3, Delay: time.Hour, Error: "no"}, {ID: add(), Attempts: 1, Delay: -time.Second},
+		},
+		Wait: []outbox.ID{add()},
+		Park: []core.Park{{ID: add(), Error: "unknown type"}},
 		Dead: []core.Death{
 			{ID: add(), Blocking: true, Attempts: 10, Topic: "orders", Reason: "max_attempts", Detail: "often"},
 			{ID: add(), Attempts: 0, Reason: "unknown_event_type"},
@@ -66,7 +68,8 @@ func TestSettle(t *testing.T) {
 			t.Errorf("events are\n%v, want\n%v", got, want)
 		}
 		letters := w.rows(t, `SELECT d.event_seq, d.blocking, d.attempts, d.topic, d.error_reason, d.error_detail,
-			d.payload_json::text = e.payload_json::text AND d.headers IS NULL AND (d.namespace, d.event_type, d.aggregate_type, d.aggregate_id, d.created_at)
+			d.payload_json::text = e.payload_json::text AND d.headers IS NULL 
+			AND (d.namespace, d.event_type, d.aggregate_type, d.aggregate_id, d.created_at)
 			= (e.namespace, e.event_type, e.aggregate_type, e.aggregate_id, e.created_at)
 			FROM {schema}.outbox_dlq d JOIN {schema}.outbox_events e ON e.id = d.event_id AND e.seq = d.event_seq ORDER BY 1`)
 		if !slices.Equal(letters, []string{"(7,t,10,orders,max_attempts,often,t)", `(8,f,0,,unknown_event_type,"",t)`}) {
@@ -85,10 +88,14 @@ func TestDeadLettersHaveTheHeaders(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, w *world) {
 		id, tenure := outbox.NewID(), w.hold(t, "1")
-		w.exec(t, `INSERT INTO {schema}.outbox_events (id, event_type, aggregate_type, aggregate_id, tenant_id, dedupe_key, payload_json, headers)
+		w.exec(t, `INSERT INTO {schema}.outbox_events (id, event_type, aggregate_type, aggregate_id, tenant_id, dedupe_key, 
+			payload_json, headers)
 			VALUES ($1, 'order_created', 'order', '1', 'acme', 'acme/1', $2, '{"b":"2",  "a":"1"}')`, id.String(), payload(id))
-		w.settle(t, &core.Settle{Lanes: []core.Tenure{tenure}, Dead: []core.Death{{ID: id, Reason: "rejected", Detail: strings.Repeat("ü", 5000)}}})
-		if n := w.count(t, `SELECT count(*) FROM {schema}.outbox_dlq WHERE headers::text = '{"b":"2",  "a":"1"}' AND tenant_id = 'acme' AND dedupe_key = 'acme/1'
+		w.settle(t, &core.Settle{
+			Lanes: []core.Tenure{tenure}, Dead: []core.Death{{ID: id, Reason: "rejected", Detail: strings.Repeat("ü", 5000)}},
+		})
+		if n := w.count(t, `SELECT count(*) FROM {schema}.outbox_dlq WHERE headers::text = '{"b":"2",  "a":"1"}' 
+			AND tenant_id = 'acme' AND dedupe_key = 'acme/1'
 			AND payload_json::text = $1 AND error_detail = repeat('ü', 2048)`, payload(id)); n != 1 {
 			t.Errorf("the dead letter is %v", w.rows(t, "SELECT * FROM {schema}.outbox_dlq"))
 		}
@@ -105,12 +112,18 @@ func TestSettleFromStates(t *testing.T) {
 			from   []core.State
 			to     core.State
 		}{
-			"published": {func(id outbox.ID) core.Settle { return core.Settle{Published: []outbox.ID{id}} }, []core.State{0, 1, 3}, core.Published},
+			"published": {func(id outbox.ID) core.Settle {
+				return core.Settle{Published: []outbox.ID{id}}
+			}, []core.State{0, 1, 3}, core.Published},
 			"retry": {func(id outbox.ID) core.Settle {
 				return core.Settle{Retry: []core.Retry{{ID: id, From: w.found(t, id)}}}
 			}, []core.State{0, 1, 3}, core.Retrying},
-			"wait": {func(id outbox.ID) core.Settle { return core.Settle{Wait: []outbox.ID{id}} }, []core.State{0}, core.Waiting},
-			"park": {func(id outbox.ID) core.Settle { return core.Settle{Park: []core.Park{{ID: id, From: w.found(t, id)}}} }, []core.State{0, 1, 3}, core.Parked},
+			"wait": {func(id outbox.ID) core.Settle {
+				return core.Settle{Wait: []outbox.ID{id}}
+			}, []core.State{0}, core.Waiting},
+			"park": {func(id outbox.ID) core.Settle {
+				return core.Settle{Park: []core.Park{{ID: id, From: w.found(t, id)}}}
+			}, []core.State{0, 1, 3}, core.Parked},
 			"dead": {func(id outbox.ID) core.Settle {
 				return core.Settle{Dead: []core.Death{{ID: id, From: w.found(t, id), Reason: "rejected"}}}
 			}, []core.State{0, 1, 2, 3}, core.Dead},
@@ -150,11 +163,12 @@ func (w *world) found(t testing.TB, id outbox.ID) core.Found {
 	return found
 }
 
-// TestWhatOperatorsUndidStaysUndone: a charge, a parking and a death that are settled again change nothing, once an operator has
-// released or redriven the event, also if it was retrying or parked before and is so again.
+// TestWhatOperatorsUndidStaysUndone: a charge, a parking and a death that are settled again change nothing, once an
+// operator has released or redriven the event, also if it was retrying or parked before and is so again.
 func TestWhatOperatorsUndidStaysUndone(t *testing.T) {
 	t.Parallel()
-	const undo = "UPDATE {schema}.outbox_events SET state = 1, attempt_count = 0, next_attempt_at = clock_timestamp() WHERE id = $1"
+	const undo = "UPDATE {schema}.outbox_events SET state = 1, attempt_count = 0, next_attempt_at = clock_timestamp() " +
+		"WHERE id = $1"
 	onEach(t, func(t *testing.T, w *world) {
 		lanes := []core.Tenure{w.hold(t, "1")}
 		park := func(id outbox.ID, from core.Found) *core.Settle {
@@ -255,13 +269,17 @@ func TestASettleKeepsItsLane(t *testing.T) {
 	onEach(t, func(t *testing.T, w *world) {
 		token, _ := w.acquire(t)
 		tenure := core.Tenure{Lane: w.lane(t, "1"), Token: token}
-		for _, settle := range []*core.Settle{oneOfEach(t, w, tenure), {Lanes: []core.Tenure{tenure}, Published: []outbox.ID{w.add(t, "1", core.Ready)}}} {
+		for _, settle := range []*core.Settle{
+			oneOfEach(t, w, tenure), {Lanes: []core.Tenure{tenure}, Published: []outbox.ID{w.add(t, "1", core.Ready)}},
+		} {
 			settle.ClearNotes = nil
 			settling := w.beginAs(t)
 			if answer := w.settleIn(t, settling, settle); !answer.Applied {
 				t.Fatalf("answered %+v", answer)
 			}
-			beat, err := w.store.Heartbeat(t.Context(), core.Heartbeat{Relay: outbox.NewID(), Name: "r", Lease: lease, Lanes: []core.Renewal{{Tenure: tenure}}})
+			beat, err := w.store.Heartbeat(t.Context(), core.Heartbeat{
+				Relay: outbox.NewID(), Name: "r", Lease: lease, Lanes: []core.Renewal{{Tenure: tenure}},
+			})
 			if err != nil || !slices.Equal(beat.Renewed, []int16{tenure.Lane}) {
 				t.Errorf("renewed %v beside the settle, %v", beat.Renewed, err)
 			}
@@ -273,7 +291,8 @@ func TestASettleKeepsItsLane(t *testing.T) {
 			if err := settling.Rollback(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			w.exec(t, "UPDATE {schema}.outbox_lanes SET token = $1, lease_until = clock_timestamp() + interval '1 hour'", token.String())
+			w.exec(t, "UPDATE {schema}.outbox_lanes SET token = $1, lease_until = clock_timestamp() + interval '1 hour'",
+				token.String())
 		}
 	})
 }
@@ -285,11 +304,14 @@ func TestASettleWaitsForATakeOver(t *testing.T) {
 		tenure := w.hold(t, "1")
 		full := oneOfEach(t, w, tenure)
 		for _, settle := range []*core.Settle{full, {Lanes: full.Lanes, Published: full.Published}} {
-			w.exec(t, "UPDATE {schema}.outbox_lanes SET token = $1, lease_until = clock_timestamp() - interval '1 s' WHERE lane = $2", tenure.Token.String(), tenure.Lane)
+			w.exec(t,
+				"UPDATE {schema}.outbox_lanes SET token = $1, lease_until = clock_timestamp() - interval '1 s' WHERE lane = $2",
+				tenure.Token.String(), tenure.Lane)
 			before := w.rows(t, "SELECT * FROM {schema}.outbox_events ORDER BY seq")
 			taking := w.beginAs(t)
 			next := outbox.NewID().String()
-			if _, err := taking.Exec(t.Context(), statement("acquire", w), []int16{tenure.Lane}, int32(1), next, next, lease.Microseconds(), false); err != nil {
+			if _, err := taking.Exec(t.Context(), statement("acquire", w), []int16{tenure.Lane}, int32(1), next, next,
+				lease.Microseconds(), false); err != nil {
 				t.Fatal(err)
 			}
 			late := make(chan core.SettleAnswer, 1)
@@ -313,10 +335,12 @@ func TestFaultD2(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, w *world) {
 		settle := oneOfEach(t, w, w.hold(t, "1"))
-		w.exec(t, `CREATE FUNCTION {schema}.full() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'disk full' USING ERRCODE = 'disk_full'; END $$`)
+		w.exec(t, `CREATE FUNCTION {schema}.full() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'disk `+
+			`full' USING ERRCODE = 'disk_full'; END $$`)
 		w.exec(t, "CREATE TRIGGER fails BEFORE INSERT ON {schema}.outbox_dlq FOR EACH ROW EXECUTE FUNCTION {schema}.full()")
 		before := w.everything(t)
-		if answer, err := w.store.Settle(t.Context(), settle); err == nil || !strings.Contains(err.Error(), "disk full") || answer.Applied {
+		if answer, err := w.store.Settle(t.Context(), settle); err == nil || !strings.Contains(err.Error(), "disk full") ||
+			answer.Applied {
 			t.Errorf("answered %+v, %v", answer, err)
 		}
 		if after := w.everything(t); !slices.Equal(after, before) {
@@ -349,7 +373,9 @@ func TestSettlesUnderFire(t *testing.T) {
 			}
 			death := core.Death{ID: w.add(t, "1", core.Ready), Reason: "rejected", Blocking: true}
 			dead = append(dead, death)
-			if _, err := w.store.Settle(t.Context(), &core.Settle{Lanes: []core.Tenure{tenure}, Dead: []core.Death{death}}); err != nil {
+			if _, err := w.store.Settle(t.Context(), &core.Settle{
+				Lanes: []core.Tenure{tenure}, Dead: []core.Death{death},
+			}); err != nil {
 				broken++
 			} else {
 				passed.Add(1)
@@ -357,7 +383,8 @@ func TestSettlesUnderFire(t *testing.T) {
 		}
 		close(stop)
 		kills := receive(t, "whoever ends sessions", ended)
-		const half = `SELECT count(*) FROM {schema}.outbox_events e WHERE (state = 4) <> ((SELECT count(*) FROM {schema}.outbox_dlq d WHERE d.event_id = e.id) = 1)`
+		const half = `SELECT count(*) FROM {schema}.outbox_events e WHERE (state = 4) <> ((SELECT count(*) FROM ` +
+			`{schema}.outbox_dlq d WHERE d.event_id = e.id) = 1)`
 		if n := w.count(t, half); n != 0 {
 			t.Errorf("%d events are settled by half", n)
 		}
@@ -367,7 +394,8 @@ func TestSettlesUnderFire(t *testing.T) {
 		if answer := w.settle(t, &core.Settle{Lanes: []core.Tenure{tenure}, Dead: dead}); !answer.Applied {
 			t.Errorf("sent again: %+v", answer)
 		}
-		if n, letters := w.count(t, half), w.count(t, "SELECT count(*) FROM {schema}.outbox_dlq"); n != 0 || letters != len(dead) {
+		if n, letters := w.count(t, half), w.count(t, "SELECT count(*) FROM {schema}.outbox_dlq"); n != 0 ||
+			letters != len(dead) {
 			t.Errorf("sent again: %d by half, %d dead letters", n, letters)
 		}
 	})

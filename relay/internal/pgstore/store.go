@@ -21,6 +21,7 @@ import (
 
 	"github.com/posthaste-dev/posthaste/outbox"
 	"github.com/posthaste-dev/posthaste/relay/internal/core"
+	"github.com/posthaste-dev/posthaste/relay/internal/sqltext"
 )
 
 //go:embed sql/*.sql
@@ -78,7 +79,8 @@ func statement(file, schema string) string {
 	text := source(file)
 	switch file {
 	case "held_keys", "due_keys", "held_rows", "old_parked", "sweep":
-		text = "SELECT server.incarnation, found.* FROM (SELECT {incarnation} AS incarnation) server LEFT JOIN LATERAL (\n" + text + "\n) found ON true"
+		text = "SELECT server.incarnation, found.* FROM (SELECT {incarnation} AS incarnation) server LEFT JOIN LATERAL (\n" +
+			text + "\n) found ON true"
 	}
 	text = strings.ReplaceAll(text, "{incarnation}", source("incarnation"))
 	return strings.ReplaceAll(text, "{schema}", schema)
@@ -90,13 +92,7 @@ func source(file string) string {
 	if err != nil {
 		panic(err) // the files are part of the program
 	}
-	var lines []string
-	for line := range strings.Lines(mistaken(file, string(text))) {
-		if !strings.HasPrefix(line, "--") {
-			lines = append(lines, line)
-		}
-	}
-	return strings.TrimSpace(strings.Join(lines, ""))
+	return sqltext.Bare(string(text))
 }
 
 // decodable is the mode for statements whose answers are decoded from their binary form. Without a

@@ -23,7 +23,8 @@ func TestDueFarAway(t *testing.T) {
 			if len(held) != 1 || (held[0].DueIn < 0) != past {
 				t.Errorf("%s: held are %+v", at, held)
 			}
-			rows := must(w.store.HeldRows(t.Context(), []core.HeldAsk{{Lane: lane, Aggregate: aggregate("1"), Types: []string{"a"}}}, 10))(t).Events
+			rows := must(w.store.HeldRows(t.Context(),
+				[]core.HeldAsk{{Lane: lane, Aggregate: aggregate("1"), Types: []string{"a"}}}, 10))(t).Events
 			if len(rows) != 1 || (rows[0].DueIn < 0) != past {
 				t.Errorf("%s: the rows are %+v", at, rows)
 			}
@@ -43,14 +44,18 @@ func TestCreatedFarAway(t *testing.T) {
 		lane := w.lane(t, "1")
 		for at, want := range map[string]string{
 			"0001-01-01T00:00:00.000001Z": "0001-01-01T00:00:00.000001Z", "1500-06-01T00:00:00Z": "1500-06-01T00:00:00Z",
-			"1969-12-31T23:59:59.999999Z": "1969-12-31T23:59:59.999999Z", "1999-12-31T23:59:59.999999Z": "1999-12-31T23:59:59.999999Z",
-			"2300-01-01T00:00:00Z": "2300-01-01T00:00:00Z", "9999-12-31T23:59:59.999999Z": "9999-12-31T23:59:59.999999Z",
+			"1969-12-31T23:59:59.999999Z": "1969-12-31T23:59:59.999999Z",
+			"1999-12-31T23:59:59.999999Z": "1999-12-31T23:59:59.999999Z",
+			"2300-01-01T00:00:00Z":        "2300-01-01T00:00:00Z", "9999-12-31T23:59:59.999999Z": "9999-12-31T23:59:59.999999Z",
 			"infinity": "", "-infinity": "", "4713-11-25T00:00:00Z BC": "", "294276-12-31T00:00:00Z": "",
 		} {
 			id := outbox.NewID()
-			w.exec(t, `INSERT INTO {schema}.outbox_events (id, event_type, aggregate_type, aggregate_id, payload_json, created_at)
+			w.exec(t, `INSERT INTO {schema}.outbox_events (id, event_type, aggregate_type, aggregate_id, payload_json, 
+				created_at)
 				VALUES ($1, 'a', 'order', '1', $2, $3::text::timestamptz)`, id.String(), payload(id), at)
-			answer := must(w.store.Read(t.Context(), core.Read{Lanes: []core.LaneRead{{Lane: lane, Limit: 10}}, MaxBytes: 1 << 20}))(t)
+			answer := must(w.store.Read(t.Context(), core.Read{
+				Lanes: []core.LaneRead{{Lane: lane, Limit: 10}}, MaxBytes: 1 << 20,
+			}))(t)
 			if len(answer.Events) != 1 {
 				t.Fatalf("%s: %d events were read", at, len(answer.Events))
 			}

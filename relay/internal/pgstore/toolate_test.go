@@ -15,13 +15,17 @@ func TestSettleOfOddTimes(t *testing.T) {
 	onEach(t, func(t *testing.T, w *world) {
 		tenure := w.hold(t, "1")
 		for _, at := range []string{
-			"-infinity", "4713-11-25 BC", "0001-01-01", "1500-01-01 00:00:00.000001", "1969-12-31 23:59:59.999999+00", "1999-12-31 23:59:59.999999+00",
-			"2000-01-01 00:00:00.000001+00", "infinity", "294276-12-31 23:59:59.999999+00", "294247-01-10 04:00:54.775807+00", "2024-06-01 12:00:00.123457+05:30",
+			"-infinity", "4713-11-25 BC", "0001-01-01", "1500-01-01 00:00:00.000001", "1969-12-31 23:59:59.999999+00",
+			"1999-12-31 23:59:59.999999+00",
+			"2000-01-01 00:00:00.000001+00", "infinity", "294276-12-31 23:59:59.999999+00", "294247-01-10 04:00:54.775807+00",
+			"2024-06-01 12:00:00.123457+05:30",
 		} {
 			for kind := range 3 {
 				id := w.addType(t, "1", "a", core.Retrying)
-				w.exec(t, "UPDATE {schema}.outbox_events SET next_attempt_at = $2::text::timestamptz WHERE id = $1", id.String(), at)
-				rows := must(w.store.HeldRows(t.Context(), []core.HeldAsk{{Lane: tenure.Lane, Aggregate: aggregate("1"), Types: []string{"a"}}}, 100))(t).Events
+				w.exec(t, "UPDATE {schema}.outbox_events SET next_attempt_at = $2::text::timestamptz WHERE id = $1",
+					id.String(), at)
+				rows := must(w.store.HeldRows(t.Context(),
+					[]core.HeldAsk{{Lane: tenure.Lane, Aggregate: aggregate("1"), Types: []string{"a"}}}, 100))(t).Events
 				i := slices.IndexFunc(rows, func(e core.Event) bool { return e.ID == id })
 				settle := &core.Settle{Lanes: []core.Tenure{tenure}}
 				switch from := rows[i].Found(); kind {
@@ -49,17 +53,21 @@ func TestSettleOfWhatIsGone(t *testing.T) {
 		gone := outbox.NewID()
 		settle := &core.Settle{
 			Lanes: []core.Tenure{tenure}, Published: []outbox.ID{c, outbox.NewID()}, Wait: []outbox.ID{outbox.NewID()},
-			Dead: []core.Death{{ID: a, Reason: "max_attempts"}, {ID: gone, Reason: "max_attempts"}}, Retry: []core.Retry{{ID: b}},
+			Dead:  []core.Death{{ID: a, Reason: "max_attempts"}, {ID: gone, Reason: "max_attempts"}},
+			Retry: []core.Retry{{ID: b}},
 		}
 		answer := w.settle(t, settle)
 		want := []outbox.ID{gone, b}
 		slices.SortFunc(want, func(x, y outbox.ID) int { return strings.Compare(x.String(), y.String()) })
-		if !answer.Applied || !slices.Equal(answer.Unchanged, want) || w.state(t, a) != core.Dead || w.state(t, b) != core.Waiting || w.state(t, c) != core.Published {
+		if !answer.Applied || !slices.Equal(answer.Unchanged, want) || w.state(t, a) != core.Dead ||
+			w.state(t, b) != core.Waiting || w.state(t, c) != core.Published {
 			t.Errorf("%+v want %v", answer, want)
 		}
 		lost := core.Tenure{Lane: tenure.Lane + 1, Token: outbox.NewID()}
 		d := w.add(t, "1", core.Ready)
-		answer = w.settle(t, &core.Settle{Lanes: []core.Tenure{tenure, lost}, Dead: []core.Death{{ID: d, Reason: "max_attempts"}}})
+		answer = w.settle(t, &core.Settle{
+			Lanes: []core.Tenure{tenure, lost}, Dead: []core.Death{{ID: d, Reason: "max_attempts"}},
+		})
 		if answer.Applied || len(answer.Unchanged) > 0 || w.state(t, d) != core.Ready {
 			t.Errorf("one lost: %+v", answer)
 		}
@@ -75,7 +83,8 @@ func TestSettleBehindAnOperator(t *testing.T) {
 		tx := w.begin(t)
 		for _, statement := range []string{
 			"UPDATE {schema}.outbox_events SET last_error = 'hand' WHERE id = '" + touched.String() + "'",
-			"UPDATE {schema}.outbox_events SET state = 1, next_attempt_at = clock_timestamp() WHERE id = '" + skipped.String() + "'",
+			"UPDATE {schema}.outbox_events SET state = 1, next_attempt_at = clock_timestamp() WHERE id = '" + skipped.String() +
+				"'",
 		} {
 			if _, err := tx.Exec(t.Context(), w.sql(statement)); err != nil {
 				t.Fatal(err)
@@ -85,7 +94,11 @@ func TestSettleBehindAnOperator(t *testing.T) {
 		done := make(chan core.SettleAnswer, 1)
 		go func() {
 			from := core.Found{State: core.Waiting}
-			answer, err := w.store.Settle(t.Context(), &core.Settle{Lanes: []core.Tenure{tenure}, Dead: []core.Death{{ID: touched, From: from, Reason: "max_attempts"}, {ID: skipped, From: from, Reason: "max_attempts"}}, Retry: []core.Retry{{ID: deleted, From: from}}})
+			answer, err := w.store.Settle(t.Context(), &core.Settle{
+				Lanes: []core.Tenure{tenure}, Dead: []core.Death{
+					{ID: touched, From: from, Reason: "max_attempts"}, {ID: skipped, From: from, Reason: "max_attempts"},
+				}, Retry: []core.Retry{{ID: deleted, From: from}},
+			})
 			if err != nil {
 				t.Error(err)
 			}
@@ -96,7 +109,8 @@ func TestSettleBehindAnOperator(t *testing.T) {
 			t.Fatal(err)
 		}
 		answer := <-done
-		if !answer.Applied || !slices.Equal(answer.Unchanged, []outbox.ID{skipped}) || w.state(t, touched) != core.Dead || w.state(t, skipped) != core.Retrying {
+		if !answer.Applied || !slices.Equal(answer.Unchanged, []outbox.ID{skipped}) || w.state(t, touched) != core.Dead ||
+			w.state(t, skipped) != core.Retrying {
 			t.Errorf("%+v touched %d skipped %d", answer, w.state(t, touched), w.state(t, skipped))
 		}
 	})

@@ -11,7 +11,7 @@ import (
 // trait is what is wrong with an event, for the broker or for its contract.
 type trait struct {
 	rejects  int  // so often for now
-	terminal bool // for ever
+	terminal bool // forever
 	broken   bool // its contract
 	hangs    bool // never an answer
 	poison   bool // the relay dies
@@ -29,7 +29,7 @@ type outage struct {
 
 // broker takes messages, if nothing goes wrong.
 type broker struct {
-	world   *World
+	sim     *Simulation
 	traits  map[outbox.ID]*trait
 	topics  map[string]*outage
 	broken  map[string]time.Duration // types that a bad deploy breaks, until then
@@ -44,7 +44,7 @@ type broker struct {
 
 // pipeKey is what the order of pipelined messages is kept for.
 type pipeKey struct {
-	life      *life
+	relay     *relayProcess
 	aggregate core.Aggregate
 	topic     string
 }
@@ -60,7 +60,7 @@ type pipe struct {
 
 // message is one publish on its way.
 type message struct {
-	life    *life
+	relay   *relayProcess
 	publish *core.Publish
 	event   core.Event // as it was handed over
 	pipe    *pipe
@@ -69,31 +69,31 @@ type message struct {
 	answered bool
 }
 
-func newBroker(w *World) broker {
+func newBroker(sim *Simulation) broker {
 	return broker{
-		world: w, traits: map[outbox.ID]*trait{}, topics: map[string]*outage{}, broken: map[string]time.Duration{},
+		sim: sim, traits: map[outbox.ID]*trait{}, topics: map[string]*outage{}, broken: map[string]time.Duration{},
 		pipes: map[pipeKey]*pipe{}, latency: 20 * time.Millisecond,
 	}
 }
 
 // takeAll takes what one relay publishes at once.
-func (b *broker) takeAll(l *life, publishes []*core.Publish) {
-	w := b.world
-	partly := len(publishes) > 1 && w.hit(PartOfBatch)
+func (b *broker) takeAll(relay *relayProcess, publishes []*core.Publish) {
+	sim := b.sim
+	partly := len(publishes) > 1 && sim.hit(PartOfBatch)
 	for i, p := range publishes {
 		if b.sent != nil {
 			b.sent(p)
 		}
-		if t := b.traits[p.Event.ID]; t != nil && t.poison && !w.healed {
-			w.count(Poison)
-			if t.kills++; l.pausedAt[p.Topic] > t.killedAt {
+		if t := b.traits[p.Event.ID]; t != nil && t.poison && !sim.healed {
+			sim.count(Poison)
+			if t.kills++; relay.pausedAt[p.Topic] > t.killedAt {
 				t.kills = 1 // nobody dies of a topic that is paused, so the deaths before its pause are forgotten
 			}
-			t.killedAt = w.now
-			l.kill()
+			t.killedAt = sim.now
+			relay.kill()
 			return
 		}
-		m := &message{life: l, publish: p, event: *p.Event, pipe: b.pipe(l, p)}
+		m := &message{relay: relay, publish: p, event: *p.Event, pipe: b.pipe(relay, p)}
 		if partly && i%2 == 1 {
 			m.fails = core.Rejected
 		}
@@ -101,8 +101,8 @@ func (b *broker) takeAll(l *life, publishes []*core.Publish) {
 	}
 }
 
-func (b *broker) pipe(l *life, p *core.Publish) *pipe {
-	key := pipeKey{l, p.Event.Aggregate, p.Topic}
+func (b *broker) pipe(relay *relayProcess, p *core.Publish) *pipe {
+	key := pipeKey{relay, p.Event.Aggregate, p.Topic}
 	if b.pipes[key] == nil {
 		b.pipes[key] = &pipe{}
 	}
@@ -111,15 +111,15 @@ func (b *broker) pipe(l *life, p *core.Publish) *pipe {
 
 // send lets a message travel, and its deadline run.
 func (b *broker) send(m *message) {
-	w := b.world
+	sim := b.sim
 	m.pipe.inFlight++
-	if !w.plant.NoDeadline {
-		w.queue.plan(w.now+w.plan.config.Deadline, func() bool {
+	if !sim.mutant.NoDeadline {
+		sim.queue.plan(sim.now+sim.plan.config.Deadline, func() bool {
 			if m.answered {
 				return false
 			}
 			outcome := core.Outcome{Class: core.Unknown, Detail: "deadline exceeded"}
-			if w.plant.TimeoutIsAck {
+			if sim.mutant.TimeoutIsAck {
 				outcome = core.Outcome{}
 			}
 			b.answer(m, outcome)
@@ -127,56 +127,57 @@ func (b *broker) send(m *message) {
 		})
 	}
 	if m.pipe.failed {
-		w.after(b.behind(m), func() { b.answer(m, core.Outcome{Class: core.NotSent, Detail: "the key is paused"}) })
+		sim.after(b.answerDelay(m), func() { b.answer(m, core.Outcome{Class: core.NotSent, Detail: "the key is paused"}) })
 		return
 	}
-	arrive := max(w.now+w.span(0, b.latency/4), m.pipe.last)
-	m.pipe.last = arrive
-	w.after(arrive-w.now, func() { b.arrive(m) })
+	arrival := max(sim.now+sim.span(0, b.latency/4), m.pipe.last)
+	m.pipe.last = arrival
+	sim.after(arrival-sim.now, func() { b.deliver(m) })
 }
 
-// behind is a delay after which nothing of the same key is answered any more that came before.
-func (b *broker) behind(m *message) time.Duration {
-	w := b.world
-	m.pipe.answered = max(m.pipe.answered, w.now+w.span(0, b.latency))
-	return m.pipe.answered - w.now
+// answerDelay is a delay after which nothing of the same key is answered any more that came before.
+func (b *broker) answerDelay(m *message) time.Duration {
+	sim := b.sim
+	m.pipe.answered = max(m.pipe.answered, sim.now+sim.span(0, b.latency))
+	return m.pipe.answered - sim.now
 }
 
-// arrive decides what becomes of a message.
-func (b *broker) arrive(m *message) {
-	w, l, pipe := b.world, m.life, m.pipe
-	if l.paused > w.now && pipe.heldUp <= w.now && w.chance(0.5) {
-		pipe.heldUp = l.paused + w.span(0, b.latency)
+// deliver decides what becomes of a message.
+func (b *broker) deliver(m *message) {
+	sim, relay, pipe := b.sim, m.relay, m.pipe
+	if relay.paused > sim.now && pipe.heldUp <= sim.now && sim.chance(0.5) {
+		pipe.heldUp = relay.paused + sim.span(0, b.latency)
 	}
 	switch {
-	case l.gone && (pipe.failed || w.chance(0.5)):
+	case relay.gone && (pipe.failed || sim.chance(0.5)):
 		pipe.failed = true
 		return
-	case pipe.failed && m.answered: // it waited in the client's buffer until nobody did for it, and is not sent behind a failure
+	// it waited in the client's buffer until nobody did for it, and is not sent behind a failure
+	case pipe.failed && m.answered:
 		return
 	case pipe.failed: // also in the client's buffer: those before it were told so
-		w.after(b.behind(m), func() { b.answer(m, core.Outcome{Class: core.NotSent, Detail: "the key is paused"}) })
+		sim.after(b.answerDelay(m), func() { b.answer(m, core.Outcome{Class: core.NotSent, Detail: "the key is paused"}) })
 		return
-	case pipe.heldUp > w.now:
-		w.after(pipe.heldUp-w.now, func() { b.arrive(m) })
+	case pipe.heldUp > sim.now:
+		sim.after(pipe.heldUp-sim.now, func() { b.deliver(m) })
 		return
 	}
 	if b.down(m) || b.troubled(m) || b.unlucky(m) {
 		return
 	}
-	if w.plant.AckFirst && w.chance(0.02) {
-		w.after(b.behind(m), func() { b.answer(m, core.Outcome{}) })
+	if sim.mutant.AckFirst && sim.chance(0.02) {
+		sim.after(b.answerDelay(m), func() { b.answer(m, core.Outcome{}) })
 		return
 	}
 	b.accept(m)
-	w.after(b.slow[m.publish.Topic]+b.behind(m), func() { b.answer(m, core.Outcome{}) })
+	sim.after(b.slow[m.publish.Topic]+b.answerDelay(m), func() { b.answer(m, core.Outcome{}) })
 }
 
 // down answers for a topic that cannot take messages.
 func (b *broker) down(m *message) bool {
-	w := b.world
+	sim := b.sim
 	o := b.topics[m.publish.Topic]
-	if o == nil || w.now >= o.until {
+	if o == nil || sim.now >= o.until {
 		return false
 	}
 	if o.hangs {
@@ -184,18 +185,20 @@ func (b *broker) down(m *message) bool {
 		return true
 	}
 	outcome := core.Outcome{Class: core.RouteFault, Detail: "the broker is down", RetryAfter: o.retryAfter}
-	if w.plant.BlameRoute {
+	if sim.mutant.ChargeOutages {
 		outcome.Class = core.Rejected
 	}
-	b.refuse(m, outcome)
+	b.failWith(m, outcome)
 	return true
 }
 
 // troubled answers for an event with which something is wrong.
 func (b *broker) troubled(m *message) bool {
-	w, e := b.world, &m.event
-	if w.now < b.broken[e.Type] {
-		b.refuse(m, core.Outcome{Class: core.Terminal, Reason: "invalid_payload", Detail: "the contract is broken", Contract: true})
+	sim, e := b.sim, &m.event
+	if sim.now < b.broken[e.Type] {
+		b.failWith(m, core.Outcome{
+			Class: core.Terminal, Reason: "invalid_payload", Detail: "the contract is broken", Contract: true,
+		})
 		return true
 	}
 	t := b.traits[e.ID]
@@ -203,14 +206,16 @@ func (b *broker) troubled(m *message) bool {
 	case t == nil:
 		return false
 	case t.broken:
-		b.refuse(m, core.Outcome{Class: core.Terminal, Reason: "invalid_payload", Detail: "the contract is broken", Contract: true})
+		b.failWith(m, core.Outcome{
+			Class: core.Terminal, Reason: "invalid_payload", Detail: "the contract is broken", Contract: true,
+		})
 	case t.terminal:
-		b.refuse(m, core.Outcome{Class: core.Terminal, Reason: "too_large", Detail: "too large"})
+		b.failWith(m, core.Outcome{Class: core.Terminal, Reason: "too_large", Detail: "too large"})
 	case t.hangs:
 		b.fail(m)
 	case t.rejects > 0:
 		t.rejects--
-		b.refuse(m, core.Outcome{Class: core.Rejected, Detail: "not now"})
+		b.failWith(m, core.Outcome{Class: core.Rejected, Detail: "not now"})
 	default:
 		return false
 	}
@@ -219,30 +224,31 @@ func (b *broker) troubled(m *message) bool {
 
 // unlucky lets a healthy message fail.
 func (b *broker) unlucky(m *message) bool {
-	w := b.world
+	sim := b.sim
 	switch {
 	case m.fails != core.Acknowledged:
-		b.refuse(m, core.Outcome{Class: m.fails, Detail: "a part of the batch failed"})
-	case w.hit(BrokerRejected):
-		b.refuse(m, core.Outcome{Class: core.Rejected, Detail: "not now"})
-	case w.hit(AckLost):
+		b.failWith(m, core.Outcome{Class: m.fails, Detail: "a part of the batch failed"})
+	case sim.hit(BrokerRejected):
+		b.failWith(m, core.Outcome{Class: core.Rejected, Detail: "not now"})
+	case sim.hit(AckLost):
 		b.accept(m)
-		if w.chance(0.5) {
-			b.refuse(m, core.Outcome{Class: core.Unknown, Detail: "connection reset"})
+		if sim.chance(0.5) {
+			b.failWith(m, core.Outcome{Class: core.Unknown, Detail: "connection reset"})
 			return true
 		}
 		// A broker that says no and has it all the same.
-		w.record.fault(check.Fault{
-			Kind: check.AckLost, ID: m.event.ID, From: at(w.now), To: at(w.now) + 1, First: w.record.next() - 1, Last: w.record.next(),
+		sim.record.fault(check.Fault{
+			Kind: check.AckLost, ID: m.event.ID, From: at(sim.now), To: at(sim.now) + 1, First: sim.record.next() - 1,
+			Last: sim.record.next(),
 		})
-		b.refuse(m, core.Outcome{Class: []core.Class{core.Rejected, core.RouteFault}[w.rand.IntN(2)], Detail: "no"})
-	case w.hit(OverDeadline):
+		b.failWith(m, core.Outcome{Class: []core.Class{core.Rejected, core.RouteFault}[sim.rand.IntN(2)], Detail: "no"})
+	case sim.hit(OverDeadline):
 		b.accept(m)
 		m.pipe.failed = true
-	case w.hit(LateAccept):
+	case sim.hit(LateAccept):
 		m.pipe.failed = true
-		w.after(w.plan.config.Deadline+w.span(0, 2*w.plan.config.Lease), func() { b.accept(m) })
-	case w.hit(Dropped):
+		sim.after(sim.plan.config.Deadline+sim.span(0, 2*sim.plan.config.Lease), func() { b.accept(m) })
+	case sim.hit(Dropped):
 		b.fail(m)
 	default:
 		return false
@@ -253,21 +259,21 @@ func (b *broker) unlucky(m *message) bool {
 // fail leaves a message without an answer.
 func (b *broker) fail(m *message) { m.pipe.failed = true }
 
-func (b *broker) refuse(m *message, outcome core.Outcome) {
+func (b *broker) failWith(m *message, outcome core.Outcome) {
 	m.pipe.failed = true
-	b.world.after(b.behind(m), func() { b.answer(m, outcome) })
+	b.sim.after(b.answerDelay(m), func() { b.answer(m, outcome) })
 }
 
 // accept takes the message: from here on consumers have it.
 func (b *broker) accept(m *message) {
-	w, e := b.world, &m.event
-	if w.plant.Corrupt && w.chance(0.05) {
+	sim, e := b.sim, &m.event
+	if sim.mutant.Corrupt && sim.chance(0.05) {
 		changed := *e
 		changed.Payload = append([]byte(" "), e.Payload...)
 		e = &changed
 	}
-	w.record.delivery(e, m.publish.Topic)
-	w.logf("broker has %s of %s as %d", short(e.ID), m.life.name, w.record.arrivals)
+	sim.record.delivery(e, m.publish.Topic)
+	sim.logf("broker has %s of %s as %d", short(e.ID), m.relay.name, sim.record.arrivals)
 	if b.taken != nil {
 		b.taken(e, m.publish.Topic)
 	}
@@ -282,5 +288,5 @@ func (b *broker) answer(m *message, outcome core.Outcome) {
 	if m.pipe.inFlight--; m.pipe.inFlight == 0 {
 		m.pipe.failed = false
 	}
-	m.life.input(func() { m.life.core.Published(b.world.now, m.publish, outcome) })
+	m.relay.input(func() { m.relay.core.Published(b.sim.now, m.publish, outcome) })
 }

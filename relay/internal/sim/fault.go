@@ -5,7 +5,7 @@ type Fault int
 
 // The faults.
 const (
-	StoreRefused    Fault = iota // a call of the store fails before it is done
+	StoreFailed     Fault = iota // a call of the store fails before it is done
 	StoreAnswerLost              // it is done, and fails
 	StoreSlow                    // it takes longer than it should, up to two leases
 	DatabaseRestart              // what was not durable is gone, the sequence goes back
@@ -17,12 +17,12 @@ const (
 	RelayPaused // longer than its lease
 	RelayStopped
 	BrokerRejected // this event, for now
-	BrokerTerminal // this event, for ever
+	BrokerTerminal // this event, forever
 	AckLost        // the broker has it, and the relay is told otherwise
 	OverDeadline   // accepted in time, acknowledged too late
 	LateAccept     // accepted after the relay has given up
 	Dropped        // never accepted, never answered
-	PartOfBatch    // every other one of a batch is refused
+	PartOfBatch    // every other one of a batch is rejected
 	TopicDown
 	AllDown
 	QuotaSpent
@@ -39,9 +39,12 @@ const (
 )
 
 var faultNames = [Faults]string{
-	"store_refused", "store_answer_lost", "store_slow", "database_restart", "standby", "lease_lost", "clock_forward", "clock_back",
-	"relay_killed", "relay_paused", "relay_stopped", "broker_rejected", "broker_terminal", "ack_lost", "over_deadline", "late_accept",
-	"dropped", "part_of_batch", "topic_down", "all_down", "quota", "poison", "contract_broken", "bad_deploy", "operator_paused",
+	"store_refused", "store_answer_lost", "store_slow", "database_restart", "standby", "lease_lost", "clock_forward",
+	"clock_back",
+	"relay_killed", "relay_paused", "relay_stopped", "broker_rejected", "broker_terminal", "ack_lost", "over_deadline",
+	"late_accept",
+	"dropped", "part_of_batch", "topic_down", "all_down", "quota", "poison", "contract_broken", "bad_deploy",
+	"operator_paused",
 	"timeout_by_size",
 	"failover", "floor_in_gap", "backend_killed", "prepared_kept",
 }

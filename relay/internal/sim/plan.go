@@ -26,7 +26,7 @@ const (
 	leaveAll
 )
 
-// plan is everything about a world that is decided before it begins.
+// plan is everything about a simulation that is decided before it begins.
 type plan struct {
 	seed  uint64
 	steps int // the least number before the faults end
@@ -47,7 +47,7 @@ type plan struct {
 	pooled       bool // relays reach the database through a pooler: no call of theirs fails when the server is another one
 
 	rate   [Faults]float64       // a call, or a publish
-	every  [Faults]time.Duration // on average, for those that strike at a time
+	every  [Faults]time.Duration // on average, for those that happen at a time
 	poison int                   // events that kill
 
 	// The link to the database is slow, also when the faults are over: answers of reads with more than so many rows or
@@ -107,12 +107,16 @@ func (p *plan) drawConfig(r *rand.Rand) {
 	lease := span(r, 2*time.Second, 6*time.Second)
 	batch := 2 + r.IntN(40)
 	p.config = core.Config{
-		Version: "sim", Batch: batch, MaxInFlight: batch * (1 + r.IntN(4)), MaxBytes: 2048 << r.IntN(8), Concurrency: 1 + r.IntN(16), Depth: 1,
+		Version: "sim", Batch: batch, MaxInFlight: batch * (1 + r.IntN(4)), MaxBytes: 2048 << r.IntN(8),
+		Concurrency: 1 + r.IntN(16), Depth: 1,
 		MinPoll: span(r, 5*time.Millisecond, 50*time.Millisecond), Poll: span(r, 100*time.Millisecond, lease/3),
-		FencePeriod: span(r, 100*time.Millisecond, 500*time.Millisecond), HeldPeriod: span(r, 200*time.Millisecond, time.Second),
-		SweepPeriod: span(r, time.Second, 5*time.Second), Lease: lease, Deadline: span(r, lease/6, lease/3), Margin: lease / 20,
-		Drain: span(r, time.Second, 4*time.Second), MinStay: span(r, time.Second, 3*time.Second), MaxAttempts: 2 + r.IntN(4),
-		BaseDelay: span(r, 50*time.Millisecond, 300*time.Millisecond), MaxDelay: span(r, time.Second, 4*time.Second), UnknownTypeMaxAge: 24 * time.Hour,
+		FencePeriod: span(r, 100*time.Millisecond, 500*time.Millisecond),
+		HeldPeriod:  span(r, 200*time.Millisecond, time.Second),
+		SweepPeriod: span(r, time.Second, 5*time.Second), Lease: lease, Deadline: span(r, lease/6, lease/3),
+		Margin: lease / 20,
+		Drain:  span(r, time.Second, 4*time.Second), MinStay: span(r, time.Second, 3*time.Second), MaxAttempts: 2 + r.IntN(4),
+		BaseDelay: span(r, 50*time.Millisecond, 300*time.Millisecond), MaxDelay: span(r, time.Second, 4*time.Second),
+		UnknownTypeMaxAge: 24 * time.Hour,
 	}
 	if r.IntN(4) == 0 {
 		p.config.Depth = 2 + r.IntN(6)
@@ -145,29 +149,33 @@ func (p *plan) drawFaults(r *rand.Rand) {
 	// A lane that crashes its owner for other reasons as well says nothing about the event.
 	p.poison = 1 + int(p.seed%3) // from the seed itself, so that the rest of the plan does not depend on it
 	for _, f := range []Fault{
-		RelayKilled, RelayPaused, LeaseLost, ClockForward, ClockBack, DatabaseRestart, StoreSlow, Standby, RelayStopped, Failover, BackendKilled,
+		RelayKilled, RelayPaused, LeaseLost, ClockForward, ClockBack, DatabaseRestart, StoreSlow, Standby, RelayStopped,
+		Failover, BackendKilled,
 	} {
 		p.rate[f], p.every[f] = 0, 0
 	}
 }
 
-// calm returns a plan without faults, for a scenario to change.
-func calm(seed uint64) *plan {
+// faultless returns a plan without faults, for a scenario to change.
+func faultless(seed uint64) *plan {
 	p := draw(seed, 0)
 	p.rate, p.every, p.poison = [Faults]float64{}, [Faults]time.Duration{}, 0
 	p.mostRows, p.mostBytes = 0, 0
 	p.lanes, p.async, p.old, p.unserialised, p.producers, p.relays, p.time = 64, 0, 0, 0, 0, 1, 0
 	p.topics = []string{"topic-0"}
 	p.kinds = []kind{{name: "type-0", Route: core.Route{Topic: "topic-0", Block: true}}}
-	p.config.Batch, p.config.MaxInFlight, p.config.MaxBytes, p.config.Concurrency, p.config.Depth = 500, 2000, 64<<20, 64, 1
-	p.config.Lease, p.config.Deadline, p.config.Margin, p.config.Drain = 30*time.Second, 10*time.Second, time.Second, 20*time.Second
-	p.config.MinPoll, p.config.Poll, p.config.FencePeriod, p.config.HeldPeriod = 10*time.Millisecond, 500*time.Millisecond, 250*time.Millisecond, time.Second
+	p.config.Batch, p.config.MaxInFlight, p.config.MaxBytes, p.config.Concurrency, p.config.Depth = 500, 2000,
+		64<<20, 64, 1
+	p.config.Lease, p.config.Deadline, p.config.Margin, p.config.Drain = 30*time.Second, 10*time.Second, time.Second,
+		20*time.Second
+	p.config.MinPoll, p.config.Poll, p.config.FencePeriod, p.config.HeldPeriod = 10*time.Millisecond, 500*time.Millisecond,
+		250*time.Millisecond, time.Second
 	p.config.SweepPeriod, p.config.MinStay, p.config.MaxAttempts = time.Minute, 10*time.Second, 10
 	p.config.BaseDelay, p.config.MaxDelay = time.Second, 5*time.Minute
 	return p
 }
 
-func (p *plan) route(eventType string) *kind {
+func (p *plan) kindOf(eventType string) *kind {
 	at := slices.IndexFunc(p.kinds, func(k kind) bool { return k.name == eventType })
 	if at < 0 {
 		return nil
@@ -182,7 +190,7 @@ type registry struct {
 }
 
 func (g registry) Route(eventType string) (core.Route, bool) {
-	k := g.plan.route(eventType)
+	k := g.plan.kindOf(eventType)
 	if k == nil || k.unknown || k.new && g.old {
 		return core.Route{}, false
 	}

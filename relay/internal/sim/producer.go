@@ -37,7 +37,7 @@ func (k *lock) release() {
 
 // transaction is one of a producer's.
 type transaction struct {
-	world     *World
+	sim       *Simulation
 	tx        *memstore.Tx
 	aggregate int
 	ordered   bool
@@ -49,19 +49,19 @@ type transaction struct {
 }
 
 // produce lets one producer write transactions, one after the other.
-func (w *World) produce() {
-	w.after(w.soon(w.plan.pace), func() {
-		if !w.producing {
+func (sim *Simulation) produce() {
+	sim.after(sim.soon(sim.plan.pace), func() {
+		if !sim.producing {
 			return
 		}
-		aggregate := w.rand.IntN(w.plan.aggregates)
+		aggregate := sim.rand.IntN(sim.plan.aggregates)
 		t := &transaction{
-			world: w, aggregate: aggregate, ordered: aggregate >= w.plan.unserialised, left: 1 + w.rand.IntN(3),
-			then: w.produce,
+			sim: sim, aggregate: aggregate, ordered: aggregate >= sim.plan.unserialised, left: 1 + sim.rand.IntN(3),
+			then: sim.produce,
 		}
-		w.writing++
+		sim.writing++
 		if t.ordered {
-			w.locks[aggregate].take(func() { w.after(0, t.begin) })
+			sim.locks[aggregate].take(func() { sim.after(0, t.begin) })
 			return
 		}
 		t.begin()
@@ -69,33 +69,33 @@ func (w *World) produce() {
 }
 
 func (t *transaction) begin() {
-	w := t.world
-	t.tx = w.store.Begin()
-	if w.chance(0.2) { // as mappers do that ask for the number first
+	sim := t.sim
+	t.tx = sim.store.Begin()
+	if sim.chance(0.2) { // as mappers do that ask for the number first
 		if n, err := t.tx.Draw(); err == nil {
 			t.drawn = append(t.drawn, n)
 		}
-		w.after(w.pause(), t.write)
+		sim.after(sim.pause(), t.write)
 		return
 	}
 	t.write()
 }
 
 // pause is how long a transaction takes its time: mostly short, sometimes very long.
-func (w *World) pause() time.Duration {
+func (sim *Simulation) pause() time.Duration {
 	switch {
-	case w.chance(0.1):
-		return w.soon(w.plan.config.Lease / 2)
-	case w.chance(0.3):
-		return w.soon(100 * time.Millisecond)
+	case sim.chance(0.1):
+		return sim.soon(sim.plan.config.Lease / 2)
+	case sim.chance(0.3):
+		return sim.soon(100 * time.Millisecond)
 	default:
-		return w.soon(2 * time.Millisecond)
+		return sim.soon(2 * time.Millisecond)
 	}
 }
 
 // write emits one event, and goes on or ends.
 func (t *transaction) write() {
-	w := t.world
+	sim := t.sim
 	if t.left == 0 {
 		t.prepare()
 		return
@@ -106,27 +106,27 @@ func (t *transaction) write() {
 		t.lost()
 		return
 	}
-	if w.chance(0.1) {
+	if sim.chance(0.1) {
 		if err := t.tx.RollbackTo(savepoint); err != nil {
 			t.lost()
 			return
 		}
 		t.events = t.events[:events]
 	}
-	w.after(w.pause(), t.write)
+	sim.after(sim.pause(), t.write)
 }
 
 func (t *transaction) emit() error {
-	w := t.world
-	k := &w.plan.kinds[w.rand.IntN(len(w.plan.kinds))]
-	event := w.newEvent(k, t.aggregate, 1+w.rand.IntN(600))
+	sim := t.sim
+	k := &sim.plan.kinds[sim.rand.IntN(len(sim.plan.kinds))]
+	event := sim.newEvent(k, t.aggregate, 1+sim.rand.IntN(600))
 	var version uint64
 	if t.ordered {
-		w.versions[t.aggregate]++
-		version = w.versions[t.aggregate]
+		sim.versions[t.aggregate]++
+		version = sim.versions[t.aggregate]
 	}
 	if !k.unknown {
-		w.trait(event.ID)
+		sim.trait(event.ID)
 	}
 	t.events = append(t.events, emitted(&event, k.Topic, version))
 	if len(t.drawn) > 0 {
@@ -139,9 +139,9 @@ func (t *transaction) emit() error {
 }
 
 // newKey names a transaction.
-func (w *World) newKey() string {
-	w.transactions++
-	return fmt.Sprintf("tx-%d", w.transactions)
+func (sim *Simulation) newKey() string {
+	sim.transactions++
+	return fmt.Sprintf("tx-%d", sim.transactions)
 }
 
 func aggregateOf(n int) core.Aggregate {
@@ -149,15 +149,15 @@ func aggregateOf(n int) core.Aggregate {
 }
 
 // newEvent makes an event with some bytes that are its own.
-func (w *World) newEvent(k *kind, aggregate, size int) core.Event {
-	id := w.newID()
+func (sim *Simulation) newEvent(k *kind, aggregate, size int) core.Event {
+	id := sim.newID()
 	payload := fmt.Appendf(make([]byte, 0, size+64), `{"eventId":"%x","data":"`, id)
 	for range size {
 		payload = append(payload, 'x')
 	}
 	event := core.Event{ID: id, Type: k.name, Aggregate: aggregateOf(aggregate), Payload: append(payload, `"}`...)}
-	if w.emitted%3 == 0 {
-		event.Headers = fmt.Appendf(nil, `{"n":"%d"}`, w.emitted)
+	if sim.emitted%3 == 0 {
+		event.Headers = fmt.Appendf(nil, `{"n":"%d"}`, sim.emitted)
 	}
 	return event
 }
@@ -170,32 +170,32 @@ func emitted(e *core.Event, topic string, version uint64) check.Event {
 }
 
 // trait decides what is wrong with a new event.
-func (w *World) trait(id outbox.ID) {
+func (sim *Simulation) trait(id outbox.ID) {
 	var t trait
 	switch {
-	case w.healed:
+	case sim.healed:
 		return
-	case w.plan.poison > 0 && w.chance(0.2):
-		w.plan.poison--
+	case sim.plan.poison > 0 && sim.chance(0.2):
+		sim.plan.poison--
 		t.poison = true
-	case w.hit(BrokerTerminal):
+	case sim.hit(BrokerTerminal):
 		t.terminal = true
-	case w.hit(ContractBroken):
+	case sim.hit(ContractBroken):
 		t.broken = true
-	case w.chance(w.plan.rate[BrokerRejected] / 2):
-		t.rejects = 1 + w.rand.IntN(6)
-	case w.chance(w.plan.rate[Dropped] / 4):
+	case sim.chance(sim.plan.rate[BrokerRejected] / 2):
+		t.rejects = 1 + sim.rand.IntN(6)
+	case sim.chance(sim.plan.rate[Dropped] / 4):
 		t.hangs = true
 	default:
 		return
 	}
-	w.broker.traits[id] = &t
+	sim.broker.traits[id] = &t
 }
 
 // prepare lets some transactions wait for COMMIT PREPARED.
 func (t *transaction) prepare() {
-	w := t.world
-	if len(t.events) == 0 || w.plan.rate[PreparedKept] == 0 || w.healed || !w.chance(0.2) {
+	sim := t.sim
+	if len(t.events) == 0 || sim.plan.rate[PreparedKept] == 0 || sim.healed || !sim.chance(0.2) {
 		t.end()
 		return
 	}
@@ -204,27 +204,27 @@ func (t *transaction) prepare() {
 		return
 	}
 	t.prepared = true
-	w.after(w.soon(w.plan.config.Lease), t.end)
+	sim.after(sim.soon(sim.plan.config.Lease), t.end)
 }
 
 // end commits or rolls back.
 func (t *transaction) end() {
-	w := t.world
-	key := w.newKey()
+	sim := t.sim
+	key := sim.newKey()
 	switch {
-	case w.chance(0.1):
+	case sim.chance(0.1):
 		if !t.tx.Open() {
 			t.lost()
 			return
 		}
 		t.tx.Rollback()
 		t.failed(key)
-	case !t.prepared && w.chance(w.plan.async):
+	case !t.prepared && sim.chance(sim.plan.async):
 		if t.tx.CommitAsync() != nil {
 			t.lost()
 			return
 		}
-		w.committedAsync = w.now
+		sim.committedAsync = sim.now
 		t.committed(key)
 	default:
 		if t.tx.Commit() != nil {
@@ -233,9 +233,9 @@ func (t *transaction) end() {
 		}
 		t.committed(key)
 	}
-	w.logf("producer %s of a%d ends with %d events", key, t.aggregate, len(t.events))
-	if w.chance(0.5) {
-		w.ring()
+	sim.logf("producer %s of a%d ends with %d events", key, t.aggregate, len(t.events))
+	if sim.chance(0.5) {
+		sim.ring()
 	}
 	t.done()
 }
@@ -243,37 +243,37 @@ func (t *transaction) end() {
 // committed writes down what a transaction wrote. Whether that stays is known at the end.
 func (t *transaction) committed(key string) {
 	if len(t.events) > 0 {
-		t.world.record.checker.Add(check.Record{Tx: &check.Tx{Key: key, Events: t.events}})
-		t.world.record.doubtful = append(t.world.record.doubtful, doubtful{key, t.events[0].ID})
+		t.sim.record.checker.Add(check.Record{Tx: &check.Tx{Key: key, Events: t.events}})
+		t.sim.record.doubtful = append(t.sim.record.doubtful, doubtful{key, t.events[0].ID})
 	}
 }
 
 func (t *transaction) failed(key string) {
 	if len(t.events) > 0 {
-		t.world.record.checker.Add(check.Record{Tx: &check.Tx{Key: key, Events: t.events, Outcome: check.Failed}})
+		t.sim.record.checker.Add(check.Record{Tx: &check.Tx{Key: key, Events: t.events, Outcome: check.Failed}})
 	}
 }
 
 // lost ends a transaction that the database has forgotten.
 func (t *transaction) lost() {
-	t.world.logf("a transaction of a%d is lost", t.aggregate)
-	t.failed(t.world.newKey())
+	t.sim.logf("a transaction of a%d is lost", t.aggregate)
+	t.failed(t.sim.newKey())
 	t.done()
 }
 
 func (t *transaction) done() {
-	t.world.writing--
+	t.sim.writing--
 	if t.ordered {
-		t.world.locks[t.aggregate].release()
+		t.sim.locks[t.aggregate].release()
 	}
 	t.then()
 }
 
 // ring rings the doorbell at every relay.
-func (w *World) ring() {
-	for _, l := range w.lives {
-		if !l.gone {
-			w.after(w.span(0, 2*time.Millisecond), func() { l.input(func() { l.core.Bell(w.now) }) })
+func (sim *Simulation) ring() {
+	for _, relay := range sim.relays {
+		if !relay.gone {
+			sim.after(sim.span(0, 2*time.Millisecond), func() { relay.input(func() { relay.core.Bell(sim.now) }) })
 		}
 	}
 }

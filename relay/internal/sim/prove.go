@@ -59,7 +59,7 @@ func Prove(ctx context.Context, options Options) *Report {
 	for range runtime.GOMAXPROCS(0) {
 		group.Go(func() {
 			for more := true; more && ctx.Err() == nil; {
-				more = p.work(int(p.next.Add(1)) - 1) //nolint:contextcheck // nothing in a simulated world waits
+				more = p.work(int(p.next.Add(1)) - 1) //nolint:contextcheck // nothing in a simulation waits
 			}
 		})
 	}
@@ -81,7 +81,7 @@ type proof struct {
 	mu           sync.Mutex // guards what follows
 	report       *Report
 	began, first time.Time // the whole, and the first seed
-	told         time.Time
+	printed      time.Time
 }
 
 // work does one scenario, the long ones first, or one seed. False: there is nothing left.
@@ -99,19 +99,19 @@ func (p *proof) work(job int) bool {
 		return false
 	}
 	began := time.Now()
-	result := Run(p.seeds[seed], options.Steps, Plant{}, nil)
+	result := Run(p.seeds[seed], options.Steps, Mutant{}, nil)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.first.IsZero() {
-		p.first, p.told = began, began
+		p.first, p.printed = began, began
 	}
 	p.report.add(&result)
 	if !result.Pass() {
 		options.progressf("%s\n", result.Explain(options.Steps))
 	}
-	if time.Since(p.told) > 5*time.Second {
-		p.told = time.Now()
-		options.tell(p.report, len(p.seeds), p.first)
+	if time.Since(p.printed) > 5*time.Second {
+		p.printed = time.Now()
+		options.printProgress(p.report, len(p.seeds), p.first)
 	}
 	return true
 }
@@ -122,11 +122,12 @@ func (o *Options) progressf(format string, args ...any) {
 	}
 }
 
-// tell writes one line of progress.
-func (o *Options) tell(r *Report, seeds int, began time.Time) {
+// printProgress writes one line of progress.
+func (o *Options) printProgress(r *Report, seeds int, began time.Time) {
 	rate := float64(r.Seeds) / time.Since(began).Seconds()
 	left := time.Duration(float64(seeds-r.Seeds)/rate) * time.Second
-	o.progressf("%d of %d seeds, %.0f seeds/s, %d steps, %d failed, %s left\n", r.Seeds, seeds, rate, r.Steps, len(r.Failed), left.Round(time.Second))
+	o.progressf("%d of %d seeds, %.0f seeds/s, %d steps, %d failed, %s left\n", r.Seeds, seeds, rate, r.Steps,
+		len(r.Failed), left.Round(time.Second))
 }
 
 func (r *Report) add(result *Result) {
@@ -171,16 +172,20 @@ func (r *Report) Missed() []string {
 		missed = append(missed, fmt.Sprintf("too little was tested: %d seeds, at least %d are needed", r.Seeds, least))
 	}
 	if r.Steps < least*leastStepsOfASeed || r.options.Steps < leastStepsOfASeed {
-		missed = append(missed, fmt.Sprintf("too little was tested: %d steps, at least %d of each seed are needed", r.Steps, leastStepsOfASeed))
+		missed = append(missed, fmt.Sprintf("too little was tested: %d steps, at least %d of each seed are needed", r.Steps,
+			leastStepsOfASeed))
 	}
 	for f := range Faults {
 		if r.Tally[f] < leastOfAFault {
-			missed = append(missed, fmt.Sprintf("too little was tested: %s happened %d times, at least %d are needed", f, r.Tally[f], leastOfAFault))
+			missed = append(missed, fmt.Sprintf("too little was tested: %s happened %d times, at least %d are needed", f,
+				r.Tally[f], leastOfAFault))
 		}
 	}
 	if least := min(r.Deaths.Blocked, r.Deaths.Passed); least < leastOfAFault {
-		missed = append(missed, fmt.Sprintf("too little was tested: %d events died and blocked, %d died and were passed, at least %d of each are needed",
-			r.Deaths.Blocked, r.Deaths.Passed, leastOfAFault))
+		missed = append(missed,
+			fmt.Sprintf("too little was tested: %d events died and blocked, %d died and were passed, at least %d of each are "+
+				"needed",
+				r.Deaths.Blocked, r.Deaths.Passed, leastOfAFault))
 	}
 	if r.Counts[check.Duplicates] == 0 || r.Counts[check.OrderedAggregates] == 0 {
 		missed = append(missed, "too little was tested: there were no duplicates, or no order to keep")
@@ -191,7 +196,8 @@ func (r *Report) Missed() []string {
 // Explain says what is wrong with a seed and how to see it again.
 func (r *Result) Explain(steps int) string {
 	var text strings.Builder
-	fmt.Fprintf(&text, "seed %d fails; replay it with: go run ./relay/internal/sim/proof-sim -seed %d -steps %d -v", r.Seed, r.Seed, steps)
+	fmt.Fprintf(&text, "seed %d fails; replay it with: go run ./relay/internal/sim/proof-sim -seed %d -steps %d -v",
+		r.Seed, r.Seed, steps)
 	lines := slices.Clone(r.Problems)
 	if r.Verdict != nil {
 		for _, p := range r.Verdict.Problems() {

@@ -8,9 +8,9 @@ import (
 	"github.com/posthaste-dev/posthaste/relay/internal/core"
 )
 
-// recorder writes down what the judge wants to know.
+// recorder writes down what the checker wants to know.
 type recorder struct {
-	world    *World
+	sim      *Simulation
 	checker  *check.Checker
 	arrivals uint64
 	leases   map[tenure]time.Duration // those not given back, as their relays see or saw them: until when
@@ -37,7 +37,7 @@ type unsure struct {
 	event outbox.ID
 }
 
-// tenure is one holding of a lane by one life of a relay.
+// tenure is one holding of a lane by one process of a relay.
 type tenure struct {
 	relay string
 	token outbox.ID
@@ -60,23 +60,24 @@ type doubtful struct {
 	event outbox.ID
 }
 
-func newRecorder(w *World) recorder {
+func newRecorder(sim *Simulation) recorder {
 	return recorder{
-		world: w, checker: check.New(), leases: map[tenure]time.Duration{}, released: map[tenure]bool{},
-		believed: map[tenure]time.Duration{}, undone: map[outbox.ID]bool{}, changed: map[change]bool{}, unsure: map[unsure]bool{},
+		sim: sim, checker: check.New(), leases: map[tenure]time.Duration{}, released: map[tenure]bool{},
+		believed: map[tenure]time.Duration{}, undone: map[outbox.ID]bool{}, changed: map[change]bool{},
+		unsure: map[unsure]bool{},
 	}
 }
 
 func (r *recorder) next() uint64 { return r.arrivals + 1 }
 
-// at is an instant as the judge reads it.
+// at is an instant as the checker reads it.
 func at(t time.Duration) int64 { return int64(t) }
 
 func (r *recorder) fault(f check.Fault) { r.checker.Add(check.Record{Fault: &f}) }
 
 // moment records a fault that is over as soon as it has begun.
 func (r *recorder) moment(kind check.FaultKind, relay string, id outbox.ID) {
-	now := at(r.world.now)
+	now := at(r.sim.now)
 	r.fault(check.Fault{Kind: kind, Relay: relay, ID: id, From: now, To: now + 1, First: r.next(), Last: r.next()})
 }
 
@@ -89,59 +90,64 @@ func (r *recorder) delivery(e *core.Event, topic string) {
 }
 
 // observe takes a step of a core. What a store's answer tells happened when the call was run, and not when
-// the relay heard of it.
-func (r *recorder) observe(l *life, s core.Step) {
-	w := r.world
-	w.logf("%s %s lane=%d event=%s class=%d state=%d result=%s attempt=%d %s%s", l.name, s.Do, s.Lane, short(s.Event), s.Class, s.State, s.Result, s.Attempt, s.Topic, s.Detail)
+// the relay learned of it.
+func (r *recorder) observe(relay *relayProcess, s core.Step) {
+	sim := r.sim
+	sim.logf("%s %s lane=%d event=%s class=%d state=%d result=%s attempt=%d %s%s", relay.name, s.Do, s.Lane,
+		short(s.Event),
+		s.Class, s.State, s.Result, s.Attempt, s.Topic, s.Detail)
 	step := check.Step{
-		Relay: l.name, Token: s.Token.String(), Lane: int(s.Lane), At: at(w.now), Next: r.next(), ID: s.Event,
+		Relay: relay.name, Token: s.Token.String(), Lane: int(s.Lane), At: at(sim.now), Next: r.next(), ID: s.Event,
 	}
-	key := tenure{l.name, s.Token, s.Lane}
+	key := tenure{relay.name, s.Token, s.Lane}
 	if s.Do == core.DidRenew && r.released[key] {
 		return // the answer to a heartbeat that was under way when it gave the lane back
 	}
 	switch s.Do {
 	case core.DidAcquire, core.DidRenew:
-		step.Do, step.At = check.Acquire, at(w.ranAt())
+		step.Do, step.At = check.Acquire, at(sim.ranAt())
 		if s.Do == core.DidRenew {
 			step.Do = check.Renew
 		}
 		until := r.shortened(s.Lane, s.Since)
 		r.leases[key] = max(r.leases[key], until)
 		step.Until = at(until)
-		r.believed[key] = s.Since + w.plan.config.Lease
+		r.believed[key] = s.Since + sim.plan.config.Lease
 	case core.DidRelease:
-		step.Do, step.At = check.Release, at(w.ranAt())
+		step.Do, step.At = check.Release, at(sim.ranAt())
 		delete(r.leases, key)
 		r.released[key] = true
 	case core.DidLose:
 		step.Do = check.Lose
 	case core.DidPublish:
 		step.Do = check.Publish
-		if end := w.now + w.plan.config.Deadline; end > r.believed[key] {
-			w.problemf("%s publishes %s, which may take until %v after its lease ends", l.name, short(s.Event), end-r.believed[key])
+		if end := sim.now + sim.plan.config.Deadline; end > r.believed[key] {
+			sim.problemf("%s publishes %s, which may take until %v after its lease ends", relay.name, short(s.Event),
+				end-r.believed[key])
 		}
-		for _, pause := range l.pauses {
+		for _, pause := range relay.pauses {
 			if covers(pause, s.Topic, s.Type) {
-				w.problemf("%s publishes %s and has heard that %s %s is paused", l.name, short(s.Event), pause.Scope, pause.Name)
+				sim.problemf("%s publishes %s and knows that %s %s is paused", relay.name, short(s.Event), pause.Scope, pause.Name)
 			}
 		}
 	case core.DidAck:
 		step.Do = check.Ack
 	case core.DidRefuse:
-		step.Do, step.Class = check.Refuse, class(s)
+		step.Do, step.Class = check.PublishFailed, class(s)
 	case core.DidSettle:
-		step.Do, step.At, step.To = check.Settle, at(w.ranAt()), check.State(s.State)
+		step.Do, step.At, step.To = check.Settle, at(sim.ranAt()), check.State(s.State)
 		step.Result = result(s.Result)
-		r.contractKept(l, s)
-		r.witnessed(l, s)
+		r.checkContract(relay, s)
+		r.witnessed(relay, s)
 	case core.DidCharge:
 		step.Do, step.Class = check.Charge, class(s)
-		if row, exists := w.store.Event(s.Event); exists && s.Attempt <= int(row.Attempts) && w.store.Lanes()[s.Lane].Token == s.Token {
-			w.problemf("%s charges %s, and its attempts stay %d", l.name, short(s.Event), s.Attempt)
+		if row, exists := sim.store.Event(s.Event); exists && s.Attempt <= int(row.Attempts) &&
+			sim.store.Lanes()[s.Lane].Token ==
+				s.Token {
+			sim.problemf("%s charges %s, and its attempts stay %d", relay.name, short(s.Event), s.Attempt)
 		}
 	case core.DidPause:
-		l.pausedAt[s.Topic] = w.now
+		relay.pausedAt[s.Topic] = sim.now
 		return
 	case core.DidResume, core.DidFail:
 		return
@@ -154,9 +160,9 @@ func (r *recorder) observe(l *life, s core.Step) {
 
 // witnessed looks whether the settle that a relay takes for written down has changed the row, and whether one that it
 // takes for too late has not.
-func (r *recorder) witnessed(l *life, s core.Step) {
-	by := unsure{tenure{l.name, s.Token, s.Lane}, s.Event}
-	doubted, changed := r.unsure[by], r.changed[change{s.Event, s.State, r.world.ranAt()}]
+func (r *recorder) witnessed(relay *relayProcess, s core.Step) {
+	by := unsure{tenure{relay.name, s.Token, s.Lane}, s.Event}
+	doubted, changed := r.unsure[by], r.changed[change{s.Event, s.State, r.sim.ranAt()}]
 	switch s.Result {
 	case core.Uncertain:
 		r.unsure[by] = true
@@ -170,31 +176,34 @@ func (r *recorder) witnessed(l *life, s core.Step) {
 	case core.Retrying, core.Parked, core.DeadBlocking, core.Dead:
 		switch {
 		case s.Result == core.Applied && !doubted && !changed:
-			r.world.problemf("%s takes %s for written down as %d, and its settle has not changed the row", l.name, short(s.Event), s.State)
+			r.sim.problemf("%s takes %s for written down as %d, and its settle has not changed the row", relay.name,
+				short(s.Event), s.State)
 		case s.Result == core.Unchanged && (doubted || changed):
-			r.world.problemf("%s takes %s for not written down as %d, and one of its settles may have done it", l.name, short(s.Event), s.State)
+			r.sim.problemf("%s takes %s for not written down as %d, and one of its settles may have done it", relay.name,
+				short(s.Event), s.State)
 		}
 	case core.Ready, core.Waiting, core.Published, core.Discarded: // told again and again, they change nothing
 		if s.Result == core.Unchanged {
-			r.world.problemf("%s says that its settle of %s to %d came too late", l.name, short(s.Event), s.State)
+			r.sim.problemf("%s says that its settle of %s to %d came too late", relay.name, short(s.Event), s.State)
 		}
 	}
 }
 
-// contractKept looks whether a death blocks exactly where the contract says so.
-func (r *recorder) contractKept(l *life, s core.Step) {
+// checkContract looks whether a death blocks exactly where the contract says so.
+func (r *recorder) checkContract(relay *relayProcess, s core.Step) {
 	if s.State != core.Dead && s.State != core.DeadBlocking {
 		return
 	}
-	route, _ := (registry{r.world.plan, l.old}).Route(s.Type)
-	if blocks := s.State == core.DeadBlocking; blocks != route.Block {
-		r.world.problemf("%s lets the death of %s block=%t, and its contract says otherwise", l.name, short(s.Event), blocks)
+	contract, _ := (registry{r.sim.plan, relay.old}).Route(s.Type)
+	if blocks := s.State == core.DeadBlocking; blocks != contract.Block {
+		r.sim.problemf("%s lets the death of %s block=%t, and its contract says otherwise", relay.name,
+			short(s.Event), blocks)
 	}
 }
 
 // shortened is when a lease ends that began then, after all that has shortened it since.
 func (r *recorder) shortened(lane int16, since time.Duration) time.Duration {
-	until := since + r.world.plan.config.Lease
+	until := since + r.sim.plan.config.Lease
 	for _, j := range r.jumps {
 		if j.at >= since && (j.lane == lane || j.lane == everyLane) {
 			until = min(until, max(j.at, until-j.by))
@@ -203,9 +212,9 @@ func (r *recorder) shortened(lane int16, since time.Duration) time.Duration {
 	return until
 }
 
-// jumped shortens the leases that there are. For the judge it is as if they were given back then.
+// jumped shortens the leases that there are. For the checker it is as if they were given back then.
 func (r *recorder) jumped(lane int16, by time.Duration) {
-	now := r.world.now
+	now := r.sim.now
 	r.jumps = append(r.jumps, jump{now, by, lane})
 	for key, until := range r.leases {
 		if lane != everyLane && key.lane != lane {
@@ -221,10 +230,10 @@ func (r *recorder) jumped(lane int16, by time.Duration) {
 
 // changes passes on what the store changed.
 func (r *recorder) changes() bool {
-	changes := r.world.store.Changes()
+	changes := r.sim.store.Changes()
 	for _, c := range changes {
-		r.world.logf("row %s %d -> %d by %s", short(c.ID), c.From, c.To, c.By)
-		r.changed[change{c.ID, c.To, r.world.now}] = true
+		r.sim.logf("row %s %d -> %d by %s", short(c.ID), c.From, c.To, c.By)
+		r.changed[change{c.ID, c.To, r.sim.now}] = true
 		r.checker.Add(check.Record{Change: &check.Change{ID: c.ID, From: check.State(c.From), To: check.State(c.To)}})
 	}
 	return len(changes) > 0
@@ -234,7 +243,7 @@ func (r *recorder) changes() bool {
 func (r *recorder) end(drained bool) *check.Verdict {
 	for _, d := range r.doubtful {
 		outcome := check.OK
-		if _, exists := r.world.store.Event(d.event); !exists {
+		if _, exists := r.sim.store.Event(d.event); !exists {
 			outcome = check.Failed
 			if r.undone[d.event] {
 				outcome = check.Undone
@@ -242,17 +251,17 @@ func (r *recorder) end(drained bool) *check.Verdict {
 		}
 		r.checker.Add(check.Record{Tx: &check.Tx{Key: d.key, Outcome: outcome}})
 	}
-	for _, record := range r.world.store.Dump() {
+	for _, record := range r.sim.store.Dump() {
 		r.checker.Add(record)
 	}
 	end := check.End{Drained: drained, Dumped: true, Interleaved: true}
-	for _, k := range r.world.plan.kinds {
+	for _, k := range r.sim.plan.kinds {
 		if k.unknown {
 			end.UnknownTypes = append(end.UnknownTypes, k.name)
 		}
 	}
-	if r.world.plan.config.Depth > 1 {
-		end.Pipelined = r.world.plan.topics
+	if r.sim.plan.config.Depth > 1 {
+		end.Pipelined = r.sim.plan.topics
 	}
 	r.checker.Add(check.Record{End: &end})
 	return r.checker.Verdict(check.Floor{Undrained: !drained})
@@ -268,7 +277,7 @@ func class(s core.Step) check.Class {
 	case core.Terminal:
 		return check.Terminal
 	case core.RouteFault:
-		return check.OfRoute
+		return check.OfTopic
 	case core.Unknown:
 		return check.InDoubt
 	case core.NotSent:

@@ -18,7 +18,7 @@ type Result struct {
 	Tally    Tally
 	Deaths   Deaths
 	Verdict  *check.Verdict
-	Problems []string // what the judge cannot know
+	Problems []string // what the checker cannot know
 }
 
 // Deaths counts dead letters by what the contract says about what comes behind.
@@ -28,7 +28,8 @@ type Deaths struct {
 
 // Pass tells whether nothing was broken.
 func (r *Result) Pass() bool {
-	return r.Verdict != nil && len(r.Problems) == 0 && (r.Verdict.Pass() || r.Verdict.Count(check.Committed) == 0 && zero(r.Verdict))
+	return r.Verdict != nil && len(r.Problems) == 0 &&
+		(r.Verdict.Pass() || r.Verdict.Count(check.Committed) == 0 && zero(r.Verdict))
 }
 
 // zero tells whether nothing is wrong but that too little happened.
@@ -43,67 +44,67 @@ func zero(v *check.Verdict) bool {
 
 // Run runs one seed with at least that many steps before its faults end. The trace is for people; nil:
 // nobody reads it.
-func Run(seed uint64, steps int, plant Plant, trace io.Writer) (result Result) {
-	w := newWorld(draw(seed, steps), plant, trace)
+func Run(seed uint64, steps int, mutant Mutant, trace io.Writer) (result Result) {
+	sim := newSimulation(draw(seed, steps), mutant, trace)
 	result.Seed = seed
 	defer func() {
 		if r := recover(); r != nil {
 			result.Problems = append(result.Problems, fmt.Sprintf("panic: %v\n%s", r, debug.Stack()))
 		}
-		result.Steps, result.Tally = w.steps, w.tally
-		result.Problems = append(result.Problems, w.problems...)
+		result.Steps, result.Tally = sim.steps, sim.tally
+		result.Problems = append(result.Problems, sim.problems...)
 	}()
-	w.live()
-	w.heal()
-	w.drain()
-	w.leave()
-	w.judgeAlone()
-	for _, letter := range w.store.Letters() {
+	sim.live()
+	sim.heal()
+	sim.drain()
+	sim.leave()
+	sim.checkTheRest()
+	for _, letter := range sim.store.Letters() {
 		if letter.Blocking {
 			result.Deaths.Blocked++
 		} else {
 			result.Deaths.Passed++
 		}
 	}
-	result.Verdict = w.record.end(true)
+	result.Verdict = sim.record.end(true)
 	return result
 }
 
 // live lets everybody do what they do, until there were enough steps and enough time.
-func (w *World) live() {
-	w.logf("plan %+v", *w.plan)
-	for i := range w.plan.relays {
-		w.after(w.soon(2*time.Second), func() { w.fleet(i < w.plan.old) })
+func (sim *Simulation) live() {
+	sim.logf("plan %+v", *sim.plan)
+	for i := range sim.plan.relays {
+		sim.after(sim.soon(2*time.Second), func() { sim.fleet(i < sim.plan.old) })
 	}
-	w.producing = true
-	for range w.plan.producers {
-		w.produce()
+	sim.producing = true
+	for range sim.plan.producers {
+		sim.produce()
 	}
-	w.strike()
-	w.operate()
-	least := w.now + w.plan.time
-	w.run(w.now+24*time.Hour, func() bool {
-		enough := w.steps >= w.plan.steps && w.now >= least
-		w.producing = w.producing && !enough
-		return enough && w.poisonDead()
+	sim.scheduleFaults()
+	sim.operate()
+	least := sim.now + sim.plan.time
+	sim.run(sim.now+24*time.Hour, func() bool {
+		enough := sim.steps >= sim.plan.steps && sim.now >= least
+		sim.producing = sim.producing && !enough
+		return enough && sim.poisonDead()
 	})
 }
 
 // fleet keeps one place of the fleet filled: when a relay is gone another one comes.
-func (w *World) fleet(old bool) {
-	l := w.join(old)
+func (sim *Simulation) fleet(old bool) {
+	relay := sim.join(old)
 	var look func()
 	look = func() {
-		if w.stopped {
+		if sim.stopped {
 			return
 		}
-		if !l.gone {
-			w.queue.plan(w.now+w.plan.config.Lease/4, func() bool { look(); return false })
+		if !relay.gone {
+			sim.queue.plan(sim.now+sim.plan.config.Lease/4, func() bool { look(); return false })
 			return
 		}
-		w.after(w.soon(w.plan.config.Lease/2), func() {
-			if !w.stopped {
-				w.fleet(old)
+		sim.after(sim.soon(sim.plan.config.Lease/2), func() {
+			if !sim.stopped {
+				sim.fleet(old)
 			}
 		})
 	}
@@ -115,12 +116,13 @@ func (w *World) fleet(old bool) {
 const mostKills = 40
 
 // poisonDead tells whether every event that has killed is dead, or has had its chances.
-func (w *World) poisonDead() bool {
-	for id, t := range w.broker.traits {
+func (sim *Simulation) poisonDead() bool {
+	for id, t := range sim.broker.traits {
 		if !t.poison || t.kills == 0 || t.kills > mostKills {
 			continue
 		}
-		if e, exists := w.store.Event(id); exists && e.State <= core.Waiting && w.now < start+w.plan.time+100*w.plan.config.Lease {
+		if e, exists := sim.store.Event(id); exists && e.State <= core.Waiting &&
+			sim.now < start+sim.plan.time+100*sim.plan.config.Lease {
 			return false
 		}
 	}
@@ -128,31 +130,31 @@ func (w *World) poisonDead() bool {
 }
 
 // heal ends all faults.
-func (w *World) heal() {
-	w.logf("all faults are over")
-	w.judgePoison()
-	w.healed, w.producing = true, false
-	if w.offset < 0 { // a clock that was set back often enough makes a lease that outlasts the drain
-		w.turnClock(-w.offset)
+func (sim *Simulation) heal() {
+	sim.logf("all faults are over")
+	sim.checkPoison()
+	sim.healed, sim.producing = true, false
+	if sim.offset < 0 { // a clock that was set back often enough makes a lease that outlasts the drain
+		sim.turnClock(-sim.offset)
 	}
-	for _, pause := range w.store.Pauses() {
-		w.resumeScope(pause.Scope, pause.Name)
+	for _, pause := range sim.store.Pauses() {
+		sim.resumeScope(pause.Scope, pause.Name)
 	}
-	w.broker.broken = map[string]time.Duration{}
-	for _, t := range w.broker.traits {
+	sim.broker.broken = map[string]time.Duration{}
+	for _, t := range sim.broker.traits {
 		*t = trait{}
 	}
-	for _, topic := range w.plan.topics {
-		if o := w.broker.topics[topic]; o != nil {
-			o.until = min(o.until, w.now)
+	for _, topic := range sim.plan.topics {
+		if o := sim.broker.topics[topic]; o != nil {
+			o.until = min(o.until, sim.now)
 		}
 	}
-	if w.tally[BadDeploy] == 0 {
+	if sim.tally[BadDeploy] == 0 {
 		return
 	}
-	for _, l := range w.lives { // the fix is deployed: a new owner releases what is parked
-		if !l.gone && !l.stopping {
-			l.stop()
+	for _, relay := range sim.relays { // the fix is deployed: a new owner releases what is parked
+		if !relay.gone && !relay.stopping {
+			relay.stop()
 		}
 	}
 }
@@ -168,67 +170,67 @@ const (
 const longest = 10 * time.Minute
 
 // drain gives the relays the time to finish.
-func (w *World) drain() {
-	w.quietFrom = w.now
-	w.tidyAgain()
-	checked := w.now
-	w.run(w.now+longest, func() bool {
-		if w.now-checked < time.Second/2 {
+func (sim *Simulation) drain() {
+	sim.quietFrom = sim.now
+	sim.tidyAgain()
+	checked := sim.now
+	sim.run(sim.now+longest, func() bool {
+		if sim.now-checked < time.Second/2 {
 			return false
 		}
-		checked = w.now
-		return w.writing == 0 && w.atRest()
+		checked = sim.now
+		return sim.writing == 0 && sim.atRest()
 	})
-	if !w.complete() {
-		w.problemf("a place of the fleet stayed empty while the others had %v to finish", longest)
+	if !sim.complete() {
+		sim.problemf("a place of the fleet stayed empty while the others had %v to finish", longest)
 	}
-	w.logf("drained, %d open", w.store.Open())
+	sim.logf("drained, %d open", sim.store.Open())
 }
 
 // tidyAgain looks every second for what operators have to do.
-func (w *World) tidyAgain() {
-	w.tidy()
-	w.free(func(row memstore.EventRow) bool {
-		return row.State == core.Parked && !w.unknown(row.Type) && w.now-w.quietFrom > quiet/2
+func (sim *Simulation) tidyAgain() {
+	sim.tidy()
+	sim.free(func(row memstore.EventRow) bool {
+		return row.State == core.Parked && !sim.unknown(row.Type) && sim.now-sim.quietFrom > quiet/2
 	})
-	w.after(time.Second, func() {
-		if !w.stopped {
-			w.tidyAgain()
+	sim.after(time.Second, func() {
+		if !sim.stopped {
+			sim.tidyAgain()
 		}
 	})
 }
 
 // complete tells whether every place of the fleet has a relay that runs. One that is missing may be the only one that
 // knows a type.
-func (w *World) complete() bool {
+func (sim *Simulation) complete() bool {
 	running := 0
-	for _, l := range w.lives {
-		if !l.gone && !l.stopping && l.paused <= w.now {
+	for _, relay := range sim.relays {
+		if !relay.gone && !relay.stopping && relay.paused <= sim.now {
 			running++
 		}
 	}
-	return running >= w.plan.relays
+	return running >= sim.plan.relays
 }
 
 // atRest tells whether relays and operators have done what they can, or do not do it.
-func (w *World) atRest() bool {
-	if !w.complete() {
-		w.quietFrom = w.now
+func (sim *Simulation) atRest() bool {
+	if !sim.complete() {
+		sim.quietFrom = sim.now
 		return false
 	}
-	still := w.now - w.quietFrom
+	still := sim.now - sim.quietFrom
 	if still > quiet {
 		return true
 	}
 	open, moving := 0, 0
-	for _, row := range w.store.Events() {
+	for _, row := range sim.store.Events() {
 		switch row.State {
 		case core.Ready, core.Retrying:
 			moving++
 		case core.Waiting, core.Parked:
 			open++
 		case core.DeadBlocking:
-			if w.plan.ending != leaveAll {
+			if sim.plan.ending != leaveAll {
 				moving++
 			}
 		case core.Dead, core.Published, core.Discarded:
@@ -238,26 +240,26 @@ func (w *World) atRest() bool {
 }
 
 // leave stops all relays. They must be gone when their time is up.
-func (w *World) leave() {
-	w.stopped = true
-	for _, l := range w.lives {
-		if !l.gone && !l.stopping {
-			l.stop()
+func (sim *Simulation) leave() {
+	sim.stopped = true
+	for _, relay := range sim.relays {
+		if !relay.gone && !relay.stopping {
+			relay.stop()
 		}
 	}
 	gone := func() bool {
-		for _, l := range w.lives {
-			if !l.gone {
+		for _, relay := range sim.relays {
+			if !relay.gone {
 				return false
 			}
 		}
 		return true
 	}
-	last := w.now
-	for _, l := range w.lives {
-		last = max(last, l.paused)
+	last := sim.now
+	for _, relay := range sim.relays {
+		last = max(last, relay.paused)
 	}
-	if !w.run(last+w.plan.config.Drain+w.plan.config.Lease, gone) {
-		w.problemf("a relay that was asked to stop did not")
+	if !sim.run(last+sim.plan.config.Drain+sim.plan.config.Lease, gone) {
+		sim.problemf("a relay that was asked to stop did not")
 	}
 }

@@ -14,7 +14,7 @@ type Figure struct {
 	OK    bool // as it must be
 }
 
-// Scenario is one long story in simulated time.
+// Scenario is one long run in simulated time.
 type Scenario struct {
 	Name string
 	// Run tells it, in a smaller form if asked to.
@@ -33,7 +33,7 @@ func Scenarios() []Scenario {
 		{"paused", pausedFleet},
 		{"uneven", unevenTopics},
 		{"herd", herdAfterOutage},
-		{"bells", bellStorm},
+		{"bells", manyBells},
 		{"asleep", bellAtNight},
 	}
 }
@@ -45,87 +45,87 @@ func atLeast(name string, value, least int64) Figure {
 }
 
 // bulk commits events in transactions of a hundred, each for the next aggregate.
-func (w *World) bulk(n int, kindOf func(i int) *kind) []core.Event {
+func (sim *Simulation) bulk(n int, kindOf func(i int) *kind) []core.Event {
 	events := make([]core.Event, 0, n)
 	for begin := 0; begin < n; begin += 100 {
-		tx := w.store.Begin()
-		record := check.Tx{Key: w.newKey(), Outcome: check.OK}
+		tx := sim.store.Begin()
+		record := check.Tx{Key: sim.newKey(), Outcome: check.OK}
 		for i := begin; i < min(begin+100, n); i++ {
 			k := kindOf(i)
-			aggregate := int(w.emitted) % w.plan.aggregates
-			event := w.newEvent(k, aggregate, 40)
+			aggregate := int(sim.emitted) % sim.plan.aggregates
+			event := sim.newEvent(k, aggregate, 40)
 			if _, err := tx.Emit(event); err != nil {
-				w.problemf("emit: %v", err)
+				sim.problemf("emit: %v", err)
 			}
-			w.versions[aggregate]++
-			record.Events = append(record.Events, emitted(&event, k.Topic, w.versions[aggregate]))
+			sim.versions[aggregate]++
+			record.Events = append(record.Events, emitted(&event, k.Topic, sim.versions[aggregate]))
 			events = append(events, event)
 		}
 		if err := tx.Commit(); err != nil {
-			w.problemf("commit: %v", err)
+			sim.problemf("commit: %v", err)
 		}
-		w.record.checker.Add(check.Record{Tx: &record})
+		sim.record.checker.Add(check.Record{Tx: &record})
 	}
 	return events
 }
 
 // load commits events at a steady pace, until then.
-func (w *World) load(pace time.Duration, until time.Duration, kindOf func(i int) *kind) {
+func (sim *Simulation) load(pace time.Duration, until time.Duration, kindOf func(i int) *kind) {
 	n := 0
-	w.loads++
+	sim.loads++
 	var next func()
 	next = func() {
-		w.bulk(1, func(int) *kind { return kindOf(n) })
+		sim.bulk(1, func(int) *kind { return kindOf(n) })
 		n++
-		if w.now+pace < until {
-			w.after(pace, next)
+		if sim.now+pace < until {
+			sim.after(pace, next)
 		} else {
-			w.loads--
+			sim.loads--
 		}
 	}
-	w.after(pace, next)
+	sim.after(pace, next)
 }
 
 // pass lets the time pass.
-func (w *World) pass(d time.Duration) { w.run(w.now+d, func() bool { return false }) }
+func (sim *Simulation) pass(d time.Duration) { sim.run(sim.now+d, func() bool { return false }) }
 
-// finish waits for the loads and then for the relays, stops the relays and asks the judge. It returns how much was wrong.
-// A load that went on would commit events after the last relay has stopped.
-func (w *World) finish(most time.Duration) (wrong int64, verdict *check.Verdict) {
-	w.healed = true
-	checked := w.now
-	w.run(w.now+most, func() bool {
-		if w.now-checked < time.Second {
+// finish waits for the loads and then for the relays, stops the relays and asks the checker. It returns how much was
+// wrong. A load that went on would commit events after the last relay has stopped.
+func (sim *Simulation) finish(most time.Duration) (wrong int64, verdict *check.Verdict) {
+	sim.healed = true
+	checked := sim.now
+	sim.run(sim.now+most, func() bool {
+		if sim.now-checked < time.Second {
 			return false
 		}
-		checked = w.now
-		return w.loads == 0 && w.store.Open() == 0
+		checked = sim.now
+		return sim.loads == 0 && sim.store.Open() == 0
 	})
-	w.leave()
-	verdict = w.record.end(true)
+	sim.leave()
+	verdict = sim.record.end(true)
 	for _, c := range check.Counters() {
 		if c.MustBeZero() {
 			wrong += int64(verdict.Count(c))
 		}
 	}
 	for _, p := range verdict.Problems() {
-		w.logf("%s", p)
-		w.problems = append(w.problems, p.String())
+		sim.logf("%s", p)
+		sim.problems = append(sim.problems, p.String())
 	}
-	return wrong + int64(len(w.problems)), verdict
+	return wrong + int64(len(sim.problems)), verdict
 }
 
 // spent sums up the attempts that were charged.
-func (w *World) spent() (attempts int64) {
-	for _, row := range w.store.Events() {
+func (sim *Simulation) spent() (attempts int64) {
+	for _, row := range sim.store.Events() {
 		attempts += int64(row.Attempts)
 	}
 	return attempts
 }
 
-// breakTopic puts a topic out of order until then, and writes it down for the judge.
-func (w *World) breakTopic(topic string, until time.Duration, hangs bool) {
-	w.broker.topics[topic] = &outage{until: until, hangs: hangs}
-	from := w.now + w.plan.config.Deadline + w.broker.latency
-	w.record.fault(check.Fault{Kind: check.BrokerDown, Topic: topic, From: at(from), To: at(until)})
+// breakTopic puts a topic out of order until then, and writes it down for the checker.
+func (sim *Simulation) breakTopic(topic string, until time.Duration, hangs bool) {
+	sim.broker.topics[topic] = &outage{until: until, hangs: hangs}
+	from := sim.now + sim.plan.config.Deadline + sim.broker.latency
+	sim.record.fault(check.Fault{Kind: check.BrokerDown, Topic: topic, From: at(from), To: at(until)})
 }

@@ -6,31 +6,31 @@ import (
 	"github.com/posthaste-dev/posthaste/relay/internal/core"
 )
 
-// bellStorm: however often the bell is rung, reads keep their distance.
-func bellStorm(short bool) []Figure {
+// manyBells: however often the bell is rung, reads keep their distance.
+func manyBells(short bool) []Figure {
 	bells := 1_000_000
 	if short {
 		bells = 100_000
 	}
-	p := calm(7)
+	p := faultless(7)
 	p.aggregates = 1
-	w := newWorld(p, Plant{}, nil)
-	l := w.join(false)
-	w.pass(10 * time.Second)
-	before := l.calls[core.OpRead]
+	sim := newSimulation(p, Mutant{}, nil)
+	relay := sim.join(false)
+	sim.pass(10 * time.Second)
+	before := relay.calls[core.OpRead]
 	length := time.Duration(bells) * 100 * time.Microsecond
 	rung := 0
 	var ring func()
 	ring = func() {
-		l.input(func() { l.core.Bell(w.now) })
+		relay.input(func() { relay.core.Bell(sim.now) })
 		if rung++; rung < bells {
-			w.after(100*time.Microsecond, ring)
+			sim.after(100*time.Microsecond, ring)
 		}
 	}
 	ring()
-	w.pass(length)
-	reads := int64(l.calls[core.OpRead] - before)
-	wrong, _ := w.finish(time.Second)
+	sim.pass(length)
+	reads := int64(relay.calls[core.OpRead] - before)
+	wrong, _ := sim.finish(time.Second)
 	return []Figure{
 		atLeast("bells", int64(rung), int64(bells)),
 		atMost("bells_reads", reads, int64(2*length/p.config.MinPoll)+10),
@@ -41,20 +41,20 @@ func bellStorm(short bool) []Figure {
 // bellAtNight: the bell wakes a relay that has found nothing for so long that it sleeps its longest.
 func bellAtNight(bool) []Figure {
 	sleep := func(ring bool) (took time.Duration, wrong int64) {
-		p := calm(8)
+		p := faultless(8)
 		p.aggregates = 1
 		p.config.Poll = 9 * time.Second
-		w := newWorld(p, Plant{}, nil)
-		w.join(false)
-		w.pass(10*time.Minute + 3*time.Second)
-		w.bulk(1, func(int) *kind { return &p.kinds[0] })
+		sim := newSimulation(p, Mutant{}, nil)
+		sim.join(false)
+		sim.pass(10*time.Minute + 3*time.Second)
+		sim.bulk(1, func(int) *kind { return &p.kinds[0] })
 		if ring {
-			w.ring()
+			sim.ring()
 		}
-		begin := w.now
-		w.run(w.now+time.Minute, func() bool { return w.record.arrivals > 0 })
-		took = w.now - begin
-		wrong, _ = w.finish(time.Minute)
+		begin := sim.now
+		sim.run(sim.now+time.Minute, func() bool { return sim.record.arrivals > 0 })
+		took = sim.now - begin
+		wrong, _ = sim.finish(time.Minute)
 		return took, wrong
 	}
 	silent, wrong := sleep(false)

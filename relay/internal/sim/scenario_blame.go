@@ -9,16 +9,16 @@ import (
 
 // oneBadEvent: one that can never be published among 10,000 healthy ones is the only dead letter.
 func oneBadEvent(bool) []Figure {
-	p := calm(1)
+	p := faultless(1)
 	p.aggregates, p.relays = 500, 2
 	p.kinds[0].Block = false
-	w := newWorld(p, Plant{}, nil)
-	events := w.bulk(10_001, func(int) *kind { return &p.kinds[0] })
-	w.broker.traits[events[4321].ID] = &trait{terminal: true}
+	sim := newSimulation(p, Mutant{}, nil)
+	events := sim.bulk(10_001, func(int) *kind { return &p.kinds[0] })
+	sim.broker.traits[events[4321].ID] = &trait{terminal: true}
 	for range p.relays {
-		w.join(false)
+		sim.join(false)
 	}
-	wrong, verdict := w.finish(time.Hour)
+	wrong, verdict := sim.finish(time.Hour)
 	return []Figure{
 		exactly("one_bad_dead", int64(verdict.Count(check.DeadLettered)), 1),
 		exactly("one_bad_delivered", int64(verdict.Count(check.DeliveredDistinct)), 10_000),
@@ -28,25 +28,25 @@ func oneBadEvent(bool) []Figure {
 
 // eventThatHangs: one that is never answered while others pass is dead after its attempts.
 func eventThatHangs(bool) []Figure {
-	p := calm(2)
+	p := faultless(2)
 	p.aggregates = 50
 	p.config.MaxAttempts, p.config.MaxDelay = 5, time.Minute
-	w := newWorld(p, Plant{}, nil)
-	bad := w.bulk(1, func(int) *kind { return &p.kinds[0] })[0]
-	w.broker.traits[bad.ID] = &trait{hangs: true}
-	w.load(200*time.Millisecond, w.now+20*time.Minute, func(int) *kind { return &p.kinds[0] })
-	w.join(false)
-	w.run(w.now+20*time.Minute, func() bool { return len(w.store.Letters()) > 0 })
-	took := w.now - start
+	sim := newSimulation(p, Mutant{}, nil)
+	bad := sim.bulk(1, func(int) *kind { return &p.kinds[0] })[0]
+	sim.broker.traits[bad.ID] = &trait{hangs: true}
+	sim.load(200*time.Millisecond, sim.now+20*time.Minute, func(int) *kind { return &p.kinds[0] })
+	sim.join(false)
+	sim.run(sim.now+20*time.Minute, func() bool { return len(sim.store.Letters()) > 0 })
+	took := sim.now - start
 	attempts, reason := int64(0), ""
-	for _, letter := range w.store.Letters() {
+	for _, letter := range sim.store.Letters() {
 		attempts, reason = int64(letter.Attempts), letter.Reason
 	}
-	w.broker.traits[bad.ID] = nil
-	w.pass(20*time.Minute - took)
+	sim.broker.traits[bad.ID] = nil
+	sim.pass(20*time.Minute - took)
 	p.ending = skipAll
-	w.tidy()
-	wrong, verdict := w.finish(time.Hour)
+	sim.tidy()
+	wrong, verdict := sim.finish(time.Hour)
 	return []Figure{
 		exactly("timeout_dead", int64(verdict.Count(check.DeadLettered)), 1),
 		{"timeout_attempts", attempts, attempts == 5 && reason == "max_attempts"},
@@ -61,27 +61,29 @@ func oldRegistry(short bool) []Figure {
 	if short {
 		events = 1000
 	}
-	p := calm(3)
+	p := faultless(3)
 	p.aggregates = 100
 	p.kinds = append(p.kinds, kind{name: "type-1", Route: core.Route{Topic: "topic-0", Block: true}, new: true})
-	w := newWorld(p, Plant{}, nil)
-	w.join(true)
-	w.load(10*time.Millisecond, w.now+time.Duration(events)*10*time.Millisecond, func(i int) *kind { return &p.kinds[i%5/4] })
-	w.pass(20 * time.Second)
+	sim := newSimulation(p, Mutant{}, nil)
+	sim.join(true)
+	sim.load(10*time.Millisecond, sim.now+time.Duration(events)*10*time.Millisecond, func(i int) *kind {
+		return &p.kinds[i%5/4]
+	})
+	sim.pass(20 * time.Second)
 	parked := int64(0)
-	for _, row := range w.store.Events() {
+	for _, row := range sim.store.Events() {
 		if row.State == core.Parked {
 			parked++
 		}
 	}
-	w.join(false)
-	w.pass(time.Duration(events) * 10 * time.Millisecond)
-	wrong, verdict := w.finish(time.Hour)
+	sim.join(false)
+	sim.pass(time.Duration(events) * 10 * time.Millisecond)
+	wrong, verdict := sim.finish(time.Hour)
 	return []Figure{
 		atLeast("old_registry_parked", parked, 10),
 		exactly("old_registry_dead", int64(verdict.Count(check.DeadLettered)), 0),
 		exactly("old_registry_undelivered", int64(verdict.Count(check.Committed)-verdict.Count(check.DeliveredDistinct)), 0),
-		exactly("old_registry_charged", w.spent(), 0),
+		exactly("old_registry_charged", sim.spent(), 0),
 		exactly("old_registry_wrong", wrong, 0),
 	}
 }
@@ -96,27 +98,27 @@ func badDeploy(short bool) []Figure {
 	if short {
 		events = 2000
 	}
-	p := calm(4)
+	p := faultless(4)
 	p.aggregates = 1000
 	p.topics = append(p.topics, "topic-1")
 	p.kinds = append(p.kinds, kind{name: "type-1", Route: core.Route{Topic: "topic-1", Block: true}})
-	w := newWorld(p, Plant{}, nil)
-	w.broker.broken["type-0"] = w.now + 1000*time.Hour
-	w.bulk(events, func(int) *kind { return &p.kinds[0] })
-	w.bulk(events/10, func(int) *kind { return &p.kinds[1] })
-	w.join(false)
-	w.pass(10 * time.Minute)
-	dead := int64(len(w.store.Letters()))
-	others := int64(w.record.arrivals)
-	for _, l := range w.lives { // the fix is deployed
-		l.stop()
+	sim := newSimulation(p, Mutant{}, nil)
+	sim.broker.broken["type-0"] = sim.now + 1000*time.Hour
+	sim.bulk(events, func(int) *kind { return &p.kinds[0] })
+	sim.bulk(events/10, func(int) *kind { return &p.kinds[1] })
+	sim.join(false)
+	sim.pass(10 * time.Minute)
+	dead := int64(len(sim.store.Letters()))
+	others := int64(sim.record.arrivals)
+	for _, relay := range sim.relays { // the fix is deployed
+		relay.stop()
 	}
-	w.broker.broken = map[string]time.Duration{}
-	w.join(false)
+	sim.broker.broken = map[string]time.Duration{}
+	sim.join(false)
 	p.ending = redriveAll
-	w.tidyAgain()
-	w.pass(10 * time.Minute)
-	wrong, verdict := w.finish(time.Hour)
+	sim.tidyAgain()
+	sim.pass(10 * time.Minute)
+	wrong, verdict := sim.finish(time.Hour)
 	return []Figure{
 		atMost("bad_deploy_dead", dead, mostDeadOfADeploy),
 		exactly("bad_deploy_others_delivered", others, int64(events/10)),

@@ -11,32 +11,34 @@ import (
 // even answer.
 func outageOfDays(short bool) []Figure {
 	events := 100_000
-	p := calm(72)
-	p.relays, p.lanes, p.config.Batch, p.config.MaxInFlight = 2, 16, 50, 200 // a probe reads so much, and there are tens of thousands
+	p := faultless(72)
+	// a probe reads so much, and there are tens of thousands
+	p.relays, p.lanes, p.config.Batch, p.config.MaxInFlight = 2, 16, 50, 200
 	if short {
 		events, p.relays, p.lanes, p.config.Batch, p.config.MaxInFlight = 10_000, 1, 4, 10, 40
 	}
 	p.aggregates = events / 50
-	p.config.Lease, p.config.Poll, p.config.FencePeriod, p.config.HeldPeriod = time.Minute, 10*time.Second, 5*time.Second, 10*time.Second
+	p.config.Lease, p.config.Poll, p.config.FencePeriod, p.config.HeldPeriod = time.Minute, 10*time.Second, 5*time.Second,
+		10*time.Second
 	p.config.SweepPeriod = 10 * time.Minute
-	w := newWorld(p, Plant{}, nil)
-	end := w.now + 72*time.Hour
-	w.breakTopic("topic-0", end, true)
-	w.bulk(events, func(int) *kind { return &p.kinds[0] })
+	sim := newSimulation(p, Mutant{}, nil)
+	end := sim.now + 72*time.Hour
+	sim.breakTopic("topic-0", end, true)
+	sim.bulk(events, func(int) *kind { return &p.kinds[0] })
 	for range p.relays {
-		w.join(false)
+		sim.join(false)
 	}
-	w.pass(24 * time.Hour)
-	w.broker.topics["topic-0"].hangs = false
-	w.pass(end - w.now)
-	charged, dead := w.spent(), int64(len(w.store.Letters()))
-	wrong, verdict := w.finish(6 * time.Hour)
+	sim.pass(24 * time.Hour)
+	sim.broker.topics["topic-0"].hangs = false
+	sim.pass(end - sim.now)
+	charged, dead := sim.spent(), int64(len(sim.store.Letters()))
+	wrong, verdict := sim.finish(6 * time.Hour)
 	return []Figure{
 		exactly("outage_hours", int64((end-start)/time.Hour), 72),
 		exactly("outage_events", int64(events), int64(verdict.Count(check.Committed))),
 		exactly("outage_delivered", int64(verdict.Count(check.DeliveredDistinct)), int64(events)),
 		exactly("outage_dead", dead+int64(verdict.Count(check.DeadLettered)), 0),
-		exactly("outage_charged", charged+w.spent(), 0),
+		exactly("outage_charged", charged+sim.spent(), 0),
 		exactly("outage_wrong", wrong, 0),
 	}
 }
@@ -47,31 +49,31 @@ func herdAfterOutage(short bool) []Figure {
 	if short {
 		minute = 10 * time.Second
 	}
-	p := calm(6)
+	p := faultless(6)
 	p.aggregates = 1000
 	p.config.Concurrency = 4
-	w := newWorld(p, Plant{}, nil)
-	w.bulk(int(10*minute/time.Second)*400, func(int) *kind { return &p.kinds[0] })
+	sim := newSimulation(p, Mutant{}, nil)
+	sim.bulk(int(10*minute/time.Second)*400, func(int) *kind { return &p.kinds[0] })
 	sent := 0
-	w.broker.sent = func(*core.Publish) { sent++ }
-	w.join(false)
-	w.pass(5 * time.Second)
+	sim.broker.sent = func(*core.Publish) { sent++ }
+	sim.join(false)
+	sim.pass(5 * time.Second)
 	sent = 0
-	w.pass(minute)
+	sim.pass(minute)
 	steady := sent
-	w.breakTopic("topic-0", w.now+10*minute, false)
+	sim.breakTopic("topic-0", sim.now+10*minute, false)
 	sent = 0
-	w.pass(10 * minute)
+	sim.pass(10 * minute)
 	probes, peak := sent, 0
 	first := 0
 	for range int(minute / time.Second) {
 		sent = 0
-		w.pass(time.Second)
+		sim.pass(time.Second)
 		first += sent
 		peak = max(peak, sent)
 	}
 	seconds := int(minute / time.Second)
-	wrong, _ := w.finish(time.Hour)
+	wrong, _ := sim.finish(time.Hour)
 	return []Figure{
 		atLeast("herd_steady_per_second", int64(steady/seconds), 50),
 		{"herd_first_minute_percent", int64(100 * first / max(1, steady)), first > 0 && first <= 2*steady},
@@ -88,29 +90,29 @@ func oneTopicDown(short bool) []Figure {
 		length = time.Minute
 	}
 	measure := func(down bool) (delivered, late, wrong int64) {
-		p := calm(10)
+		p := faultless(10)
 		p.aggregates = 200
 		p.topics = append(p.topics, "topic-1")
 		p.kinds = append(p.kinds, kind{name: "type-1", Route: core.Route{Topic: "topic-1", Block: true}})
-		w := newWorld(p, Plant{}, nil)
-		end := w.now + 20*time.Second + length
-		w.load(5*time.Millisecond, end, func(i int) *kind { return &p.kinds[i%2] })
-		w.join(false)
-		w.pass(20 * time.Second)
+		sim := newSimulation(p, Mutant{}, nil)
+		end := sim.now + 20*time.Second + length
+		sim.load(5*time.Millisecond, end, func(i int) *kind { return &p.kinds[i%2] })
+		sim.join(false)
+		sim.pass(20 * time.Second)
 		if down {
-			w.breakTopic("topic-1", w.now+length, true)
+			sim.breakTopic("topic-1", sim.now+length, true)
 		}
-		w.broker.taken = func(e *core.Event, topic string) {
+		sim.broker.taken = func(e *core.Event, topic string) {
 			if topic == "topic-0" {
 				delivered++
-				if w.now-w.bornAt(e) > time.Second {
+				if sim.now-sim.bornAt(e) > time.Second {
 					late++
 				}
 			}
 		}
-		w.pass(length)
-		w.broker.taken = nil
-		wrong, _ = w.finish(time.Hour)
+		sim.pass(length)
+		sim.broker.taken = nil
+		wrong, _ = sim.finish(time.Hour)
 		return delivered, late, wrong
 	}
 	without, _, wrong := measure(false)
@@ -123,7 +125,7 @@ func oneTopicDown(short bool) []Figure {
 }
 
 // bornAt is when an event was made, from its id.
-func (w *World) bornAt(e *core.Event) time.Duration {
+func (sim *Simulation) bornAt(e *core.Event) time.Duration {
 	ms := uint64(0)
 	for _, b := range e.ID[:6] {
 		ms = ms<<8 | uint64(b)

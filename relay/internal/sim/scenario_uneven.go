@@ -14,31 +14,31 @@ func unevenTopics(short bool) []Figure {
 	if short {
 		relays, backlog = 12, 10_000
 	}
-	p := calm(12)
+	p := faultless(12)
 	p.aggregates = 2000
 	p.topics = append(p.topics, "topic-1")
 	p.kinds = append(p.kinds, kind{name: "type-1", Route: core.Route{Topic: "topic-1", Block: true}})
-	w := newWorld(p, Plant{}, nil)
-	w.broker.slow = map[string]time.Duration{"topic-0": time.Second}
-	w.bulk(backlog, func(int) *kind { return &p.kinds[0] })
+	sim := newSimulation(p, Mutant{}, nil)
+	sim.broker.slow = map[string]time.Duration{"topic-0": time.Second}
+	sim.bulk(backlog, func(int) *kind { return &p.kinds[0] })
 	met, longest := 0, time.Duration(0)
-	w.broker.taken = func(e *core.Event, topic string) {
+	sim.broker.taken = func(e *core.Event, topic string) {
 		if topic == "topic-1" {
 			met++
-			longest = max(longest, w.now-w.bornAt(e))
+			longest = max(longest, sim.now-sim.bornAt(e))
 		}
 	}
 	for i := range relays {
-		l := w.join(false)
-		w.pass(w.span(2*time.Second, 12*time.Second))
-		w.bulk(1, func(int) *kind { return &p.kinds[1] })
-		w.run(w.now+10*time.Minute, func() bool { return met > i })
-		l.stop()
-		w.run(w.now+time.Minute, func() bool { return l.gone })
+		relay := sim.join(false)
+		sim.pass(sim.span(2*time.Second, 12*time.Second))
+		sim.bulk(1, func(int) *kind { return &p.kinds[1] })
+		sim.run(sim.now+10*time.Minute, func() bool { return met > i })
+		relay.stop()
+		sim.run(sim.now+time.Minute, func() bool { return relay.gone })
 	}
-	w.broker.taken, w.broker.slow = nil, nil
-	w.join(false)
-	wrong, verdict := w.finish(time.Hour)
+	sim.broker.taken, sim.broker.slow = nil, nil
+	sim.join(false)
+	wrong, verdict := sim.finish(time.Hour)
 	return []Figure{
 		exactly("uneven_met_late", int64(met), int64(relays)),
 		atMost("uneven_longest_wait_ms", longest.Milliseconds(), 5000),

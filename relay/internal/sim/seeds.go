@@ -12,13 +12,15 @@ const (
 // does not come back.
 func FailedOnce() []uint64 {
 	return []uint64{
-		200010, 200011, 200023, 200030, // timeout_by_size: the same large read again for ever, and events were stuck
+		200010, 200011, 200023, 200030, // timeout_by_size: the same large read again forever, and events were stuck
 		438, 514, 11386850, // reads of a topic's own reader, which found nothing, let the main read grow until it timed out
-		5003, 5047, 5074, 5106, 5119, // failover, floor_in_gap, prepared_kept: what was known of one server was used on the next
-		5120, 242, // backend_killed: what a recovery took back was published, because the barrier took the server for the same one
+		// failover, floor_in_gap, prepared_kept: what was known of one server was used on the next
+		5003, 5047, 5074, 5106, 5119,
+		// backend_killed: what a recovery took back was published, because the barrier took the server for the same one
+		5120, 242,
 		251,       // relay_killed, over_deadline: the event of a topic that hangs was taken for what killed the relays
 		4859,      // a retry that was given up charged an event anew, after a redrive
-		454, 4766, // poison: care ended while the noted event was in flight, and it was blamed for what another one did
+		454, 4766, // poison: quarantine ended while the marked event was in flight, and it was charged for another one
 		1640, 11386524, // a retry, and a death, came too late for the row, and were taken for written down
 		676, // too much in all lanes: fewer rows were asked of one after the other, with a longer pause each time
 	}

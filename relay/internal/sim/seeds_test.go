@@ -35,7 +35,7 @@ func TestSeedsOfAProof(t *testing.T) {
 func TestFailedOnce(t *testing.T) {
 	t.Parallel()
 	for _, seed := range FailedOnce() {
-		if result := Run(seed, steps, Plant{}, nil); !result.Pass() {
+		if result := Run(seed, steps, Mutant{}, nil); !result.Pass() {
 			t.Error(result.Explain(steps))
 		}
 	}

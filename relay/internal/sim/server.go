@@ -8,62 +8,62 @@ import (
 	"github.com/posthaste-dev/posthaste/relay/internal/memstore"
 )
 
-func (w *World) restartDatabase() bool {
-	w.crashed(w.store.Restart())
+func (sim *Simulation) restartDatabase() bool {
+	sim.crashed(sim.store.Restart())
 	return true
 }
 
 // killBackend lets the server recover under its postmaster.
-func (w *World) killBackend() bool {
-	w.crashed(w.store.Recover())
+func (sim *Simulation) killBackend() bool {
+	sim.crashed(sim.store.Recover())
 	return true
 }
 
 // crashed takes in that the server has crashed, and how many transactions were prepared.
-func (w *World) crashed(prepared int) {
-	w.cut(prepared)
-	w.record.moment(check.DatabaseDown, "", outbox.ID{})
+func (sim *Simulation) crashed(prepared int) {
+	sim.cut(prepared)
+	sim.record.moment(check.DatabaseDown, "", outbox.ID{})
 }
 
 // cut lets the calls fail that are on their way, unless there is a pooler that makes them on another connection.
-func (w *World) cut(prepared int) {
-	if !w.plan.pooled {
-		w.incarnation++
+func (sim *Simulation) cut(prepared int) {
+	if !sim.plan.pooled {
+		sim.incarnation++
 	}
 	for range prepared {
-		w.count(PreparedKept)
+		sim.count(PreparedKept)
 	}
 }
 
 // fallBehind lets a standby get no more of the log, and after a while be promoted.
-func (w *World) fallBehind() bool {
-	if w.behind {
+func (sim *Simulation) fallBehind() bool {
+	if sim.standbyLags {
 		return false
 	}
-	w.behind = true
-	standby := w.store.Copy()
-	w.logf("the standby is behind from here on")
-	w.after(w.soon(w.plan.config.Lease/2), func() {
-		w.behind = false
-		if !w.healed {
-			w.promote(standby)
+	sim.standbyLags = true
+	standby := sim.store.Copy()
+	sim.logf("the standby is behind from here on")
+	sim.after(sim.soon(sim.plan.config.Lease/2), func() {
+		sim.standbyLags = false
+		if !sim.healed {
+			sim.promote(standby)
 		}
 	})
 	return false // it is one when it is promoted
 }
 
 // promote makes the standby the primary. Where there is no pooler it may take its time.
-func (w *World) promote(standby *memstore.Copy) {
-	undone := w.store.Promote(standby)
-	w.cut(undone.Prepared)
-	if !w.plan.pooled && w.chance(0.5) {
-		w.downUntil = w.now + w.soon(w.plan.config.Lease/2)
+func (sim *Simulation) promote(standby *memstore.Copy) {
+	undone := sim.store.Promote(standby)
+	sim.cut(undone.Prepared)
+	if !sim.plan.pooled && sim.chance(0.5) {
+		sim.downUntil = sim.now + sim.soon(sim.plan.config.Lease/2)
 	}
-	w.count(Failover)
+	sim.count(Failover)
 	if undone.Floors > 0 {
-		w.count(FloorInGap)
+		sim.count(FloorInGap)
 	}
-	w.record.failedOver(&undone)
+	sim.record.failedOver(&undone)
 }
 
 // failedOver writes down what a promotion took back.
@@ -88,9 +88,9 @@ func (r *recorder) failedOver(undone *memstore.Undone) {
 			r.checker.Add(check.Record{Action: &record})
 		}
 	}
-	r.world.logf("a failover: %d rows are gone, %d are as they were, %d floors, %d letters, %d actions",
+	r.sim.logf("a failover: %d rows are gone, %d are as they were, %d floors, %d letters, %d actions",
 		len(undone.Vanished), len(undone.Changed), undone.Floors, len(undone.Letters), len(undone.Actions))
 }
 
 // unreachable tells whether no call reaches the database now.
-func (w *World) unreachable(now time.Duration) bool { return now < w.downUntil && !w.healed }
+func (sim *Simulation) unreachable(now time.Duration) bool { return now < sim.downUntil && !sim.healed }

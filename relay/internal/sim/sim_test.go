@@ -14,7 +14,7 @@ func TestSeeds(t *testing.T) {
 	var tally Tally
 	counts := map[check.Counter]int{}
 	for seed := range uint64(50) {
-		result := Run(seed+1, steps, Plant{}, nil)
+		result := Run(seed+1, steps, Mutant{}, nil)
 		if !result.Pass() {
 			t.Error(result.Explain(steps))
 		}
@@ -34,7 +34,9 @@ func TestSeeds(t *testing.T) {
 			t.Errorf("%s did not happen", f)
 		}
 	}
-	for _, c := range []check.Counter{check.Committed, check.DeliveredDistinct, check.Duplicates, check.OrderedAggregates, check.DeadLettered} {
+	for _, c := range []check.Counter{
+		check.Committed, check.DeliveredDistinct, check.Duplicates, check.OrderedAggregates, check.DeadLettered,
+	} {
 		if counts[c] == 0 {
 			t.Errorf("no seed has any %s", c)
 		}
@@ -45,8 +47,8 @@ func TestSameSeedSameTrace(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(10) {
 		var first, second bytes.Buffer
-		Run(seed+1, steps, Plant{}, &first)
-		Run(seed+1, steps, Plant{}, &second)
+		Run(seed+1, steps, Mutant{}, &first)
+		Run(seed+1, steps, Mutant{}, &second)
 		if first.Len() == 0 {
 			t.Fatal("there is no trace")
 		}
@@ -65,8 +67,8 @@ func TestSameSeedSameTrace(t *testing.T) {
 func TestOtherSeedOtherTrace(t *testing.T) {
 	t.Parallel()
 	var first, second bytes.Buffer
-	Run(1, steps, Plant{}, &first)
-	Run(2, steps, Plant{}, &second)
+	Run(1, steps, Mutant{}, &first)
+	Run(2, steps, Mutant{}, &second)
 	if bytes.Equal(first.Bytes(), second.Bytes()) {
 		t.Error("two seeds have one trace")
 	}

@@ -19,7 +19,7 @@ var (
 // connection is the store as one call of one relay reaches it.
 type connection struct {
 	*memstore.Store
-	life  *life
+	relay *relayProcess
 	half  memstore.FenceHalf // of a call that is a fence
 	early core.Fence         // only of one that does it in the wrong order
 	late  bool               // its answer did not arrive in time
@@ -27,45 +27,45 @@ type connection struct {
 
 // faulty returns the store for one call, with the fault that is to happen to it. A call that was on its
 // way when the server went down is not done.
-func (l *life) faulty(op core.Op, sent int, connection *connection) core.Store {
-	w := l.world
+func (relay *relayProcess) faulty(op core.Op, sent int, connection *connection) core.Store {
+	sim := relay.sim
 	var store core.Store = connection
-	if w.plant.Store != nil {
-		store = w.plant.Store(w, store)
+	if sim.mutant.Store != nil {
+		store = sim.mutant.Store(sim, store)
 	}
 	fault := memstore.None
 	switch {
-	case sent != w.incarnation, w.unreachable(w.now), w.hit(StoreRefused):
+	case sent != sim.incarnation, sim.unreachable(sim.now), sim.hit(StoreFailed):
 		fault = memstore.NotDone
-	case w.hit(StoreAnswerLost):
+	case sim.hit(StoreAnswerLost):
 		fault = memstore.Lost
 	default:
 		return store
 	}
-	w.logf("%s %s fault=%d", l.name, op, fault)
+	sim.logf("%s %s fault=%d", relay.name, op, fault)
 	return &memstore.Faulty{Store: store, Plan: func(memstore.Operation) memstore.Fault { return fault }}
 }
 
 // onStandby does something in the database, on a server in recovery if that is where this relay's calls
 // go now.
-func (w *World) onStandby(l *life, do func()) {
-	if w.standbyFor != l || w.now >= w.standbyEnd || w.healed {
+func (sim *Simulation) onStandby(relay *relayProcess, do func()) {
+	if sim.standbyFor != relay || sim.now >= sim.standbyEnd || sim.healed {
 		do()
 		return
 	}
-	w.store.SetStandby(true)
+	sim.store.SetStandby(true)
 	do()
-	w.store.SetStandby(false)
+	sim.store.SetStandby(false)
 }
 
-// hearing notes whether a heartbeat was answered.
-type hearing struct {
+// heartbeatStore notes whether a heartbeat was answered.
+type heartbeatStore struct {
 	core.Store
 	beat bool
 }
 
 // Heartbeat of the store.
-func (h *hearing) Heartbeat(ctx context.Context, beat core.Heartbeat) (core.HeartbeatAnswer, error) {
+func (h *heartbeatStore) Heartbeat(ctx context.Context, beat core.Heartbeat) (core.HeartbeatAnswer, error) {
 	answer, err := h.Store.Heartbeat(ctx, beat)
 	h.beat = err == nil
 	return answer, err
@@ -74,7 +74,7 @@ func (h *hearing) Heartbeat(ctx context.Context, beat core.Heartbeat) (core.Hear
 // beginFence reads the sequence.
 func (c *connection) beginFence() {
 	c.half = c.FenceBegin()
-	if c.life.world.plant.WritersFirst {
+	if c.relay.sim.mutant.WritersFirst {
 		c.early, _ = c.half.End()
 	}
 }
@@ -85,7 +85,7 @@ func (c *connection) Fence(context.Context) (core.Fence, error) {
 	if err != nil {
 		return core.Fence{}, errConnection
 	}
-	if c.life.world.plant.WritersFirst {
+	if c.relay.sim.mutant.WritersFirst {
 		fence.Last, fence.Writers = c.last(), c.early.Writers
 	}
 	return fence, nil
@@ -94,23 +94,23 @@ func (c *connection) Fence(context.Context) (core.Fence, error) {
 // Read writes down what was read, and may be the last that the server did.
 func (c *connection) Read(ctx context.Context, read core.Read) (core.ReadAnswer, error) {
 	answer, err := c.Store.Read(ctx, read)
-	c.life.world.logRead(&read, &answer)
+	c.relay.sim.logRead(&read, &answer)
 	if len(answer.Events) > 0 {
-		c.life.world.crashBehind()
+		c.relay.sim.crashAfterRead()
 	}
-	if err == nil && c.life.world.plan.tooLarge(answer.Events) {
-		c.life.world.count(TimeoutBySize)
+	if err == nil && c.relay.sim.plan.tooLarge(answer.Events) {
+		c.relay.sim.count(TimeoutBySize)
 		c.late = true
 		return core.ReadAnswer{}, errTimeout
 	}
 	return answer, err
 }
 
-// Settle lets an operator see at once who died. A relay that does not hear of its settle sends it again after that.
+// Settle lets an operator see at once who died. A relay that does not learn of its settle sends it again after that.
 func (c *connection) Settle(ctx context.Context, settle *core.Settle) (core.SettleAnswer, error) {
 	answer, err := c.Store.Settle(ctx, settle)
 	if err == nil && answer.Applied {
-		c.life.world.redriveSome(settle.Dead) //nolint:contextcheck // the operator does not act within the call
+		c.relay.sim.redriveSome(settle.Dead) //nolint:contextcheck // the operator does not act within the call
 	}
 	return answer, err
 }
@@ -125,31 +125,33 @@ func (p *plan) tooLarge(rows []core.Event) bool {
 }
 
 // logRead writes a read down, for people.
-func (w *World) logRead(read *core.Read, answer *core.ReadAnswer) {
-	if w.trace == nil {
+func (sim *Simulation) logRead(read *core.Read, answer *core.ReadAnswer) {
+	if sim.trace == nil {
 		return
 	}
 	var found strings.Builder
 	for i := range answer.Events {
 		fmt.Fprintf(&found, " %s/%d", short(answer.Events[i].ID), answer.Events[i].Seq)
 	}
-	w.logf("  read exclude=%v lanes=%v found%s gone=%v stopped=%t", read.Exclude, read.Lanes, found.String(), answer.Gone, answer.Stopped)
+	sim.logf("  read exclude=%v lanes=%v found%s gone=%v stopped=%t", read.Exclude, read.Lanes, found.String(),
+		answer.Gone,
+		answer.Stopped)
 }
 
-// crashBehind restarts the server at the worst time, or kills one of its backends: rows that are not durable yet
+// crashAfterRead restarts the server at the worst time, or kills one of its backends: rows that are not durable yet
 // were read, and the barrier is still to come.
-func (w *World) crashBehind() {
-	fault, crash := DatabaseRestart, (*World).restartDatabase
-	if w.plan.rate[fault] == 0 || w.plan.rate[BackendKilled] > 0 && w.transactions%2 == 0 {
-		fault, crash = BackendKilled, (*World).killBackend
+func (sim *Simulation) crashAfterRead() {
+	fault, crash := DatabaseRestart, (*Simulation).restartDatabase
+	if sim.plan.rate[fault] == 0 || sim.plan.rate[BackendKilled] > 0 && sim.transactions%2 == 0 {
+		fault, crash = BackendKilled, (*Simulation).killBackend
 	}
-	fresh := w.committedAsync != 0 && w.now-w.committedAsync < 30*time.Millisecond
-	if w.healed || !fresh || w.plan.rate[fault] == 0 || !w.chance(0.2) {
+	fresh := sim.committedAsync != 0 && sim.now-sim.committedAsync < 30*time.Millisecond
+	if sim.healed || !fresh || sim.plan.rate[fault] == 0 || !sim.chance(0.2) {
 		return
 	}
-	w.after(10*time.Microsecond, func() {
-		crash(w)
-		w.count(fault)
+	sim.after(10*time.Microsecond, func() {
+		crash(sim)
+		sim.count(fault)
 	})
 }
 

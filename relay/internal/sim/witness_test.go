@@ -8,36 +8,39 @@ import (
 	"github.com/posthaste-dev/posthaste/relay/internal/core"
 )
 
-func recordingWorld() *World {
-	w := &World{now: start}
-	w.record = newRecorder(w)
-	return w
+func recordingSimulation() *Simulation {
+	sim := &Simulation{now: start}
+	sim.record = newRecorder(sim)
+	return sim
 }
 
-// The first settle was applied and its answer lost, the second was stale for another lane, the third is taken for applied.
+// The first settle was applied and its answer lost, the second was stale for another lane, the third is taken for
+// applied.
 func TestWitnessUncertainStaleApplied(t *testing.T) {
 	t.Parallel()
-	w := recordingWorld()
-	l := &life{name: "x"}
+	sim := recordingSimulation()
+	relay := &relayProcess{name: "x"}
 	id := outbox.NewID()
-	w.record.changed[change{id, core.Dead, w.now}] = true
+	sim.record.changed[change{id, core.Dead, sim.now}] = true
 	for _, result := range []core.Result{core.Uncertain, core.Stale, core.Applied} {
-		w.record.witnessed(l, core.Step{Do: core.DidSettle, Event: id, State: core.Dead, Result: result})
-		w.now += time.Second
+		sim.record.witnessed(relay, core.Step{Do: core.DidSettle, Event: id, State: core.Dead, Result: result})
+		sim.now += time.Second
 	}
-	if len(w.problems) > 0 {
-		t.Error(w.problems)
+	if len(sim.problems) > 0 {
+		t.Error(sim.problems)
 	}
 }
 
 // A death that was applied is told as unchanged.
 func TestWitnessFalseUnchanged(t *testing.T) {
 	t.Parallel()
-	w := recordingWorld()
+	sim := recordingSimulation()
 	id := outbox.NewID()
-	w.record.changed[change{id, core.Dead, w.now}] = true
-	w.record.witnessed(&life{name: "x"}, core.Step{Do: core.DidSettle, Event: id, State: core.Dead, Result: core.Unchanged})
-	if len(w.problems) == 0 {
+	sim.record.changed[change{id, core.Dead, sim.now}] = true
+	sim.record.witnessed(&relayProcess{name: "x"}, core.Step{
+		Do: core.DidSettle, Event: id, State: core.Dead, Result: core.Unchanged,
+	})
+	if len(sim.problems) == 0 {
 		t.Error("nobody noticed")
 	}
 }

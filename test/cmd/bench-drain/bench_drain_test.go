@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/posthaste-dev/posthaste/internal/figures"
-	"github.com/posthaste-dev/posthaste/test/bench"
-	"github.com/posthaste-dev/posthaste/test/drain"
+	"github.com/posthaste-dev/posthaste/test/bench/drain"
+	"github.com/posthaste-dev/posthaste/test/bench/measure"
 )
 
 func TestFlags(t *testing.T) {
@@ -25,7 +25,8 @@ func TestFlags(t *testing.T) {
 	}
 	short, full, long := form("-short"), form(), form("-long")
 	if long.events < 200_000 || long.pairs < 6 || long.planned() <= full.planned() {
-		t.Errorf("the long form has %d events, %d pairs, %s of fleets; the full one %s", long.events, long.pairs, long.planned(), full.planned())
+		t.Errorf("the long form has %d events, %d pairs, %s of fleets; the full one %s", long.events, long.pairs,
+			long.planned(), full.planned())
 	}
 	// Less than this and a kill in the middle is none, and nobody is behind anybody.
 	if short.events < 5_000 || short.pairs < 1 || short.fleetEvents < 6_000 || short.planned() >= full.planned() {
@@ -89,7 +90,9 @@ func found(verdict drain.Verdict, unowned time.Duration) *findings {
 	fleet := fleetTurns{setting: setting{relays: []int{1, 16}, lease: time.Second}}
 	for _, subject := range []string{"1", "16"} {
 		turn := drain.FleetTurn{Verdict: verdict, Unowned: unowned, Shares: []int{1000}}
-		turn.Sample = bench.Sample{Block: bench.Block{Subject: subject}, Transactions: 1000, Elapsed: time.Second, ServerCPU: time.Second}
+		turn.Sample = bench.Sample{
+			Block: bench.Block{Subject: subject}, Transactions: 1000, Elapsed: time.Second, ServerCPU: time.Second,
+		}
 		fleet.turns = append(fleet.turns, turn)
 	}
 	f.fleets = []fleetTurns{fleet}

@@ -8,8 +8,8 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/posthaste-dev/posthaste/test/bench"
-	"github.com/posthaste-dev/posthaste/test/drain"
+	"github.com/posthaste-dev/posthaste/test/bench/drain"
+	"github.com/posthaste-dev/posthaste/test/bench/measure"
 )
 
 // zipf is the skew of the aggregates where it is not uniform.
@@ -77,7 +77,7 @@ func (r *run) fleets(ctx context.Context) ([]fleetTurns, error) {
 		if s.zipf {
 			skew = zipf
 		}
-		template, err := r.world.Template(ctx, "fleet_"+strconv.Itoa(i), s.events, skew)
+		template, err := r.env.Template(ctx, "fleet_"+strconv.Itoa(i), s.events, skew)
 		if err != nil {
 			return nil, err
 		}
@@ -85,7 +85,8 @@ func (r *run) fleets(ctx context.Context) ([]fleetTurns, error) {
 		for pair := range s.pairs {
 			for position, at := range half(len(s.relays), pair) {
 				fleet := drain.Fleet{
-					World: r.world, Template: template, Relays: s.relays[at], Delay: s.delay, Lease: s.lease, Kill: s.kill, Folder: r.folder,
+					Env: r.env, Template: template, Relays: s.relays[at], Delay: s.delay, Lease: s.lease, Kill: s.kill,
+					Folder: r.folder,
 				}
 				var turn drain.FleetTurn
 				err := r.counting(ctx, fmt.Sprintf("%s, %d relays", s, fleet.Relays), func() (err error) {

@@ -3,7 +3,7 @@
 //
 // It prints tables and then one line of name=value figures. It fails when an event is lost, published out
 // of order or not known, when a lane has no owner for longer than the lease, or when something is broken; a
-// ratio of times never fails it. docs/benchmarks.md tells how it measures.
+// ratio of times never fails it. docs/internals/benchmarks.md tells how it measures.
 package main
 
 import (
@@ -17,9 +17,9 @@ import (
 	"time"
 
 	"github.com/posthaste-dev/posthaste/internal/figures"
-	"github.com/posthaste-dev/posthaste/test/bench"
-	"github.com/posthaste-dev/posthaste/test/drain"
-	"github.com/posthaste-dev/posthaste/test/pgtest"
+	"github.com/posthaste-dev/posthaste/test/bench/drain"
+	"github.com/posthaste-dev/posthaste/test/bench/measure"
+	"github.com/posthaste-dev/posthaste/test/kit/services"
 )
 
 // options are the flags.
@@ -71,19 +71,25 @@ func command(ctx context.Context, args []string) error {
 func parse(args []string) (options, error) {
 	var o options
 	flags := flag.NewFlagSet("bench-drain", flag.ContinueOnError)
-	flags.StringVar(&o.url, "url", pgtest.Servers()[0].URL, "server to measure on, on this machine, as a role that may create databases and checkpoint")
-	flags.StringVar(&o.nats, "nats", natsURL(), "NATS server with JetStream")
-	flags.BoolVar(&o.long, "long", false, "the long form: more events, more pairs, every combination of relays, delay and aggregates")
+	flags.StringVar(&o.url, "url", services.Postgres18(),
+		"server to measure on, on this machine, as a role that may create databases and checkpoint")
+	flags.StringVar(&o.nats, "nats", services.NATS(), "NATS server with JetStream")
+	flags.BoolVar(&o.long, "long", false,
+		"the long form: more events, more pairs, every combination of relays, delay and aggregates")
 	flags.BoolVar(&o.short, "short", false, "the short form: fewer events, and one turn of each; its ratios say little")
 	flags.StringVar(&o.only, "only", "", "measure only one part: single, fleet")
 	flags.IntVar(&o.events, "events", 0, "events of a drain (default 20,000, with -short 5,000, with -long 200,000)")
 	flags.IntVar(&o.pairs, "pairs", 0, "turns of each subject (default 3, with -short 1, with -long 8)")
 	flags.IntVar(&o.batch, "batch", 1000, "batch of the two loops; the relay has its default")
-	flags.IntVar(&o.fleetEvents, "fleet-events", 0, "events of a drain by several processes (default 24,000, with -short 6,000, with -long 100,000)")
-	flags.IntVar(&o.fleetPairs, "fleet-pairs", 0, "turns of each number of processes (default 2, with -short 1, with -long 6)")
-	flags.DurationVar(&o.killLease, "kill-lease", 5*time.Second, "lease of the relays of which one is killed; the others have the default")
+	flags.IntVar(&o.fleetEvents, "fleet-events", 0,
+		"events of a drain by several processes (default 24,000, with -short 6,000, with -long 100,000)")
+	flags.IntVar(&o.fleetPairs, "fleet-pairs", 0,
+		"turns of each number of processes (default 2, with -short 1, with -long 6)")
+	flags.DurationVar(&o.killLease, "kill-lease", 5*time.Second,
+		"lease of the relays of which one is killed; the others have the default")
 	flags.StringVar(&o.profile, "profile", "", "file for the CPU profile of the relay with typed contracts")
-	flags.BoolVar(&o.statements, "statements", false, "print the costliest statements of every drain by relays, with pg_stat_statements")
+	flags.BoolVar(&o.statements, "statements", false,
+		"print the costliest statements of every drain by relays, with pg_stat_statements")
 	if err := flags.Parse(args); err != nil {
 		return o, err
 	}
@@ -112,17 +118,10 @@ func (o options) withDefaults() options {
 	return o
 }
 
-func natsURL() string {
-	if url := os.Getenv("POSTHASTE_NATS_URL"); url != "" {
-		return url
-	}
-	return "nats://127.0.0.1:14222"
-}
-
 // run is one run of the command.
 type run struct {
 	options options
-	world   *drain.World
+	env     *drain.Env
 	nats    *drain.NATS
 	folder  string // for journals
 }
@@ -137,7 +136,7 @@ func measure(ctx context.Context, o options) (err error) {
 		return errors.New("the server's processes are not on this machine: CPU and times would mean nothing")
 	}
 	r := &run{options: o}
-	if r.world, err = drain.NewWorld(ctx, db); err != nil {
+	if r.env, err = drain.NewEnv(ctx, db); err != nil {
 		return err
 	}
 	if r.nats, err = drain.NewNATS(o.nats); err != nil {
@@ -150,7 +149,8 @@ func measure(ctx context.Context, o options) (err error) {
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(r.folder)) }()
 	found := &findings{options: o, figures: figures.New("bench-drain")}
-	if err := r.world.DB.Control.QueryRow(ctx, "SELECT 'PostgreSQL ' || current_setting('server_version')").Scan(&found.server); err != nil {
+	if err := r.env.DB.Control.QueryRow(ctx,
+		"SELECT 'PostgreSQL ' || current_setting('server_version')").Scan(&found.server); err != nil {
 		return fmt.Errorf("version: %w", err)
 	}
 	if o.only != "fleet" {

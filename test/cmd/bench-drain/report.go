@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/posthaste-dev/posthaste/internal/figures"
-	"github.com/posthaste-dev/posthaste/test/bench"
-	"github.com/posthaste-dev/posthaste/test/drain"
+	"github.com/posthaste-dev/posthaste/test/bench/drain"
+	"github.com/posthaste-dev/posthaste/test/bench/measure"
 )
 
 // errMust is a run in which something happened that must not.
@@ -48,7 +48,7 @@ func (f *findings) print(to io.Writer) error {
 			return err
 		}
 	}
-	f.judge()
+	f.assess()
 	if _, err := fmt.Fprintf(to, "\n%s\n", f.figures); err != nil {
 		return fmt.Errorf("print: %w", err)
 	}
@@ -58,8 +58,8 @@ func (f *findings) print(to io.Writer) error {
 	return nil
 }
 
-// judge adds the musts to the last line.
-func (f *findings) judge() {
+// assess adds the musts to the last line.
+func (f *findings) assess() {
 	for _, must := range []struct {
 		count int
 		what  string
@@ -144,7 +144,7 @@ func (f *findings) addRatio(table *bench.Table, c comparison, ratio, control ben
 	}
 	table.Add(
 		c.subject, c.against[0], fmt.Sprintf("%.3f", ratio.Median), fmt.Sprintf("%.2f..%.2f", ratio.Min, ratio.Max),
-		c.goal.String(), string(c.goal.Judge(ratio.Median, control.Resolution())),
+		c.goal.String(), string(c.goal.Assess(ratio.Median, control.Resolution())),
 	)
 	switch {
 	case c.key == "":
@@ -174,12 +174,15 @@ func (f *findings) printSplit(to io.Writer) error {
 		process := median(of, func(t drain.Turn) float64 { return perThousand(t, t.ClientCPU) })
 		broker := median(of, func(t drain.Turn) float64 { return perThousand(t, t.BrokerCPU) })
 		table.Add(
-			subject, fmt.Sprintf("%.4f", server), fmt.Sprintf("%.4f", process), fmt.Sprintf("%.4f", broker), fmt.Sprintf("%.4f", server+process+broker),
-			fmt.Sprintf("%.2f", median(of, busy)), fmt.Sprintf("%.0f", median(of, func(t drain.Turn) float64 { return float64(t.Connections) })),
+			subject, fmt.Sprintf("%.4f", server), fmt.Sprintf("%.4f", process), fmt.Sprintf("%.4f", broker),
+			fmt.Sprintf("%.4f", server+process+broker),
+			fmt.Sprintf("%.2f", median(of, busy)),
+			fmt.Sprintf("%.0f", median(of, func(t drain.Turn) float64 { return float64(t.Connections) })),
 			fmt.Sprintf("%.0f", median(of, func(t drain.Turn) float64 { return bench.Throughput(t.Sample) })),
 		)
 	}
-	return table.Print(to, "What limits: CPU-seconds for 1,000 events, medians; events/s are this machine's at this hour, compare nothing across runs")
+	return table.Print(to, "What limits: CPU-seconds for 1,000 events, medians; events/s are this machine's at this "+
+		"hour, compare nothing across runs")
 }
 
 func perThousand(t drain.Turn, used time.Duration) float64 {

@@ -7,8 +7,8 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/posthaste-dev/posthaste/test/bench"
-	"github.com/posthaste-dev/posthaste/test/drain"
+	"github.com/posthaste-dev/posthaste/test/bench/drain"
+	"github.com/posthaste-dev/posthaste/test/bench/measure"
 )
 
 // printFleets tells every drain by several processes, and counts what must not be.
@@ -17,7 +17,8 @@ func (f *findings) printFleets(to io.Writer) error {
 		return nil
 	}
 	table := bench.NewTable(
-		"aggregates, delay", "relays", "events", "events/s", "to 80 %", "CPU s/1000", "server", "relays", "share least..most", "connections",
+		"aggregates, delay", "relays", "events", "events/s", "to 80 %", "CPU s/1000", "server", "relays", "share least..most",
+		"connections",
 		"balanced", "unowned", "take-over", "lease", "lost", "order", "duplicates", "charged",
 	)
 	for _, of := range f.fleets {
@@ -26,7 +27,8 @@ func (f *findings) printFleets(to io.Writer) error {
 			table.Add(fleetLine(of, turn)...)
 		}
 	}
-	return table.Print(to, "Relays in processes of their own; unowned is the longest time of any lane, looked at every 100 ms")
+	return table.Print(to,
+		"Relays in processes of their own; unowned is the longest time of any lane, looked at every 100 ms")
 }
 
 func (f *findings) countVerdict(of fleetTurns, turn drain.FleetTurn) {
@@ -37,7 +39,8 @@ func (f *findings) countVerdict(of fleetTurns, turn drain.FleetTurn) {
 	f.charged += turn.Charged
 	f.unowned = max(f.unowned, turn.Unowned)
 	if turn.Unowned > of.lease {
-		f.problems = append(f.problems, fmt.Errorf("%s: a lane had no owner for %s, the lease is %s", of, turn.Unowned, of.lease))
+		f.problems = append(f.problems, fmt.Errorf("%s: a lane had no owner for %s, the lease is %s", of,
+			turn.Unowned, of.lease))
 	}
 }
 
@@ -47,18 +50,23 @@ func fleetLine(of fleetTurns, turn drain.FleetTurn) []string {
 	cpu, server, process := "", "", ""
 	if !of.kill { // the killed one's CPU went with it
 		cpu = fmt.Sprintf("%.4f", bench.TotalCPU(turn.Sample))
-		server, process = fmt.Sprintf("%.4f", perThousand(turn.Turn, turn.ServerCPU)), fmt.Sprintf("%.4f", perThousand(turn.Turn, turn.ClientCPU))
+		server, process = fmt.Sprintf("%.4f", perThousand(turn.Turn, turn.ServerCPU)),
+			fmt.Sprintf("%.4f", perThousand(turn.Turn, turn.ClientCPU))
 	}
 	takeOver := ""
 	if of.kill {
 		takeOver = turn.Takeover.Round(time.Millisecond).String()
 	}
 	return []string{
-		of.String(), strconv.Itoa(relays), strconv.Itoa(turn.Verdict.Events), fmt.Sprintf("%.0f", bench.Throughput(turn.Sample)),
+		of.String(), strconv.Itoa(relays), strconv.Itoa(turn.Verdict.Events),
+		fmt.Sprintf("%.0f", bench.Throughput(turn.Sample)),
 		fmt.Sprintf("%.2f s", turn.Until80.Seconds()), cpu, server, process,
-		fmt.Sprintf("%.2f..%.2f", float64(slices.Min(turn.Shares))/fair, float64(slices.Max(turn.Shares))/fair), strconv.Itoa(turn.Connections),
-		fmt.Sprintf("%.1f s", turn.Balanced.Seconds()), fmt.Sprintf("%d ms", turn.Unowned.Milliseconds()), takeOver, of.lease.String(),
-		strconv.Itoa(turn.Verdict.Lost), strconv.Itoa(turn.Verdict.Disorder), strconv.Itoa(turn.Verdict.Duplicates), strconv.Itoa(turn.Charged),
+		fmt.Sprintf("%.2f..%.2f", float64(slices.Min(turn.Shares))/fair, float64(slices.Max(turn.Shares))/fair),
+		strconv.Itoa(turn.Connections),
+		fmt.Sprintf("%.1f s", turn.Balanced.Seconds()), fmt.Sprintf("%d ms", turn.Unowned.Milliseconds()), takeOver,
+		of.lease.String(),
+		strconv.Itoa(turn.Verdict.Lost), strconv.Itoa(turn.Verdict.Disorder), strconv.Itoa(turn.Verdict.Duplicates),
+		strconv.Itoa(turn.Charged),
 	}
 }
 
@@ -67,7 +75,8 @@ func (f *findings) printFleetRatios(to io.Writer) error {
 	if f.fleets == nil {
 		return nil
 	}
-	table := bench.NewTable("aggregates, delay", "relays", "throughput against 1", "min..max", "CPU per event against 1", "min..max", "goal", "verdict", "of the order's limit")
+	table := bench.NewTable("aggregates, delay", "relays", "throughput against 1", "min..max", "CPU per event against 1",
+		"min..max", "goal", "verdict", "of the order's limit")
 	for i, of := range f.fleets {
 		if of.kill {
 			continue
@@ -78,7 +87,8 @@ func (f *findings) printFleetRatios(to io.Writer) error {
 			}
 		}
 	}
-	return table.Print(to, "Several relays against one: medians. The order's limit is one aggregate's events, one after the other, at the broker's delay")
+	return table.Print(to, "Several relays against one: medians. The order's limit is one aggregate's events, one after "+
+		"the other, at the broker's delay")
 }
 
 func (f *findings) addFleetRatio(table *bench.Table, first bool, of fleetTurns, relays int) error {
@@ -106,11 +116,15 @@ func (f *findings) addFleetRatio(table *bench.Table, first bool, of fleetTurns, 
 	limit := ""
 	if of.delay > 0 {
 		least := time.Duration(of.hottest) * of.delay
-		limit = fmt.Sprintf("%.2f", median(own, func(t drain.FleetTurn) float64 { return least.Seconds() / t.Elapsed.Seconds() }))
+		limit = fmt.Sprintf("%.2f", median(own, func(t drain.FleetTurn) float64 {
+			return least.Seconds() / t.Elapsed.Seconds()
+		}))
 	}
 	table.Add(
-		of.String(), subject, fmt.Sprintf("%.2f", throughput.Median), fmt.Sprintf("%.2f..%.2f", throughput.Min, throughput.Max),
-		fmt.Sprintf("%.2f", cpu.Median), fmt.Sprintf("%.2f..%.2f", cpu.Min, cpu.Max), goal.String(), string(goal.Judge(cpu.Median, 0)), limit,
+		of.String(), subject, fmt.Sprintf("%.2f", throughput.Median),
+		fmt.Sprintf("%.2f..%.2f", throughput.Min, throughput.Max),
+		fmt.Sprintf("%.2f", cpu.Median), fmt.Sprintf("%.2f..%.2f", cpu.Min, cpu.Max), goal.String(),
+		string(goal.Assess(cpu.Median, 0)), limit,
 	)
 	if first && relays == 16 {
 		f.figures.Addf("thr16", "%.2f", throughput.Median)

@@ -8,8 +8,8 @@ import (
 	"runtime/pprof"
 	"time"
 
-	"github.com/posthaste-dev/posthaste/test/bench"
-	"github.com/posthaste-dev/posthaste/test/drain"
+	"github.com/posthaste-dev/posthaste/test/bench/drain"
+	"github.com/posthaste-dev/posthaste/test/bench/measure"
 )
 
 // The subjects by name. "Again" is the same code a second time: the A/A control.
@@ -41,19 +41,19 @@ func (r *run) drainers() (map[string]drain.Drainer, error) {
 	if err := errors.Join(err, schemaErr, natsErr); err != nil {
 		return nil, err
 	}
-	loop := drain.Bare{World: r.world, Batch: r.options.batch}
+	loop := drain.Bare{Env: r.env, Batch: r.options.batch}
 	apart := loop
 	apart.Apart = true
 	all := map[string]drain.Drainer{
 		bare:           drain.ToNowhere(bare, drain.OutboxTable, loop),
 		bareAgain:      drain.ToNowhere(bareAgain, drain.OutboxTable, loop),
 		bareApart:      drain.ToNowhere(bareApart, drain.OutboxTable, apart),
-		rowLease:       drain.ToNowhere(rowLease, drain.LeaseTable, drain.RowLease{World: r.world, Batch: r.options.batch}),
-		relayUnchecked: drain.RelayToNowhere(relayUnchecked, drain.Relay{World: r.world, Registry: typed, NoContractCheck: true}),
-		relayTyped:     drain.RelayToNowhere(relayTyped, drain.Relay{World: r.world, Registry: typed}),
-		relaySchema:    drain.RelayToNowhere(relaySchema, drain.Relay{World: r.world, Registry: withSchema}),
+		rowLease:       drain.ToNowhere(rowLease, drain.LeaseTable, drain.RowLease{Env: r.env, Batch: r.options.batch}),
+		relayUnchecked: drain.RelayToNowhere(relayUnchecked, drain.Relay{Env: r.env, Registry: typed, NoContractCheck: true}),
+		relayTyped:     drain.RelayToNowhere(relayTyped, drain.Relay{Env: r.env, Registry: typed}),
+		relaySchema:    drain.RelayToNowhere(relaySchema, drain.Relay{Env: r.env, Registry: withSchema}),
 		bareNATS:       r.nats.BareToNATS(bareNATS, loop),
-		relayNATS:      r.nats.RelayToNATS(relayNATS, drain.Relay{World: r.world, Registry: toNATS}),
+		relayNATS:      r.nats.RelayToNATS(relayNATS, drain.Relay{Env: r.env, Registry: toNATS}),
 	}
 	if r.options.profile != "" {
 		all[relayTyped] = profiled(all[relayTyped], r.options.profile)
@@ -81,7 +81,7 @@ func profiled(d drain.Drainer, path string) drain.Drainer {
 
 // single drains with one relay, or none, in turns: A B C, C B A, B C A and so on, a fresh backlog each.
 func (r *run) single(ctx context.Context) ([]drain.Turn, error) {
-	template, err := r.world.Template(ctx, "single", r.options.events, 0)
+	template, err := r.env.Template(ctx, "single", r.options.events, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -98,7 +98,7 @@ func (r *run) single(ctx context.Context) ([]drain.Turn, error) {
 			name := names[at]
 			var turn drain.Turn
 			err := r.counting(ctx, name, func() (err error) {
-				turn, err = r.world.Measure(ctx, template, drainers[name])
+				turn, err = r.env.Measure(ctx, template, drainers[name])
 				return err
 			})
 			if err != nil {
@@ -117,19 +117,20 @@ func (r *run) counting(ctx context.Context, what string, measure func() error) e
 	if !r.options.statements {
 		return measure()
 	}
-	if err := r.world.CountStatements(ctx); err != nil {
+	if err := r.env.CountStatements(ctx); err != nil {
 		return err
 	}
 	if err := measure(); err != nil {
 		return err
 	}
-	all, err := r.world.Statements(ctx)
+	all, err := r.env.Statements(ctx)
 	if err != nil {
 		return err
 	}
 	table := bench.NewTable("calls", "rows", "ms", "buffers", "WAL bytes", "statement")
 	for _, s := range all {
-		table.Add(fmt.Sprint(s.Calls), fmt.Sprint(s.Rows), fmt.Sprintf("%.1f", 1000*s.Time.Seconds()), fmt.Sprint(s.Buffers), fmt.Sprint(s.Bytes), s.Text)
+		table.Add(fmt.Sprint(s.Calls), fmt.Sprint(s.Rows), fmt.Sprintf("%.1f", 1000*s.Time.Seconds()), fmt.Sprint(s.Buffers),
+			fmt.Sprint(s.Bytes), s.Text)
 	}
 	return table.Print(os.Stdout, "Statements: "+what)
 }

@@ -8,12 +8,12 @@ import (
 	"time"
 
 	"github.com/posthaste-dev/posthaste/outbox"
-	"github.com/posthaste-dev/posthaste/test/bench"
+	"github.com/posthaste-dev/posthaste/test/bench/measure"
 )
 
-func draw(t *testing.T) (*world, *bench.Client) {
+func draw(t *testing.T) (*env, *bench.Client) {
 	t.Helper()
-	w := &world{}
+	w := &env{}
 	w.draw(1.1)
 	return w, &bench.Client{Rand: rand.New(rand.NewPCG(1, 2))}
 }
@@ -80,7 +80,8 @@ func TestFlags(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if planned := short.planned(); planned < 10*time.Second || planned > 20*time.Second || short.walRuns != full.walRuns || len(short.plan()) != len(full.plan()) {
+	if planned := short.planned(); planned < 10*time.Second || planned > 20*time.Second || short.walRuns != full.walRuns ||
+		len(short.plan()) != len(full.plan()) {
 		t.Errorf("the short form plans %s of turns, and counts WAL over %d transactions", planned, short.walRuns)
 	}
 	long, err := parse([]string{"-long"})
@@ -94,7 +95,8 @@ func TestFlags(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if planned := timed.planned(); planned < 4*time.Minute || planned > 6*time.Minute || !slices.Equal(timed.clients, []int{2, 8}) {
+	if planned := timed.planned(); planned < 4*time.Minute || planned > 6*time.Minute ||
+		!slices.Equal(timed.clients, []int{2, 8}) {
 		t.Errorf("%s of turns for 5m, clients %v", planned, timed.clients)
 	}
 	if _, err := parse([]string{"-clients", "8,none"}); err == nil {

@@ -9,7 +9,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/posthaste-dev/posthaste/test/bench"
+	"github.com/posthaste-dev/posthaste/test/bench/measure"
 )
 
 // What each index and check costs is measured on copies of the outbox that lack it.
@@ -62,14 +62,14 @@ func (r *run) scratches(ctx context.Context) ([]scratch, error) {
 }
 
 func (r *run) names(ctx context.Context, list string, args ...any) ([]string, error) {
-	rows, err := r.world.db.Control.Query(ctx, statement(list, ""), args...)
+	rows, err := r.env.db.Control.Query(ctx, statement(list, ""), args...)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", list, err)
 	}
 	return pgx.CollectRows(rows, pgx.RowTo[string])
 }
 
-// costs is what the copies measured, with one event a transaction and with a hundred.
+// costs is what the copies measured, with one event per transaction and with a hundred.
 type costs struct {
 	copies       []string
 	one, hundred []bench.Sample
@@ -99,7 +99,7 @@ func (r *run) measureCosts(ctx context.Context) (*costs, error) {
 		hundreds = append(hundreds, maker{changed.name, hundred(schema)})
 		found.copies = append(found.copies, changed.name)
 	}
-	if err := r.world.db.Exec(ctx, "VACUUM ANALYZE"); err != nil {
+	if err := r.env.db.Exec(ctx, "VACUUM ANALYZE"); err != nil {
 		return nil, err
 	}
 	if found.one, err = r.interleave(ctx, costPhase(1), ones); err != nil {
@@ -111,11 +111,11 @@ func (r *run) measureCosts(ctx context.Context) (*costs, error) {
 
 // copyOutbox makes another outbox and changes it.
 func (r *run) copyOutbox(ctx context.Context, schema string, changes []string) error {
-	if err := r.world.install(ctx, schema, r.options.rows); err != nil {
+	if err := r.env.install(ctx, schema, r.options.rows); err != nil {
 		return err
 	}
 	for _, change := range changes {
-		if err := r.world.db.Exec(ctx, strings.ReplaceAll(change, "{schema}", schema)); err != nil {
+		if err := r.env.db.Exec(ctx, strings.ReplaceAll(change, "{schema}", schema)); err != nil {
 			return err
 		}
 	}

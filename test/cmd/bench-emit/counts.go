@@ -8,7 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"github.com/posthaste-dev/posthaste/test/bench"
+	"github.com/posthaste-dev/posthaste/test/bench/measure"
 )
 
 // What does not vary is counted once, with one client: bytes of WAL and round trips.
@@ -16,7 +16,7 @@ import (
 // walOf runs a subject this many times after a checkpoint and returns what it wrote.
 func (r *run) walOf(ctx context.Context, run transaction, times int) (bench.WAL, error) {
 	client := &bench.Client{Rand: rand.New(rand.NewPCG(seed, 1))}
-	if err := r.world.db.Checkpoint(ctx); err != nil {
+	if err := r.env.db.Checkpoint(ctx); err != nil {
 		return bench.WAL{}, err
 	}
 	return r.wal.Measure(ctx, func(ctx context.Context) error {
@@ -31,7 +31,7 @@ func (r *run) walOf(ctx context.Context, run transaction, times int) (bench.WAL,
 
 // countWAL measures these subjects.
 func (r *run) countWAL(ctx context.Context, names []string, times int) (map[string]bench.WAL, error) {
-	d, err := r.world.open(ctx, "bench-wal", 1)
+	d, err := r.env.open(ctx, "bench-wal", 1)
 	if err != nil {
 		return nil, err
 	}
@@ -80,7 +80,7 @@ func (r *run) countTrips(ctx context.Context) ([]trips, error) {
 
 func (r *run) tripsOf(ctx context.Context, write func(context.Context, pgx.Tx, []order) error) (trips, error) {
 	var counter bench.RoundTrips
-	pool, err := r.world.db.Pool(ctx, "bench-trips", 1)
+	pool, err := r.env.db.Pool(ctx, "bench-trips", 1)
 	if err != nil {
 		return trips{}, err
 	}
@@ -96,7 +96,7 @@ func (r *run) tripsOf(ctx context.Context, write func(context.Context, pgx.Tx, [
 	for range 3 {
 		orders := make([]order, manyEvents)
 		for i := range orders {
-			orders[i] = r.world.order(client)
+			orders[i] = r.env.order(client)
 		}
 		err := pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
 			before := counter.Count()

@@ -3,7 +3,7 @@
 //
 // It prints a table of ratios and then one line of name=value figures. It fails when something is
 // broken, when a figure that does not vary (WAL, round trips) misses its goal, or when too little was
-// measured; a ratio of times never fails it. docs/benchmarks.md tells how it measures.
+// measured; a ratio of times never fails it. docs/internals/benchmarks.md tells how it measures.
 package main
 
 import (
@@ -18,8 +18,8 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/posthaste-dev/posthaste/test/bench"
-	"github.com/posthaste-dev/posthaste/test/pgtest"
+	"github.com/posthaste-dev/posthaste/test/bench/measure"
+	"github.com/posthaste-dev/posthaste/test/kit/services"
 )
 
 // options are the flags.
@@ -57,14 +57,17 @@ func parse(args []string) (options, error) {
 	var o options
 	var duration time.Duration
 	flags := flag.NewFlagSet("bench-emit", flag.ContinueOnError)
-	flags.StringVar(&o.url, "url", pgtest.Servers()[0].URL, "server to measure on, as a role that may create databases and checkpoint")
+	flags.StringVar(&o.url, "url", services.Postgres18(),
+		"server to measure on, as a role that may create databases and checkpoint")
 	flags.BoolVar(&o.long, "long", false, "the long form, with all drivers and the cost of every index")
-	flags.BoolVar(&o.short, "short", false, "the short form: few rounds, whose ratios say little; what does not vary is counted as always")
+	flags.BoolVar(&o.short, "short", false,
+		"the short form: few rounds, whose ratios say little; what does not vary is counted as always")
 	flags.BoolVar(&o.costs, "indexes", false, "measure what each index and check costs (part of -long)")
 	clients := flags.String("clients", "8,32", "numbers of clients for throughput")
 	flags.IntVar(&o.rounds, "rounds", 0, "rounds of a phase (default 14, with -short 3, with -long 32)")
 	flags.DurationVar(&duration, "duration", 0, "about how long all turns together shall take; sets -rounds")
-	flags.DurationVar(&o.block, "block", 100*time.Millisecond, "length of a turn; short, so that a round is over before the machine's mood changes")
+	flags.DurationVar(&o.block, "block", 100*time.Millisecond,
+		"length of a turn; short, so that a round is over before the machine's mood changes")
 	flags.DurationVar(&o.settle, "settle", 20*time.Millisecond, "how long a turn runs before it is measured")
 	flags.IntVar(&o.rows, "rows", 20_000, "rows in every table before the start")
 	flags.IntVar(&o.walRuns, "wal-transactions", 2000, "transactions over which WAL is counted")
@@ -117,7 +120,7 @@ func (o options) planned() time.Duration {
 // run is one run of the command.
 type run struct {
 	options  options
-	world    *world
+	env      *env
 	wal      *bench.WALMeter
 	raw      *bench.RawWriter
 	progress *bench.Progress
@@ -150,7 +153,7 @@ func command(ctx context.Context, args []string) (err error) {
 		return err
 	}
 	fmt.Fprintf(os.Stderr, "bench-emit: filling the tables; about %s of turns follow\n", o.planned().Round(time.Second))
-	if r.world, err = newWorld(ctx, db, o.zipf, o.rows); err != nil {
+	if r.env, err = newEnv(ctx, db, o.zipf, o.rows); err != nil {
 		return err
 	}
 	if o.long {
@@ -175,10 +178,12 @@ func (r *run) all(ctx context.Context) (*findings, error) {
 	if found.trips, err = r.countTrips(ctx); err != nil {
 		return nil, err
 	}
-	if found.wal, err = r.countWAL(ctx, []string{noEvent, bare, bareAgain, emitOne, emitKeyed}, r.options.walRuns); err != nil {
+	if found.wal, err = r.countWAL(ctx, []string{noEvent, bare, bareAgain, emitOne, emitKeyed},
+		r.options.walRuns); err != nil {
 		return nil, err
 	}
-	if found.walMany, err = r.countWAL(ctx, []string{bareMany, bareUnnest, emitMany, emitManyKeyed}, max(r.options.walRuns/manyEvents, 5)); err != nil {
+	if found.walMany, err = r.countWAL(ctx, []string{bareMany, bareUnnest, emitMany, emitManyKeyed},
+		max(r.options.walRuns/manyEvents, 5)); err != nil {
 		return nil, err
 	}
 	r.progress = bench.NewProgress(os.Stderr, "bench-emit", r.options.planned())
@@ -198,8 +203,10 @@ func (r *run) all(ctx context.Context) (*findings, error) {
 // describe says what the figures were measured on.
 func (r *run) describe(ctx context.Context) (string, error) {
 	var text string
-	err := r.world.db.Control.QueryRow(ctx, `SELECT 'PostgreSQL ' || current_setting('server_version') || ', fsync ' || current_setting('fsync')
-		|| ', synchronous_commit ' || current_setting('synchronous_commit') || ', full_page_writes ' || current_setting('full_page_writes')
+	err := r.env.db.Control.QueryRow(ctx, `SELECT 'PostgreSQL ' || current_setting('server_version') || ', fsync ' 
+		|| current_setting('fsync')
+		|| ', synchronous_commit ' || current_setting('synchronous_commit') || ', full_page_writes ' 
+		|| current_setting('full_page_writes')
 		|| ', wal_level ' || current_setting('wal_level')`).Scan(&text)
 	return text, err
 }

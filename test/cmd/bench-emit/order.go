@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/posthaste-dev/posthaste/outbox"
-	"github.com/posthaste-dev/posthaste/test/bench"
+	"github.com/posthaste-dev/posthaste/test/bench/measure"
 )
 
 // order is the business change of one transaction, and the data of its event.
@@ -30,12 +30,13 @@ const eventTypes = 8
 
 var contracts = func() (all []*outbox.ContractFor[order]) {
 	for i := range eventTypes {
-		all = append(all, outbox.Define[order](outbox.Contract{Type: "order_event_" + strconv.Itoa(i), Aggregate: "account", Topic: "orders"}))
+		all = append(all,
+			outbox.Define[order](outbox.Contract{Type: "order_event_" + strconv.Itoa(i), Aggregate: "account", Topic: "orders"}))
 	}
 	return all
 }()
 
-func (w *world) order(client *bench.Client) order {
+func (w *env) order(client *bench.Client) order {
 	return order{
 		OrderID:   outbox.NewID(),
 		AccountID: w.accountIDs[w.draws[client.Rand.IntN(len(w.draws))]],

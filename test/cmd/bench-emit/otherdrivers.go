@@ -7,7 +7,7 @@ import (
 	"gorm.io/gorm"
 
 	"github.com/posthaste-dev/posthaste/outbox"
-	"github.com/posthaste-dev/posthaste/test/bench"
+	"github.com/posthaste-dev/posthaste/test/bench/measure"
 )
 
 // businessSQL is business by way of database/sql.

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/posthaste-dev/posthaste/test/bench"
+	"github.com/posthaste-dev/posthaste/test/bench/measure"
 )
 
 // phase is one interleaved run: the same number of clients for all its subjects.
@@ -48,7 +48,8 @@ func (o options) plan() []phase {
 		subjects: []string{bare, bareAgain, emitOne, emitKeyed},
 	}}
 	if o.long {
-		phases[0].subjects = append(phases[0].subjects, emitLaneOnly, noEvent, emitFunction, bareSQL, emitSQL, bareGORM, emitGORM)
+		phases[0].subjects = append(phases[0].subjects, emitLaneOnly, noEvent, emitFunction, bareSQL, emitSQL,
+			bareGORM, emitGORM)
 	}
 	for _, clients := range o.clients {
 		many := phase{
@@ -96,7 +97,7 @@ type maker struct {
 func (r *run) interleave(ctx context.Context, p phase, makers []maker) (samples []bench.Sample, err error) {
 	// Once a phase and before the warm-up: what a page costs when it is first touched after a checkpoint is
 	// then paid before the first turn, as it is between two checkpoints of a server in use.
-	if err := r.world.db.Checkpoint(ctx); err != nil {
+	if err := r.env.db.Checkpoint(ctx); err != nil {
 		return nil, err
 	}
 	if p.clients == 1 {
@@ -115,7 +116,7 @@ func (r *run) servers(application string) func(context.Context) ([]int, error) {
 	if !r.seesCPU {
 		return nil
 	}
-	return func(ctx context.Context) ([]int, error) { return r.world.db.Backends(ctx, application) }
+	return func(ctx context.Context) ([]int, error) { return r.env.db.Backends(ctx, application) }
 }
 
 // alternate gives every subject a connection of its own.
@@ -123,7 +124,7 @@ func (r *run) alternate(ctx context.Context, p phase, makers []maker) ([]bench.S
 	subjects := make([]bench.Single, len(makers))
 	for i, m := range makers {
 		application := fmt.Sprintf("bench-emit-%d", i)
-		d, err := r.world.open(ctx, application, 1)
+		d, err := r.env.open(ctx, application, 1)
 		if err != nil {
 			return nil, err
 		}
@@ -145,7 +146,7 @@ func (r *run) alternate(ctx context.Context, p phase, makers []maker) ([]bench.S
 // takeTurns lets the subjects use the same connections, one after the other.
 func (r *run) takeTurns(ctx context.Context, p phase, makers []maker) ([]bench.Sample, error) {
 	const application = "bench-emit"
-	d, err := r.world.open(ctx, application, p.clients)
+	d, err := r.env.open(ctx, application, p.clients)
 	if err != nil {
 		return nil, err
 	}

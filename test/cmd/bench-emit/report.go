@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/posthaste-dev/posthaste/internal/figures"
-	"github.com/posthaste-dev/posthaste/test/bench"
+	"github.com/posthaste-dev/posthaste/test/bench/measure"
 )
 
 // errGoals is a run in which a figure that does not vary missed its goal.
@@ -43,7 +43,8 @@ type findings struct {
 // print writes everything, the figures last. The error says which goals were missed for good.
 func (f *findings) print(to io.Writer) error {
 	f.figures = figures.New("bench-emit")
-	f.table = bench.NewTable("figure", "clients", "subject", "against", "ratio", "min..max", "A/A quartiles", "goal", "verdict")
+	f.table = bench.NewTable("figure", "clients", "subject", "against", "ratio", "min..max", "A/A quartiles",
+		"goal", "verdict")
 	for _, p := range f.options.plan() {
 		if err := f.phase(p); err != nil {
 			return err
@@ -57,7 +58,9 @@ func (f *findings) print(to io.Writer) error {
 	if err := f.table.Print(to, "Time: median over rounds of the ratio within a round"); err != nil {
 		return err
 	}
-	for _, part := range []func(io.Writer) error{f.printWAL, f.printRelations, f.printTrips, f.printCosts, f.printAbsolute} {
+	for _, part := range []func(io.Writer) error{
+		f.printWAL, f.printRelations, f.printTrips, f.printCosts, f.printAbsolute,
+	} {
 		if err := part(to); err != nil {
 			return err
 		}
@@ -161,7 +164,7 @@ func (f *findings) addRatio(p phase, m measured, subject string, ratio, control 
 	f.table.Add(
 		m.name, fmt.Sprint(p.clients), subject, p.bases(subject)[0], fmt.Sprintf("%.3f", ratio.Median),
 		fmt.Sprintf("%.2f..%.2f", ratio.Min, ratio.Max), fmt.Sprintf("%.3f..%.3f", control.Q1, control.Q3),
-		goal.String(), string(goal.Judge(ratio.Median, control.Resolution())),
+		goal.String(), string(goal.Assess(ratio.Median, control.Resolution())),
 	)
 	key, wanted := m.keys[subject]
 	switch {
@@ -175,7 +178,8 @@ func (f *findings) addRatio(p phase, m measured, subject string, ratio, control 
 
 // printAbsolute is the appendix: the figures behind the ratios, of this machine at this hour.
 func (f *findings) printAbsolute(to io.Writer) error {
-	table := bench.NewTable("clients", "subject", "transactions/s", "median ms", "p99 ms", "backend CPU s/1000", "client CPU s/1000")
+	table := bench.NewTable("clients", "subject", "transactions/s", "median ms", "p99 ms", "backend CPU s/1000",
+		"client CPU s/1000")
 	for _, p := range f.options.plan() {
 		for _, subject := range p.subjects {
 			of := slices.DeleteFunc(slices.Clone(f.samples[p.name]), func(s bench.Sample) bool { return s.Subject != subject })
@@ -192,7 +196,8 @@ func (f *findings) printAbsolute(to io.Writer) error {
 				client = fmt.Sprintf("%.3f", middle(func(s bench.Sample) float64 { return bench.TotalCPU(s) - bench.ServerCPU(s) }))
 			}
 			table.Add(
-				fmt.Sprint(p.clients), subject, fmt.Sprintf("%.0f", middle(bench.Throughput)), fmt.Sprintf("%.2f", 1000*middle(bench.Median)),
+				fmt.Sprint(p.clients), subject, fmt.Sprintf("%.0f", middle(bench.Throughput)),
+				fmt.Sprintf("%.2f", 1000*middle(bench.Median)),
 				fmt.Sprintf("%.2f", 1000*middle(bench.P99)), fmt.Sprintf("%.3f", middle(bench.ServerCPU)), client,
 			)
 		}

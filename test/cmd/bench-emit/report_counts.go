@@ -6,12 +6,13 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/posthaste-dev/posthaste/test/bench"
+	"github.com/posthaste-dev/posthaste/test/bench/measure"
 )
 
 // printWAL compares the bytes of WAL of whole transactions, and of the event's statement alone.
 func (f *findings) printWAL(to io.Writer) error {
-	table := bench.NewTable("subject", "bytes/transaction", "ratio", "goal", "verdict", "ratio of the event alone", "with page images", "ratio with page images")
+	table := bench.NewTable("subject", "bytes/transaction", "ratio", "goal", "verdict", "ratio of the event alone",
+		"with page images", "ratio with page images")
 	base, empty := f.wal[bare], f.wal[noEvent]
 	runs := float64(f.options.walRuns)
 	for _, subject := range []struct {
@@ -28,9 +29,10 @@ func (f *findings) printWAL(to io.Writer) error {
 		ratio := float64(wal.Data()) / float64(base.Data())
 		withImages := float64(wal.Bytes) / float64(base.Bytes)
 		alone := float64(wal.Data()-empty.Data()) / float64(base.Data()-empty.Data())
-		verdict := f.judgeCount(subject.key, subject.goal, ratio)
+		verdict := f.assessCount(subject.key, subject.goal, ratio)
 		table.Add(
-			subject.name, fmt.Sprintf("%.0f", float64(wal.Data())/runs), fmt.Sprintf("%.3f", ratio), subject.goal.String(), string(verdict),
+			subject.name, fmt.Sprintf("%.0f", float64(wal.Data())/runs), fmt.Sprintf("%.3f", ratio), subject.goal.String(),
+			string(verdict),
 			fmt.Sprintf("%.2f", alone), fmt.Sprintf("%.0f", float64(wal.Bytes)/runs), fmt.Sprintf("%.2f", withImages),
 		)
 		if subject.key != "" {
@@ -40,7 +42,8 @@ func (f *findings) printWAL(to io.Writer) error {
 			f.figures.Addf(subject.key+"_images", "%.2f", withImages)
 		}
 	}
-	title := fmt.Sprintf("WAL: one client, %d transactions after a checkpoint, without full-page images unless said", f.options.walRuns)
+	title := fmt.Sprintf("WAL: one client, %d transactions after a checkpoint, without full-page images unless said",
+		f.options.walRuns)
 	if err := table.Print(to, title); err != nil {
 		return err
 	}
@@ -65,9 +68,9 @@ func (f *findings) printWALMany(to io.Writer) error {
 	return table.Print(to, "WAL of 100 events in one transaction")
 }
 
-// judgeCount gives the verdict on a figure that does not vary, and keeps a miss as the run's failure.
-func (f *findings) judgeCount(key string, goal *bench.Goal, ratio float64) bench.Verdict {
-	verdict := goal.Judge(ratio, 0)
+// assessCount gives the verdict on a figure that does not vary, and keeps a miss as the run's failure.
+func (f *findings) assessCount(key string, goal *bench.Goal, ratio float64) bench.Verdict {
+	verdict := goal.Assess(ratio, 0)
 	if verdict == bench.Missed {
 		f.problems = append(f.problems, fmt.Errorf("%s is %.3f, the goal is %s", key, ratio, goal))
 	}
@@ -76,7 +79,8 @@ func (f *findings) judgeCount(key string, goal *bench.Goal, ratio float64) bench
 
 // printRelations tells what each table and index adds to the WAL of one event.
 func (f *findings) printRelations(to io.Writer) error {
-	table := bench.NewTable("relation", "bare INSERT", "emit", "emit, dedupe key", "page images: bare INSERT", "emit", "emit, dedupe key")
+	table := bench.NewTable("relation", "bare INSERT", "emit", "emit, dedupe key", "page images: bare INSERT", "emit",
+		"emit, dedupe key")
 	runs := int64(f.options.walRuns)
 	names := map[string]bool{}
 	for _, subject := range []string{bare, emitOne, emitKeyed} {
@@ -148,6 +152,7 @@ func (f *findings) printCostsOf(to io.Writer, events int, samples []bench.Sample
 			f.figures.Addf("cpu_"+short(subject), "%.3f", ratio.Median)
 		}
 	}
-	title := fmt.Sprintf("What each index and check costs: a transaction of %d events and nothing else, A/A quartiles %.3f..%.3f", events, control.Q1, control.Q3)
+	title := fmt.Sprintf("What each index and check costs: a transaction of %d events and nothing else, A/A quartiles "+
+		"%.3f..%.3f", events, control.Q1, control.Q3)
 	return table.Print(to, title)
 }

@@ -16,7 +16,7 @@ import (
 	"gorm.io/gorm/logger"
 
 	"github.com/posthaste-dev/posthaste/outbox"
-	"github.com/posthaste-dev/posthaste/test/bench"
+	"github.com/posthaste-dev/posthaste/test/bench/measure"
 )
 
 // The subjects by name. An "again" is the same code a second time: the A/A control.
@@ -60,14 +60,14 @@ type transaction func(context.Context, *bench.Client) error
 
 // drivers are the ways into the database, for one number of clients.
 type drivers struct {
-	w    *world
+	w    *env
 	pool *pgxpool.Pool
 	std  *sql.DB
 	orm  *gorm.DB
 }
 
 // open makes connections under this application_name, by which the CPU meter finds them.
-func (w *world) open(ctx context.Context, application string, clients int) (*drivers, error) {
+func (w *env) open(ctx context.Context, application string, clients int) (*drivers, error) {
 	d := &drivers{w: w}
 	var err error
 	if d.pool, err = w.db.Pool(ctx, application, clients); err != nil {

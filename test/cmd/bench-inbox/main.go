@@ -21,9 +21,9 @@ import (
 	"github.com/posthaste-dev/posthaste/internal/figures"
 	"github.com/posthaste-dev/posthaste/outbox"
 	"github.com/posthaste-dev/posthaste/schema"
-	"github.com/posthaste-dev/posthaste/test/bench"
-	"github.com/posthaste-dev/posthaste/test/command"
-	"github.com/posthaste-dev/posthaste/test/pgtest"
+	"github.com/posthaste-dev/posthaste/test/bench/measure"
+	"github.com/posthaste-dev/posthaste/test/kit/command"
+	"github.com/posthaste-dev/posthaste/test/kit/services"
 )
 
 const (
@@ -40,7 +40,7 @@ func main() { os.Exit(command.Main("bench-inbox", measure)) }
 
 func measure(ctx context.Context, args []string) (ok bool, err error) {
 	flags := flag.NewFlagSet("bench-inbox", flag.ContinueOnError)
-	url := flags.String("url", pgtest.Servers()[0].URL, "server to measure on, as a role that may create databases")
+	url := flags.String("url", services.Postgres18(), "server to measure on, as a role that may create databases")
 	rounds := flags.Int("rounds", 9, "samples of each subject")
 	length := flags.Duration("length", 2*time.Second, "how long a round lasts, for all subjects together")
 	if err := flags.Parse(args); err != nil {
@@ -91,7 +91,8 @@ func prepare(ctx context.Context, db *bench.Database) (*handlers, error) {
 	return h, db.Exec(
 		ctx,
 		"CREATE TABLE effects (id uuid PRIMARY KEY, at timestamptz NOT NULL DEFAULT now())",
-		"INSERT INTO inbox_handled (handled_at, event_id, consumer) SELECT now() - i * interval '1 second', gen_random_uuid(), 'bench' FROM generate_series(1, 100000) i",
+		"INSERT INTO inbox_handled (handled_at, event_id, consumer) SELECT now() - i * interval '1 second', "+
+			"gen_random_uuid(), 'bench' FROM generate_series(1, 100000) i",
 		"INSERT INTO inbox_handled (event_id, consumer) VALUES ('"+h.known.String()+"', '"+consumer+"')",
 		"ANALYZE",
 	)
@@ -125,13 +126,15 @@ func (h *handlers) subjects() []bench.Single {
 			h.seq++
 			return inbox.Newer(ctx, tx, consumer, outbox.Aggregate{Type: "order", ID: fmt.Sprint(h.seq % 1000)}, h.seq)
 		}),
-		h.subject("copy", func(ctx context.Context, tx pgx.Tx, _ outbox.ID) (bool, error) { return withFirst(ctx, tx, h.known) }),
+		h.subject("copy", func(ctx context.Context, tx pgx.Tx, _ outbox.ID) (bool, error) {
+			return withFirst(ctx, tx, h.known)
+		}),
 		h.subject("sql", inSQL),
 	}
 }
 
 // subject is a handler that asks before its effect, if it has something to ask.
-func (h *handlers) subject(name string, ask func(context.Context, pgx.Tx, outbox.ID) (bool, error)) bench.Single {
+func (h *handlers) subject(name string, query func(context.Context, pgx.Tx, outbox.ID) (bool, error)) bench.Single {
 	var conn *pgx.Conn
 	return bench.Single{Name: name, Transaction: func(ctx context.Context, _ *bench.Client) error {
 		if conn == nil {
@@ -146,8 +149,8 @@ func (h *handlers) subject(name string, ask func(context.Context, pgx.Tx, outbox
 		}
 		return outbox.InTx(ctx, conn, func(ctx context.Context, tx pgx.Tx) error {
 			id := outbox.NewID()
-			if ask != nil {
-				if yes, err := ask(ctx, tx, id); err != nil || !yes {
+			if query != nil {
+				if yes, err := query(ctx, tx, id); err != nil || !yes {
 					return err
 				}
 			}

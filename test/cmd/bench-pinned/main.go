@@ -13,16 +13,16 @@ import (
 	"os"
 	"time"
 
-	"github.com/posthaste-dev/posthaste/test/command"
-	"github.com/posthaste-dev/posthaste/test/pgtest"
-	"github.com/posthaste-dev/posthaste/test/pinned"
+	"github.com/posthaste-dev/posthaste/test/bench/pinned"
+	"github.com/posthaste-dev/posthaste/test/kit/command"
+	"github.com/posthaste-dev/posthaste/test/kit/services"
 )
 
 func main() { os.Exit(command.Main("bench-pinned", prove)) }
 
 func prove(ctx context.Context, args []string) (ok bool, err error) {
 	flags := flag.NewFlagSet("bench-pinned", flag.ContinueOnError)
-	url := flags.String("url", pgtest.Servers()[0].URL, "server to measure on, as a role that may create databases")
+	url := flags.String("url", services.Postgres18(), "server to measure on, as a role that may create databases")
 	long := flags.Bool("long", false, "half an hour for each kind, without dead tuples made beforehand")
 	short := flags.Bool("short", false, "seconds for each kind, and 50,000 dead tuples; times decide nothing")
 	seconds := flags.Int("seconds", 0, "how long each kind is measured (default 60, with -long 1800)")

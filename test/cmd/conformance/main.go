@@ -1,4 +1,5 @@
-// Command conformance compares docs/conformance.md and docs/proofs.md with the results of a test run:
+// Command conformance compares docs/internals/conformance.md and docs/internals/proofs.md with the results of a
+// test run:
 //
 //	go run ./test/cmd/conformance results.jsonl...
 //
@@ -11,12 +12,12 @@ import (
 	"fmt"
 	"os"
 
-	"github.com/posthaste-dev/posthaste/test/conformance"
+	"github.com/posthaste-dev/posthaste/test/kit/conformance"
 )
 
 func main() {
-	page := flag.String("page", "docs/conformance.md", "the page to check")
-	proofs := flag.String("proofs", "docs/proofs.md", "the page of the proofs, whose tests must have passed too")
+	page := flag.String("page", "docs/internals/conformance.md", "the page to check")
+	proofs := flag.String("proofs", "docs/internals/proofs.md", "the page of the proofs, whose tests must have passed too")
 	flag.Parse()
 	if err := run(*page, *proofs, flag.Args()); err != nil {
 		fmt.Fprintln(os.Stderr, "conformance:", err)

@@ -1,9 +1,9 @@
 // Command proof-crash kills processes at every point before and after the steps that outlive them: relays,
 // producers, operators and migrators, each with an outbox of its own in a real PostgreSQL and a stream of its
-// own in a real NATS JetStream. Another process takes over, and the judge says what came of it. It ends with
+// own in a real NATS JetStream. Another process takes over, and the checker says what came of it. It ends with
 // one line of name=value figures.
 //
-// It fails when the judge found something broken, and when a point was not reached. Then the histories of that
+// It fails when the checker found something broken, and when a point was not reached. Then the histories of that
 // point are kept, and the command says where.
 package main
 
@@ -11,14 +11,15 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"io"
 	"os"
 	"slices"
 	"strings"
 
 	points "github.com/posthaste-dev/posthaste/internal/crash"
-	"github.com/posthaste-dev/posthaste/test/command"
-	"github.com/posthaste-dev/posthaste/test/crash"
-	"github.com/posthaste-dev/posthaste/test/pgtest"
+	"github.com/posthaste-dev/posthaste/test/kit/command"
+	"github.com/posthaste-dev/posthaste/test/kit/services"
+	"github.com/posthaste-dev/posthaste/test/proof/crash"
 )
 
 func main() { os.Exit(command.Main("proof-crash", prove)) }
@@ -46,12 +47,22 @@ func prove(ctx context.Context, args []string) (ok bool, err error) {
 	if *only != "" {
 		plan.Points, plan.Least = choose(*only), 0
 	}
-	plan.Postgres = pgtest.Servers()[0].URL
-	plan.Broker = "nats://127.0.0.1:14222"
-	if at := os.Getenv("POSTHASTE_NATS_URL"); at != "" {
-		plan.Broker = at
-	}
-	return try(ctx, plan, *keep)
+	plan.Postgres, plan.Broker = services.Postgres18(), services.NATS()
+	return command.InFolder("proof-crash", fmt.Sprintf("%d points, histories", len(plan.Points)), *keep,
+		func(folder string, to io.Writer) (_ bool, err error) {
+			plan.Folder = folder
+			if plan.Executable, err = os.Executable(); !points.Built {
+				plan.Executable, err = crash.Build(ctx, folder)
+			}
+			if err != nil {
+				return false, err
+			}
+			report, err := crash.Run(ctx, plan, os.Stderr)
+			if err != nil {
+				return false, err
+			}
+			return report.OK(), report.Print(to)
+		})
 }
 
 // choose are the points that a flag names.
@@ -61,7 +72,9 @@ func choose(names string) (chosen []string) {
 			chosen = append(chosen, name)
 			continue
 		}
-		chosen = append(chosen, slices.DeleteFunc(crash.Points(), func(point string) bool { return !strings.HasPrefix(point, name) })...)
+		chosen = append(chosen, slices.DeleteFunc(crash.Points(), func(point string) bool {
+			return !strings.HasPrefix(point, name)
+		})...)
 	}
 	return chosen
 }
@@ -73,29 +86,4 @@ func printList() error {
 		}
 	}
 	return nil
-}
-
-func try(ctx context.Context, plan crash.Plan, keep bool) (ok bool, err error) {
-	if plan.Folder, err = os.MkdirTemp("", "proof-crash-"); err != nil {
-		return false, fmt.Errorf("a folder for the histories: %w", err)
-	}
-	fmt.Fprintf(os.Stderr, "proof-crash: %d points, histories in %s\n", len(plan.Points), plan.Folder)
-	if points.Built {
-		plan.Executable, err = os.Executable()
-	} else {
-		plan.Executable, err = crash.Build(ctx, plan.Folder)
-	}
-	if err != nil {
-		return false, err
-	}
-	report, err := crash.Run(ctx, plan, os.Stderr)
-	if err != nil {
-		return false, err
-	}
-	if report.OK() && !keep {
-		if err := os.RemoveAll(plan.Folder); err != nil {
-			return false, fmt.Errorf("remove the histories: %w", err)
-		}
-	}
-	return report.OK(), report.Print(os.Stdout)
 }

@@ -1,7 +1,7 @@
 // Command proof-drain-stop proves that a publisher stops cleanly in the middle of its work: two outbox-publishers move
-// events from PostgreSQL to NATS, and one after the other gets a SIGTERM and is replaced, a hundred times. No event is sent
-// twice or lost, every stop ends with exit code 0 within the drain time, and the other has the lanes at once. It ends
-// with one line of name=value figures.
+// events from PostgreSQL to NATS, and one after the other gets a SIGTERM and is replaced, a hundred times. No event is
+// sent twice or lost, every stop ends with exit code 0 within the drain time, and the other has the lanes at once. It
+// ends with one line of name=value figures.
 //
 // It fails when something was broken and when too little was tested. Then histories and logs are kept, and the command
 // says where.
@@ -10,12 +10,12 @@ package main
 import (
 	"context"
 	"flag"
-	"fmt"
+	"io"
 	"os"
 
-	"github.com/posthaste-dev/posthaste/test/command"
-	"github.com/posthaste-dev/posthaste/test/pgtest"
-	"github.com/posthaste-dev/posthaste/test/publisher"
+	"github.com/posthaste-dev/posthaste/test/kit/command"
+	"github.com/posthaste-dev/posthaste/test/kit/services"
+	"github.com/posthaste-dev/posthaste/test/proof/publisher"
 )
 
 func main() { os.Exit(command.Main("proof-drain-stop", prove)) }
@@ -32,21 +32,14 @@ func prove(ctx context.Context, args []string) (ok bool, err error) {
 	if *short {
 		plan = publisher.ShortStops()
 	}
-	plan.Binary, plan.Postgres, plan.NATS = *binary, pgtest.Servers()[0].URL, "nats://127.0.0.1:14222"
-	if at := os.Getenv("POSTHASTE_NATS_URL"); at != "" {
-		plan.NATS = at
-	}
-	if plan.Folder, err = os.MkdirTemp("", "proof-drain-stop-"); err != nil {
-		return false, fmt.Errorf("a folder for the histories: %w", err)
-	}
-	fmt.Fprintf(os.Stderr, "proof-drain-stop: histories and logs in %s\n", plan.Folder)
-	report, err := publisher.StopAll(ctx, plan, os.Stderr)
-	if err == nil {
-		ok, err = report.Print(os.Stdout)
-	}
-	if ok && err == nil && !*keep {
-		return true, os.RemoveAll(plan.Folder)
-	}
-	fmt.Fprintf(os.Stderr, "proof-drain-stop: histories and logs are in %s\n", plan.Folder)
-	return ok, err
+	plan.Binary, plan.Postgres, plan.NATS = *binary, services.Postgres18(), services.NATS()
+	return command.InFolder("proof-drain-stop", "histories and logs", *keep,
+		func(folder string, to io.Writer) (bool, error) {
+			plan.Folder = folder
+			report, err := publisher.StopAll(ctx, plan, os.Stderr)
+			if err != nil {
+				return false, err
+			}
+			return report.Print(to)
+		})
 }

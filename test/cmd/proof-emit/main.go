@@ -1,5 +1,5 @@
 // Command proof-emit shows that the emit side keeps its promises when things go wrong. It runs the tests
-// of test/emit against both PostgreSQL servers, and those of other packages that show a fault between the
+// of test/suite/emit against both PostgreSQL servers, and those of other packages that show a fault between the
 // application's transaction and PostgreSQL, lists the faults with their tests, and ends with one line of
 // name=value figures.
 //
@@ -16,14 +16,14 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/posthaste-dev/posthaste/test/command"
-	"github.com/posthaste-dev/posthaste/test/gotest"
-	"github.com/posthaste-dev/posthaste/test/pgtest"
+	"github.com/posthaste-dev/posthaste/test/kit/command"
+	"github.com/posthaste-dev/posthaste/test/kit/gotest"
+	"github.com/posthaste-dev/posthaste/test/kit/pgtest"
 )
 
 const (
 	repository = "github.com/posthaste-dev/posthaste/"
-	module     = repository + "test/"
+	module     = repository + "test/suite/"
 )
 
 func main() { os.Exit(command.Main("proof-emit", prove)) }
@@ -33,7 +33,7 @@ func prove(ctx context.Context, args []string) (ok bool, err error) {
 	pairs := flags.Int("pairs", 0, "pairs of transactions that race for a dedupe key, at least 200")
 	rounds := flags.Int("rounds", 0, "rounds of calls with their keys in opposite orders, at least 200")
 	race := flags.Bool("race", false, "with the race detector")
-	results := flags.String("results", "", "judge what `scripts/test --keep` has kept in this `file`, and run nothing")
+	results := flags.String("results", "", "check what `scripts/test --keep` has kept in this `file`, and run nothing")
 	if err := flags.Parse(args); err != nil {
 		return false, fmt.Errorf("flags: %w", err)
 	}
@@ -61,7 +61,7 @@ func prove(ctx context.Context, args []string) (ok bool, err error) {
 	if err := take(module + "emit"); err != nil {
 		return false, err
 	}
-	for name, path := range elsewhere {
+	for name, path := range otherPackages {
 		if err := take(path, testsOf(name)...); err != nil {
 			return false, err
 		}
@@ -70,7 +70,7 @@ func prove(ctx context.Context, args []string) (ok bool, err error) {
 	for _, server := range pgtest.Servers() {
 		servers = append(servers, server.Name)
 	}
-	report := judge(found, servers)
+	report := check(found, servers)
 	report.print(os.Stdout)
 	return report.ok(), nil
 }

@@ -12,9 +12,10 @@ import (
 	"os"
 	"strings"
 
-	"github.com/posthaste-dev/posthaste/test/command"
-	"github.com/posthaste-dev/posthaste/test/hostile"
-	"github.com/posthaste-dev/posthaste/test/pgtest"
+	"github.com/posthaste-dev/posthaste/test/kit/command"
+	"github.com/posthaste-dev/posthaste/test/kit/pgtest"
+	"github.com/posthaste-dev/posthaste/test/kit/services"
+	"github.com/posthaste-dev/posthaste/test/proof/hostile"
 )
 
 func main() { os.Exit(command.Main("proof-hostile", prove)) }
@@ -33,8 +34,8 @@ func prove(ctx context.Context, args []string) (ok bool, err error) {
 	plan := hostile.Plan{
 		Servers: hostile.Servers{
 			PostgresURL: servers[*server].URL,
-			NATSURL:     env("POSTHASTE_NATS_URL", "nats://127.0.0.1:14222"),
-			PubSubAddr:  env("POSTHASTE_PUBSUB_ADDR", "127.0.0.1:18085"),
+			NATSURL:     services.NATS(),
+			PubSubAddr:  services.PubSub(),
 		},
 	}
 	if *only != "" {
@@ -45,11 +46,4 @@ func prove(ctx context.Context, args []string) (ok bool, err error) {
 		return false, err
 	}
 	return report.OK(), report.Print(os.Stdout)
-}
-
-func env(name, otherwise string) string {
-	if value := os.Getenv(name); value != "" {
-		return value
-	}
-	return otherwise
 }

@@ -1,5 +1,5 @@
-// Command proof-leaks proves that nothing which people and machines can read about a publisher shows a secret or personal
-// data. It plants canaries in every setting that is secret and in every part of an event, lets chaos loose on
+// Command proof-leaks proves that nothing which people and machines can read about a publisher shows a secret or
+// personal data. It plants canaries in every setting that is secret and in every part of an event, lets chaos loose on
 // publishers that log everything there is, and then searches logs, answers of the probes, metrics, traces, the outbox's
 // columns and what the commands print, in every spelling that software gives to a text. It ends with one line of
 // name=value figures.
@@ -10,11 +10,11 @@ package main
 import (
 	"context"
 	"flag"
-	"fmt"
+	"io"
 	"os"
 
-	"github.com/posthaste-dev/posthaste/test/command"
-	"github.com/posthaste-dev/posthaste/test/leaks"
+	"github.com/posthaste-dev/posthaste/test/kit/command"
+	"github.com/posthaste-dev/posthaste/test/proof/leaks"
 )
 
 func main() { os.Exit(command.Main("proof-leaks", prove)) }
@@ -33,17 +33,12 @@ func prove(ctx context.Context, args []string) (ok bool, err error) {
 		plan = leaks.Short()
 	}
 	plan.Binary, plan.Outboxctl = *binary, *outboxctl
-	if plan.Folder, err = os.MkdirTemp("", "proof-leaks-"); err != nil {
-		return false, fmt.Errorf("a folder for the logs: %w", err)
-	}
-	fmt.Fprintf(os.Stderr, "proof-leaks: logs in %s\n", plan.Folder)
-	report, err := leaks.Run(ctx, plan, os.Stderr)
-	if err == nil {
-		ok, err = report.Print(os.Stdout)
-	}
-	if ok && err == nil && !*keep {
-		return true, os.RemoveAll(plan.Folder)
-	}
-	fmt.Fprintf(os.Stderr, "proof-leaks: logs are in %s\n", plan.Folder)
-	return ok, err
+	return command.InFolder("proof-leaks", "logs", *keep, func(folder string, to io.Writer) (bool, error) {
+		plan.Folder = folder
+		report, err := leaks.Run(ctx, plan, os.Stderr)
+		if err != nil {
+			return false, err
+		}
+		return report.Print(to)
+	})
 }

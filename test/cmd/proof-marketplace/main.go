@@ -1,6 +1,6 @@
-// Command proof-marketplace proves the product as a whole: the marketplace of examples/marketplace with its API, two publishers
-// and two workers, over NATS JetStream and over Pub/Sub, with its inbox in PostgreSQL and in Redis, while each kind of process is
-// killed again and again under load. It ends with one line of name=value figures.
+// Command proof-marketplace proves the product as a whole: the marketplace of examples/marketplace with its API, two
+// publishers and two workers, over NATS JetStream and over Pub/Sub, with its inbox in PostgreSQL and in Redis, while
+// each kind of process is killed again and again under load. It ends with one line of name=value figures.
 //
 // It fails when something was broken and when too little was tested. Then histories and logs are kept, and the command
 // says where.
@@ -10,17 +10,18 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"io"
 	"os"
 	"strings"
 	"sync"
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/posthaste-dev/posthaste/test/chaos"
-	"github.com/posthaste-dev/posthaste/test/command"
-	"github.com/posthaste-dev/posthaste/test/endtoend"
-	"github.com/posthaste-dev/posthaste/test/pgtest"
-	"github.com/posthaste-dev/posthaste/test/server"
+	"github.com/posthaste-dev/posthaste/test/kit/command"
+	"github.com/posthaste-dev/posthaste/test/kit/server"
+	"github.com/posthaste-dev/posthaste/test/kit/services"
+	"github.com/posthaste-dev/posthaste/test/proof/chaos"
+	"github.com/posthaste-dev/posthaste/test/proof/marketplace"
 )
 
 func main() { os.Exit(command.Main("proof-marketplace", prove)) }
@@ -38,38 +39,33 @@ func prove(ctx context.Context, args []string) (ok bool, err error) {
 	if err := flags.Parse(args); err != nil {
 		return false, err
 	}
-	plan := endtoend.Long()
+	plan := marketplace.Long()
 	if *short {
-		plan = endtoend.Short()
+		plan = marketplace.Short()
 	}
-	plan.Programs, plan.Postgres = *programs, pgtest.Servers()[0].URL
+	plan.Programs, plan.Postgres = *programs, services.Postgres18()
 	if plan.Executable, err = os.Executable(); err != nil {
 		return false, fmt.Errorf("which program this is: %w", err)
 	}
-	if plan.Folder, err = os.MkdirTemp("", "proof-marketplace-"); err != nil {
-		return false, fmt.Errorf("a folder for the histories: %w", err)
-	}
-	fmt.Fprintf(os.Stderr, "proof-marketplace: histories and logs in %s\n", plan.Folder)
-	ok, err = run(ctx, plan, *only)
-	if ok && err == nil && !*keep {
-		return true, os.RemoveAll(plan.Folder)
-	}
-	fmt.Fprintf(os.Stderr, "proof-marketplace: histories and logs are in %s\n", plan.Folder)
-	return ok, err
+	return command.InFolder("proof-marketplace", "histories and logs", *keep,
+		func(folder string, to io.Writer) (bool, error) {
+			plan.Folder = folder
+			return run(ctx, plan, *only, to)
+		})
 }
 
 // run plays the rounds side by side: each has servers of its own, and most of its time it waits.
-func run(ctx context.Context, plan endtoend.Plan, only string) (bool, error) {
-	var rounds []*endtoend.Round
+func run(ctx context.Context, plan marketplace.Plan, only string, to io.Writer) (bool, error) {
+	var rounds []*marketplace.Round
 	var mu sync.Mutex
 	group, ctx := errgroup.WithContext(ctx)
 	for _, broker := range []string{chaos.NATS, chaos.PubSub} {
-		for _, inbox := range []string{endtoend.Postgres, endtoend.Redis} {
+		for _, inbox := range []string{marketplace.Postgres, marketplace.Redis} {
 			if !strings.HasPrefix(broker+"/"+inbox, only) {
 				continue
 			}
 			group.Go(func() error {
-				round, err := endtoend.Play(ctx, plan, broker, inbox, os.Stderr)
+				round, err := marketplace.Play(ctx, plan, broker, inbox, os.Stderr)
 				mu.Lock()
 				defer mu.Unlock()
 				rounds = append(rounds, round)
@@ -80,5 +76,5 @@ func run(ctx context.Context, plan endtoend.Plan, only string) (bool, error) {
 	if err := group.Wait(); err != nil {
 		return false, err
 	}
-	return endtoend.Print(os.Stdout, rounds...)
+	return marketplace.Print(to, rounds...)
 }

@@ -1,8 +1,9 @@
 // Command proof-publisher proves outbox-publisher as people deploy it. The first steps of docs/outbox.md and of the
-// marketplace's page are done word by word on servers that have nothing yet, and their events are seen at the broker. Then
-// the built binary, with NATS JetStream and with Google Pub/Sub, lives through restarts and crashes of its database and its
-// broker under load, and through an outage of its broker during which events pile up: nothing is lost, dead or charged, the
-// process is never restarted, and its probes say what is true. It ends with one line of name=value figures.
+// marketplace's page are done word by word on servers that have nothing yet, and their events are seen at the broker.
+// Then the built binary, with NATS JetStream and with Google Pub/Sub, lives through restarts and crashes of its
+// database and its broker under load, and through an outage of its broker during which events pile up: nothing is lost,
+// dead or charged, the process is never restarted, and its probes say what is true. It ends with one line of name=value
+// figures.
 //
 // It fails when something was broken and when too little was tested. Then histories and logs are kept, and the command
 // says where.
@@ -13,14 +14,15 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"os"
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/posthaste-dev/posthaste/test/chaos"
-	"github.com/posthaste-dev/posthaste/test/command"
-	"github.com/posthaste-dev/posthaste/test/publisher"
-	"github.com/posthaste-dev/posthaste/test/server"
+	"github.com/posthaste-dev/posthaste/test/kit/command"
+	"github.com/posthaste-dev/posthaste/test/kit/server"
+	"github.com/posthaste-dev/posthaste/test/proof/chaos"
+	"github.com/posthaste-dev/posthaste/test/proof/publisher"
 )
 
 func main() { os.Exit(command.Main("proof-publisher", prove)) }
@@ -46,23 +48,18 @@ func prove(ctx context.Context, args []string) (ok bool, err error) {
 	if plan.Executable, err = os.Executable(); err != nil {
 		return false, fmt.Errorf("which program this is: %w", err)
 	}
-	if plan.Folder, err = os.MkdirTemp("", "proof-publisher-"); err != nil {
-		return false, fmt.Errorf("a folder for the histories: %w", err)
-	}
-	fmt.Fprintf(os.Stderr, "proof-publisher: histories and logs in %s\n", plan.Folder)
 	brokers := []string{chaos.NATS, chaos.PubSub}
 	if *only != "" {
 		brokers = []string{*only}
 	}
-	ok, err = run(ctx, plan, brokers)
-	if ok && err == nil && !*keep {
-		return true, os.RemoveAll(plan.Folder)
-	}
-	fmt.Fprintf(os.Stderr, "proof-publisher: histories and logs are in %s\n", plan.Folder)
-	return ok, err
+	return command.InFolder("proof-publisher", "histories and logs", *keep,
+		func(folder string, to io.Writer) (bool, error) {
+			plan.Folder = folder
+			return run(ctx, plan, brokers, to)
+		})
 }
 
-func run(ctx context.Context, plan publisher.Plan, brokers []string) (bool, error) {
+func run(ctx context.Context, plan publisher.Plan, brokers []string, to io.Writer) (bool, error) {
 	walks, err := firstSteps(ctx, plan.Folder)
 	if err != nil {
 		return false, err
@@ -79,7 +76,7 @@ func run(ctx context.Context, plan publisher.Plan, brokers []string) (bool, erro
 	if err := group.Wait(); err != nil {
 		return false, err
 	}
-	return publisher.Print(os.Stdout, walks, halves...)
+	return publisher.Print(to, walks, halves...)
 }
 
 // firstSteps does those of both pages, on a set of servers of its own.

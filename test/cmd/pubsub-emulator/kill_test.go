@@ -15,7 +15,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 
-	"github.com/posthaste-dev/posthaste/test/pubsubemulator"
+	"github.com/posthaste-dev/posthaste/test/kit/pubsubemulator"
 )
 
 const (

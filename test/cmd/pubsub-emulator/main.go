@@ -12,7 +12,7 @@ import (
 	"os/signal"
 	"syscall"
 
-	"github.com/posthaste-dev/posthaste/test/pubsubemulator"
+	"github.com/posthaste-dev/posthaste/test/kit/pubsubemulator"
 )
 
 const usage = `pubsub-emulator runs a Google Pub/Sub emulator on loopback. Every accepted message is a line in
@@ -78,7 +78,8 @@ func parse(args []string, stdout, stderr io.Writer) (pubsubemulator.Config, erro
 	flags := flag.NewFlagSet("pubsub-emulator", flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
 	flags.StringVar(&cfg.Addr, "addr", "127.0.0.1:18085", "loopback `host:port` of the Pub/Sub service; port 0 picks one")
-	flags.StringVar(&cfg.FaultAddr, "fault-addr", "127.0.0.1:18086", "loopback `host:port` of the fault port; port 0 picks one")
+	flags.StringVar(&cfg.FaultAddr, "fault-addr", "127.0.0.1:18086",
+		"loopback `host:port` of the fault port; port 0 picks one")
 	flags.StringVar(&cfg.Dir, "dir", "", "`directory` of the journal; created when missing (required)")
 	flags.BoolVar(&cfg.Fsync, "fsync", false, "answer publishers only when the disk has the message")
 	err := flags.Parse(args)

@@ -12,9 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
-	"github.com/posthaste-dev/posthaste/test/calm"
+	"github.com/posthaste-dev/posthaste/test/kit/goroutines"
 )
 
 // asCommand makes the test binary be the command, so that tests can kill the real thing. With -race it
@@ -27,10 +25,7 @@ func TestMain(m *testing.M) {
 	if os.Getenv(asCommand) != "" {
 		main()
 	}
-	os.Exit(calm.Run(m,
-		goleak.IgnoreTopFunction("go.opencensus.io/stats/view.(*worker).start"),
-		// The client library leaves this behind after each Receive: it waits for tickers that it stopped.
-		goleak.IgnoreTopFunction("cloud.google.com/go/pubsub/v2.(*messageIterator).streamKeepAliveHandler")))
+	os.Exit(goroutines.Run(m, goroutines.Linked, goroutines.Received))
 }
 
 // process is a running command.
@@ -40,7 +35,8 @@ type process struct {
 	addr   string
 }
 
-var readyLine = regexp.MustCompile(`^pubsub-emulator: PUBSUB_EMULATOR_HOST=(127\.0\.0\.1:\d+) faults=http://127\.0\.0\.1:\d+ journal=.+\n$`)
+var readyLine = regexp.MustCompile(`^pubsub-emulator: PUBSUB_EMULATOR_HOST=(127\.0\.0\.1:\d+) ` +
+	`faults=http://127\.0\.0\.1:\d+ journal=.+\n$`)
 
 // launch starts the command and waits for the line that says where it listens.
 func launch(t *testing.T, dir string) *process {
@@ -114,7 +110,8 @@ func TestUsage(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel() // should it start all the same, it stops at once
 		code := run(ctx, test.args, &stdout, &stderr)
-		if code != test.code || !strings.Contains(stdout.String(), test.stdout) || !strings.Contains(stderr.String(), test.stderr) {
+		if code != test.code || !strings.Contains(stdout.String(), test.stdout) ||
+			!strings.Contains(stderr.String(), test.stderr) {
 			t.Errorf("%v: exit %d, stdout %q, stderr %q", test.args, code, &stdout, &stderr)
 		}
 	}

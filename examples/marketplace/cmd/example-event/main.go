@@ -1,5 +1,5 @@
-// Command example-event emits one event as the API does, in the transaction of a change, and waits until the broker has it:
-// the shortest way to see that a deployment works. A publisher must run.
+// Command example-event emits one event as the API does, in the transaction of a change, and waits until the broker has
+// it: the shortest way to see that a deployment works. A publisher must run.
 package main
 
 import (
@@ -22,7 +22,8 @@ import (
 	"github.com/posthaste-dev/posthaste/outbox"
 )
 
-// patience is how long the event may take. It takes a second, and as long as a lease where a publisher was killed just now.
+// patience is how long the event may take. It takes a second, and as long as a lease where a publisher was killed just
+// now.
 const patience = 3 * time.Minute
 
 func main() { process.Main("example-event", run) }
@@ -47,7 +48,8 @@ func run(ctx context.Context, logger *slog.Logger) error {
 	topic := settings.Topics(values).Domain
 	err = watch(ctx, pool, broker, topic)
 	if errors.Is(err, context.DeadlineExceeded) {
-		err = fmt.Errorf("the event is not in %s after %s: does a publisher run, and is it ready (GET /readyz)?", topic, patience)
+		err = fmt.Errorf("the event is not in %s after %s: does a publisher run, and is it ready (GET /readyz)?",
+			topic, patience)
 	}
 	return errors.Join(err, broker.Close())
 }
@@ -75,15 +77,16 @@ func watch(ctx context.Context, pool *pgxpool.Pool, broker brokers.Broker, topic
 	})
 }
 
-// upload adds a picture to a store of its own, as two requests to the API would. It returns the event's id, and when all was
-// ready to be committed.
+// upload adds a picture to a store of its own, as two requests to the API would. It returns the event's id, and when
+// all was ready to be committed.
 func upload(ctx context.Context, pool *pgxpool.Pool) (id outbox.ID, emitted time.Time, err error) {
 	bell := outbox.NewDoorbell(outbox.RingPgx(pool, outbox.DefaultSchema)) //nolint:contextcheck // it ends with Close
 	defer bell.Close()
 	store, media := outbox.NewID(), outbox.NewID()
 	err = bell.After(outbox.InTx(ctx, pool, func(ctx context.Context, tx pgx.Tx) error {
 		_, err := tx.Exec(ctx, `WITH store AS (INSERT INTO stores (id, name) VALUES ($1, 'Example') RETURNING id)
-			INSERT INTO media (id, store_id, kind, content_type, bytes) SELECT $2, id, 'photo', 'image/jpeg', 1024 FROM store`, store, media)
+			INSERT INTO media (id, store_id, kind, content_type, bytes) SELECT $2, id, 'photo', 'image/jpeg', 1024 FROM store`,
+			store, media)
 		if err != nil {
 			return fmt.Errorf("upload: %w", err)
 		}

@@ -1,5 +1,5 @@
-// Command load drives the API as people would: they place orders, submit licences, upload pictures, run ads. Each of its
-// clients lives one story after the other, and together they keep to a rate of requests.
+// Command load drives the API as people would: they place orders, submit licences, upload pictures, run ads. Each of
+// its clients lives one story after the other, and together they keep to a rate of requests.
 package main
 
 import (
@@ -64,7 +64,8 @@ func run(ctx context.Context, logger *slog.Logger) error {
 	return err
 }
 
-// await waits until the time is over and there are enough events, however slow the machine is, or until a request fails.
+// await waits until the time is over and there are enough events, however slow the machine is, or until a request
+// fails.
 func (c *counts) await(ctx context.Context, duration time.Duration, events int64) {
 	end := time.Now().Add(duration)
 	every := time.NewTicker(10 * time.Millisecond)
@@ -78,7 +79,7 @@ func (c *counts) await(ctx context.Context, duration time.Duration, events int64
 	}
 }
 
-// progress tells how it goes, once a second.
+// progress tells how it goes, once per second.
 func progress(ctx context.Context, counted *counts) error {
 	every := time.NewTicker(time.Second)
 	defer every.Stop()

@@ -33,7 +33,9 @@ func (c *client) story(ctx context.Context) error {
 	case dice < 90:
 		return c.advertise(ctx)
 	default:
-		_, err := c.post(ctx, "/media", fields{"storeId": c.store(), "kind": "photo", "contentType": "image/jpeg", "bytes": 1 + c.random.IntN(5_000_000)})
+		_, err := c.post(ctx, "/media", fields{
+			"storeId": c.store(), "kind": "photo", "contentType": "image/jpeg", "bytes": 1 + c.random.IntN(5_000_000),
+		})
 		return err
 	}
 }
@@ -42,9 +44,14 @@ func (c *client) story(ctx context.Context) error {
 func (c *client) buy(ctx context.Context) error {
 	lines := make([]fields, 1+c.random.IntN(3))
 	for i := range lines {
-		lines[i] = fields{"productId": fmt.Sprintf("product-%d", c.random.IntN(1000)), "quantity": 1 + c.random.IntN(5), "unitPriceCents": 100 + c.random.IntN(10_000)}
+		lines[i] = fields{
+			"productId": fmt.Sprintf("product-%d", c.random.IntN(1000)), "quantity": 1 + c.random.IntN(5),
+			"unitPriceCents": 100 + c.random.IntN(10_000),
+		}
 	}
-	placed, err := c.post(ctx, "/orders", fields{"buyerStoreId": c.store(), "vendorStoreId": c.store(), "currency": "EUR", "lines": lines})
+	placed, err := c.post(ctx, "/orders", fields{
+		"buyerStoreId": c.store(), "vendorStoreId": c.store(), "currency": "EUR", "lines": lines,
+	})
 	if err != nil {
 		return err
 	}
@@ -80,7 +87,9 @@ func (c *client) buy(ctx context.Context) error {
 
 // comply is the life of a licence: a third is rejected first.
 func (c *client) comply(ctx context.Context) error {
-	submitted, err := c.post(ctx, "/licenses", fields{"storeId": c.store(), "number": fmt.Sprintf("L-%06d", c.random.IntN(1_000_000))})
+	submitted, err := c.post(ctx, "/licenses", fields{
+		"storeId": c.store(), "number": fmt.Sprintf("L-%06d", c.random.IntN(1_000_000)),
+	})
 	if err != nil {
 		return err
 	}
@@ -103,14 +112,18 @@ func (c *client) advertise(ctx context.Context) error {
 		return err
 	}
 	ad := "/ads/" + created.ID
-	if _, err := c.send(ctx, http.MethodPatch, ad, fields{"title": "Fresh bread, still warm", "dailyBudgetCents": 700}); err != nil {
+	if _, err := c.send(ctx, http.MethodPatch, ad, fields{
+		"title": "Fresh bread, still warm", "dailyBudgetCents": 700,
+	}); err != nil {
 		return err
 	}
 	if err := c.each(ctx, ad+"/pause", ad+"/activate"); err != nil {
 		return err
 	}
 	seen := c.random.IntN(1000)
-	figures := fields{"day": time.Now().UTC().Format(time.DateOnly), "impressions": seen, "clicks": seen / 20, "spentCents": seen}
+	figures := fields{
+		"day": time.Now().UTC().Format(time.DateOnly), "impressions": seen, "clicks": seen / 20, "spentCents": seen,
+	}
 	if _, err := c.post(ctx, ad+"/rollups", figures); err != nil {
 		return err
 	}

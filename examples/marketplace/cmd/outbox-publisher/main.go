@@ -1,5 +1,6 @@
 // Command outbox-publisher is the marketplace's publisher: its contracts are compiled in, Google Pub/Sub is its
-// broker unless it is told NATS, and the variables are those that its deployments have always had. docs/publisher.md says how to run it.
+// broker unless it is told NATS, and the variables are those that its deployments have always had.
+// docs/operate/publisher.md says how to run it.
 package main
 
 import (

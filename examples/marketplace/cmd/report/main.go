@@ -1,5 +1,5 @@
-// Command report waits until everything that the shop has emitted came through to its consumers, and shows what they made
-// of it. It fails when something is missing, double or wrong.
+// Command report waits until everything that the shop has emitted came through to its consumers, and shows what they
+// made of it. It fails when something is missing, double or wrong.
 package main
 
 import (
@@ -55,7 +55,8 @@ func run(ctx context.Context, _ *slog.Logger) error {
 	return nil
 }
 
-const latestNotices = `SELECT format('to %s: the licence %s is %s%s', CASE audience WHEN 'admin' THEN 'the admins' ELSE 'the store ' || store_id END,
+const latestNotices = `SELECT format('to %s: the licence %s is %s%s', CASE audience WHEN 'admin' THEN 'the admins' 
+	ELSE 'the store ' || store_id END,
 	license_id, status, ': ' || reason) FROM notifications ORDER BY id DESC LIMIT 4`
 
 // showNotices shows the latest notices, newest first.

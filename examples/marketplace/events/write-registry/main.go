@@ -34,10 +34,11 @@ func main() {
 	}
 }
 
-const header = `# The marketplace's contracts as a file, for the stock outbox-publisher: registry.file: examples/registry.yaml.
+const header = `# The marketplace's contracts as a file, for the stock outbox-publisher: registry.file: ` +
+	`examples/registry.yaml.
 #
 # Made of examples/marketplace/events by go generate; do not edit. Schemas are written by hand: the payload OrderEndedV1
-# has schemas/order_ended.json. A test holds file and code to the same routes and the same verdicts.
+# has schemas/order_ended.json. A test holds file and code to the same topics and the same verdicts.
 #
 # A schema says what a consumer cannot do without, and no more: a field that it does not name is let through, so that an
 # older registry relays what a newer producer wrote. It may also stand here in place of the file's name.
@@ -66,7 +67,7 @@ func write(registry *outbox.Registry, contracts []outbox.AnyContract) ([]byte, e
 	return text.Bytes(), nil
 }
 
-var onDead = map[outbox.OnDead]string{outbox.Block: "block", outbox.Skip: "skip"}
+var onDead = map[outbox.OnDead]string{outbox.OnDeadBlock: "block", outbox.OnDeadSkip: "skip"}
 
 // fieldsOf are the keys of a contract. What is the default is left out, but for the version.
 func fieldsOf(contract outbox.Contract) []string {

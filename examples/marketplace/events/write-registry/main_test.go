@@ -109,8 +109,8 @@ func TestWhatIsNotTheDefaultIsWritten(t *testing.T) {
 
 // another is what OnDead is not by default.
 func another() outbox.OnDead {
-	if (outbox.Contract{}).OnDead == outbox.Skip {
-		return outbox.Block
+	if (outbox.Contract{}).OnDead == outbox.OnDeadSkip {
+		return outbox.OnDeadBlock
 	}
-	return outbox.Skip
+	return outbox.OnDeadSkip
 }

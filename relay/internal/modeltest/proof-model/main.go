@@ -17,9 +17,11 @@ import (
 
 func main() {
 	proof := modeltest.Proof{}
-	flag.IntVar(&proof.Sequences, "sequences", 0, "how many sequences to run, each from a clean state (default 500, or 60 with -short)")
+	flag.IntVar(&proof.Sequences, "sequences", 0,
+		"how many sequences to run, each from a clean state (default 500, or 60 with -short)")
 	flag.IntVar(&proof.Actions, "actions", 60, "how many actions a sequence has")
-	flag.Uint64Var(&proof.Seed, "seed", 0, "the seed of the first sequence; the next ones count up (default one of the day, or 1 with -short)")
+	flag.Uint64Var(&proof.Seed, "seed", 0,
+		"the seed of the first sequence; the next ones count up (default one of the day, or 1 with -short)")
 	short := flag.Bool("short", false, "the form for every change")
 	url := flag.String("url", modeltest.DefaultURL(), "a PostgreSQL, as superuser")
 	flag.Parse()

@@ -6,6 +6,7 @@ WITH l AS MATERIALIZED (
     SELECT locktype, relation, database, mode, virtualtransaction, transactionid FROM pg_locks WHERE granted
 )
 SELECT r.virtualtransaction, coalesce(t.transactionid::text, ''), pg_snapshot_xmax(pg_current_snapshot())::text
-  FROM l r LEFT JOIN l t ON t.virtualtransaction = r.virtualtransaction AND t.locktype = 'transactionid' AND t.mode = 'ExclusiveLock'
+  FROM l r LEFT JOIN l t ON t.virtualtransaction = r.virtualtransaction AND t.locktype = 'transactionid'
+       AND t.mode = 'ExclusiveLock'
  WHERE r.locktype = 'relation' AND r.relation = $1::text::regclass AND r.mode = 'RowExclusiveLock'
    AND r.database = (SELECT oid FROM pg_database WHERE datname = current_database())

@@ -4,23 +4,26 @@
 -- The statement's own snapshot decides which of the writers have ended, and reads from the lowest number
 -- that one of them can have drawn. Of a lane whose token has changed nothing is read: what its new owner has
 -- done would be taken for the whole. The first row says who and which they were; it is there when nothing else is.
+-- States: 0 ready.
 WITH gone AS MATERIALIZED (
     SELECT coalesce(array_agg(x), '{}') AS xids, min(low) AS low,
-           ARRAY(SELECT t.lane FROM unnest($1::smallint[], $7::uuid[]) t(lane, token) LEFT JOIN {schema}.outbox_lanes l ON l.layout = 1 AND l.lane = t.lane
+           ARRAY(SELECT t.lane FROM unnest($1::smallint[], $7::uuid[]) t(lane, token)
+                   LEFT JOIN {schema}.outbox_lanes l ON l.layout = 1 AND l.lane = t.lane
                   WHERE t.token IS NOT NULL AND l.token IS DISTINCT FROM t.token) AS lost
       FROM unnest($5::bigint[], $6::bigint[]) t(x, low)
      WHERE pg_visible_in_snapshot(x::text::xid8, pg_current_snapshot())
 )
-SELECT NULL::smallint AS lane, NULL::bigint AS seq, NULL::uuid AS id, NULL::smallint AS state, NULL::integer AS attempt_count,
-       NULL::timestamptz AS created_at, NULL::bigint AS due_in, NULL::text AS namespace, NULL::text AS event_type, NULL::text AS aggregate_type,
-       NULL::text AS aggregate_id, NULL::text AS tenant_id, NULL::text AS dedupe_key, NULL::json AS payload_json, NULL::json AS headers, xids AS gone, lost,
+SELECT NULL::smallint AS lane, NULL::bigint AS seq, NULL::uuid AS id, NULL::smallint AS state,
+       NULL::integer AS attempt_count, NULL::timestamptz AS created_at, NULL::bigint AS due_in, NULL::text AS namespace,
+       NULL::text AS event_type, NULL::text AS aggregate_type, NULL::text AS aggregate_id, NULL::text AS tenant_id,
+       NULL::text AS dedupe_key, NULL::json AS payload_json, NULL::json AS headers, xids AS gone, lost,
        {incarnation} AS incarnation
   FROM gone
 UNION ALL
 SELECT e.*, NULL, NULL, NULL FROM unnest($1::smallint[], $2::bigint[], $3::bigint[], $4::integer[]) l(lane, w, c, lim)
  CROSS JOIN LATERAL (
-    SELECT l.lane, o.seq, o.id, o.state, o.attempt_count, o.created_at, NULL::bigint, o.namespace, o.event_type, o.aggregate_type,
-           o.aggregate_id, o.tenant_id, o.dedupe_key, o.payload_json, o.headers
+    SELECT l.lane, o.seq, o.id, o.state, o.attempt_count, o.created_at, NULL::bigint, o.namespace, o.event_type,
+           o.aggregate_type, o.aggregate_id, o.tenant_id, o.dedupe_key, o.payload_json, o.headers
       FROM {schema}.outbox_events o
      WHERE {schema}.outbox_lane(o.namespace, o.aggregate_type, o.aggregate_id) = l.lane AND o.state = 0
        AND o.seq > greatest(l.w, least(l.c, (SELECT low FROM gone)))

@@ -1,8 +1,10 @@
 -- $1 and $2 lanes and tokens, $3 event types, $4 how many at most. A lane that is lost is left alone, the
 -- others are not. The collation keeps the planner from the index over the types of all events, the order from
 -- that of everything held, and the sum from both where the ids are known.
+-- States: 1 retrying, 2 parked.
 WITH own AS MATERIALIZED (
-    SELECT l.lane FROM {schema}.outbox_lanes l JOIN unnest($1::smallint[], $2::uuid[]) t(lane, token) ON l.lane = t.lane AND l.token = t.token
+    SELECT l.lane FROM {schema}.outbox_lanes l
+      JOIN unnest($1::smallint[], $2::uuid[]) t(lane, token) ON l.lane = t.lane AND l.token = t.token
      WHERE l.layout = 1 ORDER BY l.lane FOR KEY SHARE OF l
 )
 UPDATE {schema}.outbox_events SET state = 1, next_attempt_at = clock_timestamp()

@@ -1,4 +1,4 @@
-// Command proof-sim runs the relay's core in thousands of simulated worlds in which everything goes wrong
+// Command proof-sim runs the relay's core in thousands of simulations in which everything goes wrong
 // that can, and tells a few long stories in simulated time. It ends with one line of name=value figures,
 // and fails when a promise was broken or too little was tested.
 //
@@ -59,13 +59,14 @@ func prove(ctx context.Context, args []string, out, progress io.Writer) (ok bool
 	}
 	switch {
 	case *seed != 0:
-		return replay(*seed, *steps, *trace, out), nil //nolint:contextcheck // nothing in a simulated world waits
+		return replay(*seed, *steps, *trace, out), nil //nolint:contextcheck // nothing in a simulation waits
 	case *scenario != "":
-		return tell(*scenario, *short, out)
+		return runScenario(*scenario, *short, out)
 	}
 	if !whose.IsZero() {
 		list := sim.SeedsOf(whose)
-		fmt.Fprintf(out, "the seeds of the day are %d to %d; they run again with -day %s\n", list[0], list[len(list)-1], whose.Format(time.DateOnly))
+		fmt.Fprintf(out, "the seeds of the day are %d to %d; they run again with -day %s\n", list[0], list[len(list)-1],
+			whose.Format(time.DateOnly))
 	}
 	report := sim.Prove(ctx, sim.Options{
 		From: *from, Seeds: *seeds, Day: whose, Steps: *steps, Short: *short, Stories: *stories, Progress: progress,
@@ -104,7 +105,7 @@ func replay(seed uint64, steps int, trace bool, out io.Writer) bool {
 	if trace {
 		lines = buffered
 	}
-	result := sim.Run(seed, steps, sim.Plant{}, lines)
+	result := sim.Run(seed, steps, sim.Mutant{}, lines)
 	if !result.Pass() {
 		fmt.Fprintln(buffered, result.Explain(steps))
 	}
@@ -115,8 +116,8 @@ func replay(seed uint64, steps int, trace bool, out io.Writer) bool {
 	return buffered.Flush() == nil && result.Pass()
 }
 
-// tell tells one story.
-func tell(name string, short bool, out io.Writer) (ok bool, err error) {
+// runScenario runs one scenario.
+func runScenario(name string, short bool, out io.Writer) (ok bool, err error) {
 	for _, s := range sim.Scenarios() {
 		if s.Name != name {
 			continue

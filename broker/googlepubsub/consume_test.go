@@ -1,0 +1,142 @@
+package googlepubsub
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"cloud.google.com/go/pubsub/v2"
+	"cloud.google.com/go/pubsub/v2/apiv1/pubsubpb"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	"github.com/posthaste-dev/posthaste/consumer"
+	"github.com/posthaste-dev/posthaste/outbox"
+)
+
+func newConsumer(t *testing.T, handle consumer.Handler) *consumer.Consumer {
+	t.Helper()
+	c, err := consumer.New(consumer.Config{Name: "compliance", Logger: slog.New(slog.DiscardHandler)},
+		consumer.OnType("order_placed", handle))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func TestEverythingWrongIsSaidAtOnce(t *testing.T) {
+	t.Parallel()
+	err := Consume(t.Context(), nil, nil, ConsumeConfig{
+		Subscription: "a b", Concurrency: -1, DeadLetters: "projects/p/subscriptions/s",
+	})
+	for _, part := range []string{"no client", "no consumer", "Subscription", "Concurrency", "DeadLetters"} {
+		if err == nil || !strings.Contains(err.Error(), part) {
+			t.Errorf("%s is not in %v", part, err)
+		}
+	}
+	client, handler := &pubsub.Client{}, newConsumer(t, func(context.Context, *consumer.Event) error { return nil })
+	for _, name := range []string{"abc", "projects/p/subscriptions/abc"} {
+		config, err := ConsumeConfig{Subscription: name}.withDefaults(client, handler)
+		if err != nil || config.Concurrency != 16 {
+			t.Errorf("%s: %+v, %v", name, config, err)
+		}
+	}
+}
+
+// What waits for its ordering key is called after the stop as well, and then it is too late to begin.
+func TestNothingBeginsAfterTheStop(t *testing.T) {
+	t.Parallel()
+	called := false
+	l := &loop{
+		consumer: newConsumer(t, func(context.Context, *consumer.Event) error { called = true; return nil }),
+		places:   make(chan struct{}, 1),
+	}
+	message := &pubsub.Message{
+		Attributes: map[string]string{"event_id": outbox.NewID().String(), "event_type": "order_placed"},
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	stop()
+	for range 50 { // the place is free: it is by chance which of two the first select sees
+		l.handle(ctx, message)
+	}
+	if called {
+		t.Error("a handler was called after the stop")
+	}
+	l.handle(t.Context(), message)
+	if !called {
+		t.Error("no handler was called before the stop either")
+	}
+}
+
+func TestWhatASubscriptionSaysOfItself(t *testing.T) {
+	t.Parallel()
+	good := func() *pubsubpb.Subscription {
+		return &pubsubpb.Subscription{
+			EnableMessageOrdering: true, RetryPolicy: &pubsubpb.RetryPolicy{}, ExpirationPolicy: &pubsubpb.ExpirationPolicy{},
+			DeadLetterPolicy: &pubsubpb.DeadLetterPolicy{
+				DeadLetterTopic: "projects/p/topics/dead", MaxDeliveryAttempts: 10,
+			},
+			MessageRetentionDuration: durationpb.New(usualRetention),
+		}
+	}
+	for want, change := range map[string]func(*pubsubpb.Subscription){
+		"":                             func(*pubsubpb.Subscription) {},
+		"no_dead_letters":              func(s *pubsubpb.Subscription) { s.DeadLetterPolicy = nil },
+		"few_attempts attempts_differ": func(s *pubsubpb.Subscription) { s.DeadLetterPolicy.MaxDeliveryAttempts = 5 },
+		"attempts_differ":              func(s *pubsubpb.Subscription) { s.DeadLetterPolicy.MaxDeliveryAttempts = 100 },
+		"no_retry_policy":              func(s *pubsubpb.Subscription) { s.RetryPolicy = nil },
+		"no_order":                     func(s *pubsubpb.Subscription) { s.EnableMessageOrdering = false },
+		"short_retention": func(s *pubsubpb.Subscription) {
+			s.MessageRetentionDuration = durationpb.New(usualRetention - 1)
+		},
+		"expires":  func(s *pubsubpb.Subscription) { s.ExpirationPolicy.Ttl = durationpb.New(24 * time.Hour) },
+		"detached": func(s *pubsubpb.Subscription) { s.Detached = true },
+	} {
+		subscription := good()
+		change(subscription)
+		var codes []string
+		for _, finding := range findingsOf(subscription, ConsumeConfig{Concurrency: 16}, 10) {
+			codes = append(codes, finding.Code)
+			loses := finding.Code == "no_dead_letters" || finding.Code == "short_retention" || finding.Code == "detached"
+			if (finding.Level == slog.LevelWarn) != loses || strings.Contains(finding.Text, "%!") {
+				t.Errorf("%+v", finding)
+			}
+		}
+		if got := strings.Join(codes, " "); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+	bare := findingsOf(&pubsubpb.Subscription{EnableMessageOrdering: true, RetryPolicy: &pubsubpb.RetryPolicy{}},
+		ConsumeConfig{DeadLetters: "dead"}, 10)
+	if len(bare) > 0 {
+		t.Errorf("with dead letters of the loop's own: %+v", bare)
+	}
+}
+
+func TestAReasonFitsIntoAnAttribute(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{
+		"", "short", strings.Repeat("a", 1024), strings.Repeat("a", 1025), strings.Repeat("a", 1023) + "é",
+		strings.Repeat("語", 1000),
+	} {
+		got := cut(text)
+		if len(got) > maxAttributeBytes || !utf8.ValidString(got) || !strings.HasPrefix(text, got) ||
+			len(text) <= maxAttributeBytes && got != text || len(text)-len(got) > 0 && len(got) < maxAttributeBytes-3 {
+			t.Errorf("%d bytes became %d", len(text), len(got))
+		}
+	}
+}
+
+func TestPausesGrow(t *testing.T) {
+	t.Parallel()
+	var got []string
+	for try := 1; try <= 8; try++ {
+		got = append(got, fmt.Sprint(pause(try)))
+	}
+	if want := "1s 2s 4s 8s 16s 30s 30s 30s"; strings.Join(got, " ") != want {
+		t.Errorf("got %q, want %s", got, want)
+	}
+}

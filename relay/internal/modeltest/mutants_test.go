@@ -1,0 +1,413 @@
+package modeltest
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/posthaste-dev/posthaste/internal/check"
+	"github.com/posthaste-dev/posthaste/outbox"
+	"github.com/posthaste-dev/posthaste/relay/internal/core"
+	"github.com/posthaste-dev/posthaste/relay/internal/memstore"
+)
+
+// mutantStore is a store in which some methods are wrong; the others are those of the right one.
+type mutantStore struct {
+	*memstore.Store
+	settle  func(context.Context, *core.Settle) (core.SettleAnswer, error)
+	read    func(context.Context, core.Read) (core.ReadAnswer, error)
+	acquire func(context.Context, core.Acquire) (core.AcquireAnswer, error)
+	unpark  func(context.Context, core.Unpark) error
+	fence   func(context.Context) (core.Fence, error)
+	beat    func(context.Context, core.Heartbeat) (core.HeartbeatAnswer, error)
+	release func(context.Context, core.Release) error
+	rows    func(context.Context, []core.HeldAsk, int) (core.RowsAnswer, error)
+	due     func(context.Context, core.DueKeys) (core.KeysAnswer, error)
+	sweep   func(context.Context, []core.Floor, int) (core.SweepAnswer, error)
+	topics  func(context.Context, outbox.ID, []core.RouteStatus) error
+}
+
+func newMutant(m *model) *mutantStore {
+	mem := m.mem
+	p := &mutantStore{
+		Store: mem, settle: mem.Settle, read: mem.Read, acquire: mem.Acquire, unpark: mem.Unpark, fence: mem.Fence,
+		beat:    mem.Heartbeat,
+		release: mem.Release, rows: mem.HeldRows, due: mem.DueKeys, sweep: mem.Sweep, topics: mem.SaveRoutes,
+	}
+	m.answers = p
+	return p
+}
+
+func (p *mutantStore) Settle(ctx context.Context, s *core.Settle) (core.SettleAnswer, error) {
+	return p.settle(ctx, s)
+}
+
+func (p *mutantStore) Read(ctx context.Context, r core.Read) (core.ReadAnswer, error) {
+	return p.read(ctx, r)
+}
+
+func (p *mutantStore) Acquire(ctx context.Context, a core.Acquire) (core.AcquireAnswer, error) {
+	return p.acquire(ctx, a)
+}
+func (p *mutantStore) Unpark(ctx context.Context, u core.Unpark) error   { return p.unpark(ctx, u) }
+func (p *mutantStore) Fence(ctx context.Context) (core.Fence, error)     { return p.fence(ctx) }
+func (p *mutantStore) Release(ctx context.Context, r core.Release) error { return p.release(ctx, r) }
+
+func (p *mutantStore) Heartbeat(ctx context.Context, b core.Heartbeat) (core.HeartbeatAnswer, error) {
+	return p.beat(ctx, b)
+}
+
+func (p *mutantStore) HeldRows(ctx context.Context, a []core.HeldAsk, limit int) (core.RowsAnswer, error) {
+	return p.rows(ctx, a, limit)
+}
+
+func (p *mutantStore) DueKeys(ctx context.Context, d core.DueKeys) (core.KeysAnswer, error) {
+	return p.due(ctx, d)
+}
+
+func (p *mutantStore) Sweep(ctx context.Context, f []core.Floor, limit int) (core.SweepAnswer, error) {
+	return p.sweep(ctx, f, limit)
+}
+
+func (p *mutantStore) SaveRoutes(ctx context.Context, relay outbox.ID, r []core.RouteStatus) error {
+	return p.topics(ctx, relay, r)
+}
+
+// faults are mistakes that a store could make. Each must be found.
+var faults = map[string]func(m *model){
+	"a heartbeat that does not tell of pauses": func(m *model) {
+		p := newMutant(m)
+		p.beat = func(ctx context.Context, b core.Heartbeat) (core.HeartbeatAnswer, error) {
+			answer, err := p.Store.Heartbeat(ctx, b)
+			answer.Pauses = nil
+			return answer, err
+		}
+	},
+	"a pause that is not written to the log": func(m *model) {
+		m.dumped = func(lines []string) []string {
+			return slices.DeleteFunc(lines, func(line string) bool { return strings.HasSuffix(line, `target "all"`) })
+		}
+	},
+	"a settle that does not look at tokens": func(m *model) {
+		p := newMutant(m)
+		p.settle = func(ctx context.Context, s *core.Settle) (core.SettleAnswer, error) {
+			changed := *s
+			changed.Lanes = nil
+			return p.Store.Settle(ctx, &changed)
+		}
+	},
+	"a refused settle that changes what is in the lanes it holds": func(m *model) {
+		p := newMutant(m)
+		p.settle = func(ctx context.Context, s *core.Settle) (core.SettleAnswer, error) {
+			answer, err := p.Store.Settle(ctx, s)
+			if err == nil && len(answer.Held) > 0 {
+				part := *s
+				part.Lanes = slices.DeleteFunc(slices.Clone(s.Lanes), func(t core.Tenure) bool {
+					return m.mem.Lanes()[t.Lane].Token != t.Token
+				})
+				_, err = p.Store.Settle(ctx, &part)
+			}
+			return answer, err
+		}
+	},
+	"a retry that adds to the attempts": func(m *model) {
+		p := newMutant(m)
+		p.settle = func(ctx context.Context, s *core.Settle) (core.SettleAnswer, error) {
+			more := *s
+			more.Retry = slices.Clone(s.Retry)
+			for i := range more.Retry {
+				event, _ := m.mem.Event(more.Retry[i].ID)
+				more.Retry[i].Attempts += event.Attempts
+			}
+			return p.Store.Settle(ctx, &more)
+		}
+	},
+	"a death that does not ask for the row that was read": func(m *model) {
+		p := newMutant(m)
+		p.settle = func(ctx context.Context, s *core.Settle) (core.SettleAnswer, error) {
+			changed := *s
+			changed.Dead = slices.Clone(s.Dead)
+			for i := range changed.Dead {
+				changed.Dead[i].From, _ = m.found(ctx, changed.Dead[i].ID)
+			}
+			return p.Store.Settle(ctx, &changed)
+		}
+	},
+	"a parking that does not ask for the time of the row": func(m *model) {
+		p := newMutant(m)
+		p.settle = func(ctx context.Context, s *core.Settle) (core.SettleAnswer, error) {
+			changed := *s
+			changed.Park = slices.Clone(s.Park)
+			for i := range changed.Park {
+				if from := &changed.Park[i].From; from.State == core.Retrying {
+					*from, _ = m.found(ctx, changed.Park[i].ID)
+				}
+			}
+			return p.Store.Settle(ctx, &changed)
+		}
+	},
+	"a death without its letter": func(m *model) {
+		m.dumped = func(lines []string) []string {
+			return slices.DeleteFunc(lines, func(line string) bool {
+				return strings.HasPrefix(line, "letter ") && strings.Contains(line, "blocking false")
+			})
+		}
+	},
+	"a read that ignores its limit": func(m *model) {
+		p := newMutant(m)
+		p.read = func(ctx context.Context, r core.Read) (core.ReadAnswer, error) {
+			r.Lanes = slices.Clone(r.Lanes)
+			for i := range r.Lanes {
+				r.Lanes[i].Limit = all
+			}
+			return p.Store.Read(ctx, r)
+		}
+	},
+	"a read that does not go back for those who are gone": func(m *model) {
+		p := newMutant(m)
+		p.read = func(ctx context.Context, r core.Read) (core.ReadAnswer, error) {
+			right, err := p.Store.Read(ctx, r)
+			if err != nil {
+				return right, err
+			}
+			r.Writers = nil
+			soft, err := p.Store.Read(ctx, r)
+			soft.Gone = right.Gone
+			return soft, err
+		}
+	},
+	"a read that goes back for those who are still open": func(m *model) {
+		p := newMutant(m)
+		p.read = func(ctx context.Context, r core.Read) (core.ReadAnswer, error) {
+			right, err := p.Store.Read(ctx, r)
+			if err != nil {
+				return right, err
+			}
+			r.Lanes = slices.Clone(r.Lanes)
+			for i := range r.Lanes {
+				for _, w := range r.Writers {
+					r.Lanes[i].C = min(r.Lanes[i].C, w.Low)
+				}
+			}
+			eager, err := p.Store.Read(ctx, r)
+			eager.Gone = right.Gone
+			return eager, err
+		}
+	},
+	"a read without its filter": func(m *model) {
+		p := newMutant(m)
+		p.read = func(ctx context.Context, r core.Read) (core.ReadAnswer, error) {
+			r.Exclude = nil
+			return p.Store.Read(ctx, r)
+		}
+	},
+	"a read of lanes that are lost": func(m *model) {
+		p := newMutant(m)
+		p.read = func(ctx context.Context, r core.Read) (core.ReadAnswer, error) {
+			right, err := p.Store.Read(ctx, r)
+			if err != nil {
+				return right, err
+			}
+			r.Lanes = slices.Clone(r.Lanes)
+			for i := range r.Lanes {
+				r.Lanes[i].Token = outbox.ID{}
+			}
+			wrong, err := p.Store.Read(ctx, r)
+			wrong.Lost = right.Lost
+			return wrong, err
+		}
+	},
+	"an acquisition that leaves expired lanes": func(m *model) {
+		p := newMutant(m)
+		p.acquire = func(ctx context.Context, a core.Acquire) (core.AcquireAnswer, error) {
+			a.Lanes = slices.DeleteFunc(slices.Clone(a.Lanes), func(lane int16) bool {
+				return m.mem.Lanes()[lane].Owner != outbox.ID{}
+			})
+			return p.Store.Acquire(ctx, a)
+		}
+	},
+	"an acquisition that takes lanes from their holders": func(m *model) {
+		p := newMutant(m)
+		p.acquire = func(ctx context.Context, a core.Acquire) (core.AcquireAnswer, error) {
+			for _, lane := range a.Lanes {
+				m.mem.ExpireLane(lane)
+			}
+			return p.Store.Acquire(ctx, a)
+		}
+	},
+	"a take-over that counts no crash": func(m *model) {
+		p := newMutant(m)
+		p.acquire = func(ctx context.Context, a core.Acquire) (core.AcquireAnswer, error) {
+			for _, lane := range m.mem.Lanes() {
+				if slices.Contains(a.Lanes, lane.Lane) && lane.LeaseUntil < day {
+					if err := p.Store.Release(ctx, core.Release{Tokens: []outbox.ID{lane.Token}}); err != nil {
+						return core.AcquireAnswer{}, err
+					}
+				}
+			}
+			return p.Store.Acquire(ctx, a)
+		}
+	},
+	"a crash that counts against what another owner noted": func(m *model) {
+		p := newMutant(m)
+		p.acquire = func(ctx context.Context, a core.Acquire) (core.AcquireAnswer, error) {
+			for _, lane := range m.mem.Lanes() {
+				if lane.LeaseUntil < day && lane.MarkedEvent != (outbox.ID{}) {
+					if _, err := p.Store.Note(ctx, core.Tenure{Lane: lane.Lane, Token: lane.Token}, lane.MarkedEvent, false); err !=
+						nil {
+						return core.AcquireAnswer{}, err
+					}
+				}
+			}
+			return p.Store.Acquire(ctx, a)
+		}
+	},
+	"an unpark of types that nobody knows": func(m *model) {
+		p := newMutant(m)
+		p.unpark = func(ctx context.Context, u core.Unpark) error {
+			u.Types = eventTypes
+			return p.Store.Unpark(ctx, u)
+		}
+	},
+	"a fence without those who have only drawn": func(m *model) {
+		p := newMutant(m)
+		p.fence = func(ctx context.Context) (core.Fence, error) {
+			fence, err := p.Store.Fence(ctx)
+			fence.Writers = slices.DeleteFunc(fence.Writers, func(w core.Writer) bool { return w.XID == 0 })
+			return fence, err
+		}
+	},
+	"a heartbeat that forgets the floor": func(m *model) {
+		p := newMutant(m)
+		p.beat = func(ctx context.Context, b core.Heartbeat) (core.HeartbeatAnswer, error) {
+			b.Lanes = slices.Clone(b.Lanes)
+			for i := range b.Lanes {
+				b.Lanes[i].Floor = 0
+			}
+			return p.Store.Heartbeat(ctx, b)
+		}
+	},
+	"a release by whoever asks": func(m *model) {
+		p := newMutant(m)
+		p.release = func(ctx context.Context, r core.Release) error {
+			r.Lanes = slices.Clone(r.Lanes)
+			for i := range r.Lanes {
+				r.Lanes[i].Token = m.mem.Lanes()[r.Lanes[i].Lane].Token
+			}
+			return p.Store.Release(ctx, r)
+		}
+	},
+	"held rows in the wrong order": func(m *model) {
+		p := newMutant(m)
+		p.rows = func(ctx context.Context, a []core.HeldAsk, limit int) (core.RowsAnswer, error) {
+			rows, err := p.Store.HeldRows(ctx, a, limit)
+			slices.Reverse(rows.Events)
+			return rows, err
+		}
+	},
+	"due keys of types that were excluded": func(m *model) {
+		p := newMutant(m)
+		p.due = func(ctx context.Context, d core.DueKeys) (core.KeysAnswer, error) {
+			d.Exclude = nil
+			return p.Store.DueKeys(ctx, d)
+		}
+	},
+	"due keys that leave one out between two pages": func(m *model) {
+		p := newMutant(m)
+		p.due = func(ctx context.Context, d core.DueKeys) (core.KeysAnswer, error) {
+			keys, err := p.Store.DueKeys(ctx, d)
+			for _, query := range d.Lanes {
+				first := slices.IndexFunc(keys.Keys, func(k core.HeldKey) bool { return k.Lane == query.Lane })
+				if first >= 0 && query.After != (core.DuePlace{}) {
+					keys.Keys = slices.Delete(keys.Keys, first, first+1)
+				}
+			}
+			return keys, err
+		}
+	},
+	"a sweep that stops before the floor": func(m *model) {
+		p := newMutant(m)
+		p.sweep = func(ctx context.Context, floors []core.Floor, limit int) (core.SweepAnswer, error) {
+			floors = slices.Clone(floors)
+			for i := range floors {
+				floors[i].Seq--
+			}
+			return p.Store.Sweep(ctx, floors, limit)
+		}
+	},
+	"topics that are never forgotten": func(m *model) {
+		p := newMutant(m)
+		p.topics = func(ctx context.Context, relay outbox.ID, statuses []core.RouteStatus) error {
+			statuses = slices.Clone(statuses)
+			for _, r := range m.mem.Topics() {
+				if r.Relay == relay && !slices.ContainsFunc(statuses, func(s core.RouteStatus) bool { return s.Topic == r.Topic }) {
+					statuses = append(statuses, r.RouteStatus)
+				}
+			}
+			return p.Store.SaveRoutes(ctx, relay, statuses)
+		}
+	},
+	"a redrive that keeps the attempts": func(m *model) {
+		m.act = func(verb check.Verb, order memstore.Order, events ...outbox.ID) ([]memstore.Result, error) {
+			was := map[outbox.ID]int32{}
+			for _, id := range events {
+				event, _ := m.mem.Event(id)
+				was[id] = event.Attempts
+			}
+			results, err := m.mem.Operate(verb, order, events...)
+			var kept core.Settle
+			for _, result := range results {
+				if verb == check.Redrive && result.Outcome == memstore.Done {
+					event, _ := m.mem.Event(result.Event)
+					kept.Retry = append(kept.Retry, core.Retry{ID: result.Event, From: event.Found(), Attempts: was[result.Event]})
+				}
+			}
+			if _, err := m.mem.Settle(context.Background(), &kept); err != nil {
+				return nil, err
+			}
+			return results, err
+		}
+	},
+	"a skip that resolves like a discard": func(m *model) {
+		m.act = func(verb check.Verb, order memstore.Order, events ...outbox.ID) ([]memstore.Result, error) {
+			if verb == check.Skip {
+				verb = check.Discard
+			}
+			return m.mem.Operate(verb, order, events...)
+		}
+	},
+	"an action that does not name its letter": func(m *model) {
+		m.dumped = func(lines []string) []string {
+			for i, line := range lines {
+				if strings.HasPrefix(line, "action ") {
+					lines[i] = strings.Replace(line, "letter 1 ", "letter 0 ", 1)
+				}
+			}
+			return lines
+		}
+	},
+}
+
+// TestMutantsAreFound: the proof can fail, and does for each of these, within a tenth of its length.
+func TestMutantsAreFound(t *testing.T) {
+	t.Parallel()
+	for name, fault := range faults {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			db := open(t, DefaultURL())
+			found, err := Proof{Sequences: 100, Actions: 60, Seed: 1, mutate: fault}.Run(t.Context(), db)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if found.Mismatch == "" {
+				t.Fatalf("not found in %d actions", found.Actions)
+			}
+			t.Logf("found in sequence %d, after %d actions", found.Sequences+1, found.Actions)
+			control, err := Proof{Sequences: 1, Actions: 60, Seed: 1 + uint64(found.Sequences)}.Run(t.Context(), db)
+			if err != nil || control.Mismatch != "" {
+				t.Errorf("the same sequence fails without the fault: %v\n%s", err, control.Mismatch)
+			}
+		})
+	}
+}

@@ -1,0 +1,206 @@
+package sim
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/posthaste-dev/posthaste/internal/check"
+	"github.com/posthaste-dev/posthaste/outbox"
+	"github.com/posthaste-dev/posthaste/relay/internal/core"
+)
+
+// mutantCase is a bug, and the counters by which it must be seen.
+type mutantCase struct {
+	name   string
+	mutant Mutant
+	seen   []check.Counter // nil: a problem that the checker does not know
+}
+
+// wrap makes a mutant of a wrapper.
+func wrap(f func(sim *Simulation, store core.Store) core.Store) Mutant { return Mutant{Store: f} }
+
+// without is a store some of whose answers are wrong.
+type without struct {
+	core.Store
+	sim *Simulation
+
+	noToken, dropsSettles, doubleCharges, noBarrier, noStandby, noCut, noGone, noHeld, anyLane, noParking, noPauses,
+	noFound bool
+}
+
+func (s *without) Settle(ctx context.Context, settle *core.Settle) (core.SettleAnswer, error) {
+	changed := *settle
+	if s.noToken {
+		lanes := s.sim.store.Lanes()
+		changed.Lanes = slices.Clone(settle.Lanes)
+		for i := range changed.Lanes {
+			if token := lanes[changed.Lanes[i].Lane].Token; token != (outbox.ID{}) {
+				changed.Lanes[i].Token = token
+			}
+		}
+	}
+	if s.dropsSettles && len(settle.Published) > 1 {
+		changed.Published = settle.Published[1:]
+	}
+	if s.doubleCharges {
+		changed.Retry = slices.Clone(settle.Retry)
+		for i := range changed.Retry {
+			changed.Retry[i].Attempts++
+		}
+	}
+	if s.noFound {
+		changed.Dead = slices.Clone(settle.Dead)
+		for i := range changed.Dead {
+			event, _ := s.sim.store.Event(changed.Dead[i].ID)
+			changed.Dead[i].From = event.Found()
+		}
+	}
+	if s.noParking {
+		for _, park := range settle.Park {
+			changed.Dead = append(changed.Dead, core.Death{
+				ID: park.ID, From: park.From, Reason: "unknown_event_type", Detail: park.Error,
+			})
+		}
+		changed.Park = nil
+	}
+	return s.Store.Settle(ctx, &changed)
+}
+
+func (s *without) Barrier(ctx context.Context, incarnation string) error {
+	if s.noBarrier {
+		return nil
+	}
+	return s.Store.Barrier(ctx, incarnation)
+}
+
+func (s *without) Fence(ctx context.Context) (core.Fence, error) {
+	fence, err := s.Store.Fence(ctx)
+	if s.noStandby {
+		fence.Standby = false
+	}
+	return fence, err
+}
+
+func (s *without) Read(ctx context.Context, read core.Read) (core.ReadAnswer, error) {
+	if s.noGone {
+		read.Writers = nil
+	}
+	answer, err := s.Store.Read(ctx, read)
+	if n := len(answer.Events); s.noCut && n > 2 && !answer.Stopped { // as if there were no more
+		answer.Events = answer.Events[:n-1]
+	}
+	return answer, err
+}
+
+func (s *without) HeldKeys(ctx context.Context, lanes []int16) (core.KeysAnswer, error) {
+	answer, err := s.Store.HeldKeys(ctx, lanes)
+	if s.noHeld {
+		answer.Keys = nil
+	}
+	return answer, err
+}
+
+func (s *without) Heartbeat(ctx context.Context, beat core.Heartbeat) (core.HeartbeatAnswer, error) {
+	answer, err := s.Store.Heartbeat(ctx, beat)
+	if s.noPauses {
+		answer.Pauses = nil
+	}
+	for i := range answer.Lanes {
+		answer.Lanes[i].Free = answer.Lanes[i].Free || s.anyLane
+	}
+	return answer, err
+}
+
+func (s *without) Acquire(ctx context.Context, take core.Acquire) (core.AcquireAnswer, error) {
+	if s.anyLane {
+		for _, lane := range take.Lanes {
+			s.sim.store.ExpireLane(lane)
+		}
+	}
+	return s.Store.Acquire(ctx, take)
+}
+
+func lacking(change func(*without)) Mutant {
+	return wrap(func(sim *Simulation, store core.Store) core.Store {
+		s := &without{Store: store, sim: sim}
+		change(s)
+		return s
+	})
+}
+
+func TestMutantsAreFound(t *testing.T) {
+	t.Parallel()
+	const within = 400 // seeds
+	for _, p := range []mutantCase{
+		{"settle without token", lacking(func(s *without) { s.noToken = true }), []check.Counter{check.StaleSettlesApplied}},
+		{
+			"settle drops one of a group", lacking(func(s *without) { s.dropsSettles = true }),
+			[]check.Counter{check.DuplicatesUnexplained, check.Stuck},
+		},
+		{"charged twice", lacking(func(s *without) { s.doubleCharges = true }), []check.Counter{check.ChargedWrongly}},
+		{"no barrier", lacking(func(s *without) { s.noBarrier = true }), []check.Counter{check.Phantom}},
+		{
+			"standby not noticed", lacking(func(s *without) { s.noStandby = true }),
+			[]check.Counter{check.Stuck, check.OrderViolations},
+		},
+		{
+			"cut not noticed", lacking(func(s *without) { s.noCut = true }), []check.Counter{check.Stuck, check.OrderViolations},
+		},
+		{
+			"writers that have ended not noticed", lacking(func(s *without) { s.noGone = true }),
+			[]check.Counter{check.Stuck, check.OrderViolations},
+		},
+		{
+			"held rows not read at take-over", lacking(func(s *without) { s.noHeld = true }),
+			[]check.Counter{check.OrderViolations},
+		},
+		{"lease ignored", lacking(func(s *without) { s.anyLane = true }), []check.Counter{check.OwnersOverlapping}},
+		{"pauses not told", lacking(func(s *without) { s.noPauses = true }), nil},
+		{
+			"a death does not ask for the row that was read", lacking(func(s *without) { s.noFound = true }),
+			[]check.Counter{check.IllegalTransitions, check.ChargedWrongly},
+		},
+		{"unknown types die", lacking(func(s *without) { s.noParking = true }), nil},
+		{
+			"writers listed before the sequence is read",
+			Mutant{WritersFirst: true},
+			[]check.Counter{check.Stuck, check.OrderViolations},
+		},
+		{
+			"servers not told apart",
+			Mutant{Incarnation: func(int, int) string { return "the database" }},
+			[]check.Counter{check.OrderViolations},
+		},
+		{
+			"recoveries not noticed",
+			Mutant{Incarnation: func(starts, _ int) string { return fmt.Sprint(starts) }},
+			[]check.Counter{check.Phantom},
+		},
+		{"acknowledged before it is kept", Mutant{AckFirst: true}, []check.Counter{check.Lost}},
+		{"timeout taken for an acknowledgement", Mutant{TimeoutIsAck: true}, []check.Counter{check.Lost}},
+		{"bytes changed", Mutant{Corrupt: true}, []check.Counter{check.Corrupted}},
+		{"outage blamed on events", Mutant{ChargeOutages: true}, []check.Counter{check.ChargedWrongly}},
+		{"no deadline", Mutant{NoDeadline: true}, []check.Counter{check.Stuck}},
+	} {
+		t.Run(p.name, func(t *testing.T) {
+			t.Parallel()
+			for seed := range uint64(within) {
+				result := Run(seed+1, steps, p.mutant, nil)
+				if p.found(&result) {
+					t.Logf("found by seed %d: %s", seed+1, result.Explain(steps))
+					return
+				}
+			}
+			t.Errorf("not found in %d seeds", within)
+		})
+	}
+}
+
+func (p *mutantCase) found(r *Result) bool {
+	if p.seen == nil {
+		return len(r.Problems) > 0
+	}
+	return r.Verdict != nil && slices.ContainsFunc(p.seen, func(c check.Counter) bool { return r.Verdict.Count(c) > 0 })
+}

@@ -1,0 +1,288 @@
+// Package operator has what people decide about the outbox: which dead or parked events are tried again, skipped or
+// closed, and what the relays publish nothing of for now. It needs no relay that runs; [New] takes a connection alone.
+package operator
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/posthaste-dev/posthaste/internal/crash"
+	"github.com/posthaste-dev/posthaste/internal/state"
+	"github.com/posthaste-dev/posthaste/outbox"
+	"github.com/posthaste-dev/posthaste/relay/internal/sqltext"
+)
+
+//go:embed sql/operate.sql
+var operateSQL string
+
+// MaxEvents is how many events one action may name.
+const MaxEvents = 10_000
+
+const (
+	// actionTries is how often an action is begun, where PostgreSQL gave it up for a deadlock with a settle.
+	actionTries = 5
+	// wakeTimeout bounds the wake-up behind an action. Without it a relay looks within about a second.
+	wakeTimeout = 2 * time.Second
+)
+
+// An Operator does by hand what no relay does by itself: it decides about events that are dead, parked or
+// blocked, and what the relays shall not publish for now. It changes an event only if it still is in a state that the
+// verb starts from, and writes who did it and why in the same transaction. It needs no relay, holds no lane, and the
+// grants of the operator role are enough.
+type Operator struct {
+	db        DB
+	statement string
+	wake      string
+	pause     string
+	resume    string
+	pauses    string
+	// A page of dead letters is found by one statement and read by another.
+	letters, lettersRead string
+}
+
+// DB is a *pgxpool.Pool or *pgx.Conn.
+type DB interface {
+	BeginTx(ctx context.Context, options pgx.TxOptions) (pgx.Tx, error)
+	Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error)
+}
+
+// New returns the operator of the outbox in this schema; an empty one is the default.
+func New(db DB, schema string) *Operator {
+	if schema == "" {
+		schema = outbox.DefaultSchema
+	}
+	quoted := pgx.Identifier{schema}.Sanitize()
+	return &Operator{
+		db:        db,
+		statement: sqltext.In(schema, operateSQL),
+		wake:      "SELECT " + quoted + ".outbox_wake()",
+		pause:     "SELECT " + quoted + ".outbox_pause($1::text, $2::text, $3::text, $4::text, $5::text::uuid)",
+		resume:    "SELECT " + quoted + ".outbox_resume($1::text, $2::text, $3::text, $4::text, $5::text::uuid)",
+		pauses:    "SELECT scope, name, actor, reason, since FROM " + quoted + ".outbox_pauses ORDER BY since, scope, name",
+		letters:   sqltext.In(schema, lettersSQL), lettersRead: sqltext.In(schema, lettersReadSQL),
+	}
+}
+
+// An Action is one decision of one person.
+type Action struct {
+	// ID tells this decision from any other: make it with outbox.NewID and keep it when the request is sent
+	// again. An action that changed something is over: sent again, whatever events it names, it changes nothing.
+	ID outbox.ID
+	// Actor is who decides, 1 to 256 characters.
+	Actor string
+	// Reason is why, at most 2,048 characters. A discard and a pause must have one.
+	Reason string
+}
+
+// A Result says what an action came to for one event.
+type Result struct {
+	Event   outbox.ID
+	Outcome Outcome
+	// Was is the state in which the event was found, as docs/reference/schema.md calls it; empty when it was not.
+	Was string
+}
+
+// Outcome is what an action came to.
+type Outcome string
+
+// The outcomes.
+const (
+	Done          Outcome = "done"
+	DoneBefore    Outcome = "done before" // by this same action
+	NotApplicable Outcome = "refused"     // the event is in no state for it, or the action was over
+	NotFound      Outcome = "not found"
+)
+
+// verb is what an operator can do to events: the states it starts from and the one it leads to.
+type verb struct {
+	name string
+	from []state.State
+	to   state.State
+}
+
+var (
+	redrive = verb{"redrive", []state.State{state.DeadBlocking, state.Dead}, state.Retrying}
+	skip    = verb{"skip", []state.State{state.DeadBlocking}, state.Dead}
+	release = verb{"release", []state.State{state.Parked}, state.Retrying}
+	discard = verb{"discard", []state.State{state.DeadBlocking, state.Dead}, state.Discarded}
+)
+
+// endsBlocks tells whether events may have waited behind what the verb takes away.
+func (v verb) endsBlocks() bool { return v.to != redrive.to }
+
+// Redrive lets dead events be tried again, now and with all their attempts, under the same id and in the
+// old place: what waits behind a blocking one goes on waiting until it is published.
+func (o *Operator) Redrive(ctx context.Context, action Action, events ...outbox.ID) ([]Result, error) {
+	return o.act(ctx, redrive, action, events)
+}
+
+// Skip lets the followers of dead events go. The events stay dead, and can still be redriven or discarded.
+func (o *Operator) Skip(ctx context.Context, action Action, events ...outbox.ID) ([]Result, error) {
+	return o.act(ctx, skip, action, events)
+}
+
+// Release has parked events looked at again, in their old place. What waits behind a dead event is let go by
+// [Operator.Skip] on that event.
+func (o *Operator) Release(ctx context.Context, action Action, events ...outbox.ID) ([]Result, error) {
+	return o.act(ctx, release, action, events)
+}
+
+// Discard closes dead events: they are never published, retention may delete them, and their followers go.
+func (o *Operator) Discard(ctx context.Context, action Action, events ...outbox.ID) ([]Result, error) {
+	if strings.TrimSpace(action.Reason) == "" {
+		return nil, errors.New("operator: discard: a reason is required: nobody will see these events again")
+	}
+	return o.act(ctx, discard, action, events)
+}
+
+func (o *Operator) act(ctx context.Context, what verb, action Action, events []outbox.ID) ([]Result, error) {
+	if err := action.check(len(events)); err != nil {
+		return nil, fmt.Errorf("operator: %s: %w", what.name, err)
+	}
+	if len(events) == 0 {
+		return nil, nil
+	}
+	results, err := o.insist(ctx, what, action, events)
+	if err != nil {
+		return nil, fmt.Errorf("operator: %s: %w", what.name, err)
+	}
+	if what.endsBlocks() {
+		// While the action ran, a relay may have put an event behind the block: the action did not see that event, and
+		// the relay still saw the block. The event would wait forever. So the action looks for followers a second time.
+		if _, err := o.insist(ctx, what, action, events); err != nil {
+			return nil, fmt.Errorf("operator: %s: it is done, but followers may still wait: send the same action again: %w",
+				what.name, err)
+		}
+	}
+	o.ring(ctx)
+	return results, nil
+}
+
+// insist does the action, again where PostgreSQL asks for it.
+func (o *Operator) insist(ctx context.Context, what verb, action Action, events []outbox.ID) ([]Result, error) {
+	results, err := o.once(ctx, what, action, events)
+	for tries := 1; err != nil && tries < actionTries && outbox.Retryable(err); tries++ {
+		results, err = o.once(ctx, what, action, events)
+	}
+	return results, err
+}
+
+// check lists everything that is wrong with the action.
+func (a Action) check(events int) error {
+	var problems []error
+	if a.ID == (outbox.ID{}) {
+		problems = append(problems,
+			errors.New("the action has no id: make one with outbox.NewID and keep it for when it is sent again"))
+	}
+	if a.Actor == "" {
+		problems = append(problems, errors.New("the action has no actor"))
+	}
+	for _, text := range []struct {
+		field, value string
+		most         int
+	}{{"actor", a.Actor, 256}, {"reason", a.Reason, 2048}} {
+		if n := utf8.RuneCountInString(text.value); n > text.most {
+			problems = append(problems, fmt.Errorf("the %s has %d characters, the limit is %d", text.field, n, text.most))
+		}
+		if !utf8.ValidString(text.value) || strings.ContainsFunc(text.value, unicode.IsControl) {
+			problems = append(problems, fmt.Errorf("the %s holds a control character or is not UTF-8", text.field))
+		}
+	}
+	if events > MaxEvents {
+		problems = append(problems, fmt.Errorf("%d events, the limit of one action is %d", events, MaxEvents))
+	}
+	return errors.Join(problems...)
+}
+
+// once runs the action in a transaction.
+func (o *Operator) once(ctx context.Context, what verb, action Action, events []outbox.ID) ([]Result, error) {
+	// At any other level the statement would not see what the same action did while it waited for the lock.
+	tx, err := o.db.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.ReadCommitted})
+	if err != nil {
+		return nil, fmt.Errorf("begin: %w", err)
+	}
+	defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }()
+	// The same action, sent twice at the same time, is done once and answered twice.
+	if _, err := tx.Exec(ctx, "SELECT pg_catalog.pg_advisory_xact_lock(pg_catalog.hashtextextended($1, 0))",
+		action.ID.String()); err != nil {
+		return nil, fmt.Errorf("lock the action: %w", err)
+	}
+	ids := make([]string, len(events))
+	for i, id := range events {
+		ids[i] = id.String()
+	}
+	crash.Point("redrive.before")
+	from := make([]int16, len(what.from))
+	for i, s := range what.from {
+		from[i] = int16(s)
+	}
+	rows, err := tx.Query(ctx, o.statement, ids, action.ID.String(), what.name, action.Actor, action.Reason, from,
+		int16(what.to))
+	if err != nil {
+		return nil, err //nolint:wrapcheck // act names the verb
+	}
+	results, err := read(rows, what, events)
+	if err != nil {
+		return nil, err
+	}
+	crash.Point("redrive.before_commit")
+	if err := tx.Commit(ctx); err != nil {
+		return nil, fmt.Errorf("commit: %w; it may have happened: send the same action again", err)
+	}
+	crash.Point("redrive.after_commit")
+	return results, nil
+}
+
+// read puts the statement's answer in the order of the events.
+func read(rows pgx.Rows, what verb, events []outbox.ID) ([]Result, error) {
+	found := make(map[string]Result, len(events))
+	var kind, id, verbBefore string
+	var was *int16
+	_, err := pgx.ForEachRow(rows, []any{&kind, &id, &was, &verbBefore}, func() error {
+		result := found[id]
+		switch kind {
+		case "found":
+			result.Was = state.State(*was).String()
+			if result.Outcome == "" {
+				result.Outcome = NotApplicable
+			}
+		case "done":
+			result.Outcome = Done
+		case "before":
+			result.Outcome = DoneBefore // also where retention has deleted the event since
+			if verbBefore != what.name {
+				return fmt.Errorf("the action's id was used before, for a %s: another decision needs another id", verbBefore)
+			}
+		}
+		found[id] = result
+		return nil
+	})
+	if err != nil {
+		return nil, err //nolint:wrapcheck // act names the verb
+	}
+	results := make([]Result, len(events))
+	for i, event := range events {
+		results[i] = found[event.String()]
+		results[i].Event = event
+		if results[i].Outcome == "" {
+			results[i].Outcome = NotFound
+		}
+	}
+	return results, nil
+}
+
+// ring wakes the relays. It is about latency, so its failure is nobody's.
+func (o *Operator) ring(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), wakeTimeout)
+	defer cancel()
+	_, _ = o.db.Exec(ctx, o.wake)
+}

@@ -1,3 +1,0 @@
--- $1 the kind, $2 who refuses, $3 why.
-UPDATE {schema}.outbox_retention r SET refused_at = clock_timestamp(), refusal = $3::text
- WHERE r.kind = $1::text AND r.worker = $2::text::uuid

@@ -1,4 +1,0 @@
-// Package chaos is command proof-chaos: a whole house of servers of its own (PostgreSQL with a clock that is an hour
-// off, PgBouncer, a broker that can be killed, proxies on all ways between them), and a storm of every fault that
-// package torture and these servers know.
-package chaos

@@ -1,7 +1,0 @@
-// Package emit shows what the emit side does when things go wrong: a test for each fault between the
-// application's transaction and PostgreSQL, a corpus of hostile inputs, and races for one dedupe key.
-// `make proof-emit` runs it and adds up the figures that the tests report as attributes.
-//
-// The checks that count are functions over an emitter, so that faulty copies of the emit side can be
-// put in its place: planted_test.go shows that each check finds the bug it is there for.
-package emit

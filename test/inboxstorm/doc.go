@@ -1,9 +1,0 @@
-// Package inboxstorm runs the proof proof-inbox: consumers in processes of their own, real ones with the real loop of NATS
-// JetStream, handle thousands of events of which many come twice, also at the same moment. The processes are killed at every
-// point of package internal/crash that a consumer passes and at random moments, are made to stand still, and lose their
-// Redis. Every effect is a row that nothing keeps from being there twice. At the end a judge counts.
-//
-// The files: plan (how much), event and feed (what is published), world (servers, tables, streams), scene and scenes (who
-// handles what under which blows), fleet and process (who lives and dies), life, handler and journal (what a process does,
-// and writes down), history and judge (what came of it), faults and report (I1 to I16, and the last line).
-package inboxstorm

@@ -1,0 +1,198 @@
+package crash
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"syscall"
+	"time"
+
+	"github.com/posthaste-dev/posthaste/internal/check"
+	"github.com/posthaste-dev/posthaste/outbox"
+	"github.com/posthaste-dev/posthaste/relay/operator"
+)
+
+// relayDies brings a relay to the point, with most of the events before it and the rest behind it.
+func (t *trial) relayDies(ctx context.Context) error {
+	if err := t.produce(ctx, t.plan.Events/2); err != nil {
+		return err
+	}
+	if err := t.prepare(ctx); err != nil {
+		return err
+	}
+	produced := make(chan error, 1)
+	go func() { produced <- t.produce(ctx, t.plan.Events/2+eventsOfATransaction) }()
+	return errors.Join(t.sacrifice(ctx, t.env.Run, task{Role: relays, Old: t.setting.old}), <-produced)
+}
+
+// prepare makes so what must be so before the victim comes.
+func (t *trial) prepare(ctx context.Context) error {
+	var statement string
+	switch {
+	case t.setting.parked:
+		return t.parkFirst(ctx)
+	case t.setting.isolating:
+		statement = "UPDATE {schema}.outbox_lanes SET crash_count = 3"
+	case t.setting.suspect:
+		statement = `UPDATE {schema}.outbox_lanes l SET crash_count = 3, marked_count = 3, marked_event = e.id, 
+			marked_by = gen_random_uuid()
+			FROM {schema}.outbox_events e WHERE e.payload_json #>> '{data,fate}' = 'poison'
+			AND l.lane = {schema}.outbox_lane(e.namespace, e.aggregate_type, e.aggregate_id)`
+	default:
+		return nil
+	}
+	if _, err := t.env.Pool.Exec(ctx, t.env.SQL(statement)); err != nil {
+		return fmt.Errorf("crash: %w", err)
+	}
+	return nil
+}
+
+// parkFirst lets a relay that does not know all types work until only those are left, and leave.
+func (t *trial) parkFirst(ctx context.Context) error {
+	old, err := t.start(task{Role: relays, Old: true}, "")
+	if err != nil {
+		return err
+	}
+	err = t.await(ctx, t.plan.Patience, old, "SELECT count(*) > 0 FROM {schema}.outbox_events WHERE state = 2 HAVING "+
+		"NOT EXISTS (SELECT FROM {schema}.outbox_events WHERE state IN (0, 1))")
+	if err != nil {
+		return err
+	}
+	return old.leave(ctx)
+}
+
+// producerDies lets a relay run, and producers one after the other.
+func (t *trial) producerDies(ctx context.Context) (successor *child, err error) {
+	if successor, err = t.start(task{Role: relays}, ""); err != nil {
+		return nil, err
+	}
+	if err := t.sacrifice(ctx, t.env.Run, task{Role: produces, Events: t.plan.Events}); err != nil {
+		return nil, err
+	}
+	last := fmt.Sprintf("%s-%d", t.children[len(t.children)-1].task.Name, t.setting.passage)
+	committed, err := t.env.Committed(ctx, last)
+	if err != nil {
+		return nil, err
+	}
+	if committed != t.setting.committed {
+		t.problemf("transaction %s, in which the producer died: committed is %t", last, committed)
+	}
+	second, err := t.start(task{Role: produces, Events: t.plan.Events}, "")
+	if err != nil {
+		return nil, err
+	}
+	return successor, t.finish(ctx, second)
+}
+
+// operatorDies lets an operator redrive the dead, and another send the same action again.
+func (t *trial) operatorDies(ctx context.Context) (successor *child, err error) {
+	if err := t.produce(ctx, t.plan.Events); err != nil {
+		return nil, err
+	}
+	if successor, err = t.start(task{Role: relays}, ""); err != nil {
+		return nil, err
+	}
+	err = t.await(ctx, t.plan.Patience, successor, "SELECT count(*) > 1 FROM {schema}.outbox_dlq HAVING NOT EXISTS "+
+		"(SELECT FROM {schema}.outbox_events WHERE state IN (0, 1, 2))")
+	if err != nil {
+		return nil, err
+	}
+	dead, err := t.letters(ctx)
+	if err != nil {
+		return nil, err
+	}
+	action := task{Role: operates, Action: outbox.NewID(), Expect: operator.Done}
+	for _, l := range dead {
+		action.Dead = append(action.Dead, l.Event)
+		if err := t.cure(l.Event); err != nil {
+			return nil, err
+		}
+	}
+	if err := t.sacrifice(ctx, t.env.Run, action); err != nil {
+		return nil, err
+	}
+	if t.setting.committed {
+		action.Expect = operator.DoneBefore
+	}
+	second, err := t.start(action, "")
+	if err != nil {
+		return nil, err
+	}
+	return successor, t.finish(ctx, second)
+}
+
+// finish waits until a process has done what it was for.
+func (t *trial) finish(ctx context.Context, p *child) error {
+	switch {
+	case !p.Await(ctx, t.plan.Patience):
+		t.problemf("%s does not come to an end", p.task.Name)
+	case p.Err() != nil:
+		t.problemf("%s failed: %v: %s", p.task.Name, p.Err(), p.LastWords())
+	}
+	return ctx.Err()
+}
+
+// sacrifice brings a process to the point and waits for its death.
+func (t *trial) sacrifice(ctx context.Context, run string, l task) error {
+	l.Run = run
+	die := t.dieByItself
+	if t.point.OnServer {
+		die = t.dieOnTheServer
+	}
+	victim, err := die(ctx, l)
+	if err != nil {
+		return err
+	}
+	kind := check.Failpoint
+	if !t.outcome.Hit {
+		kind = check.Kill
+		t.problemf("%s did not come to the point: %v: %s", victim.task.Name, victim.Err(), victim.LastWords())
+	}
+	victim.Kill()
+	t.outcome.Kills++
+	now := time.Now().UnixMicro()
+	return t.faults.Add(check.Record{
+		Fault: &check.Fault{Kind: kind, Relay: victim.task.Name, Point: t.point.Name, From: now, To: now},
+	})
+}
+
+// dieByItself lets the victim end itself.
+func (t *trial) dieByItself(ctx context.Context, l task) (*child, error) {
+	victim, err := t.start(l, t.point.Name+":"+strconv.Itoa(t.setting.passage))
+	if err != nil {
+		return nil, err
+	}
+	if t.setting.stop {
+		if err := t.stopInTheMiddle(ctx, victim); err != nil {
+			return nil, err
+		}
+	}
+	victim.Await(ctx, t.plan.Patience)
+	_, missing := os.Stat(t.hitFile())
+	t.outcome.Hit = missing == nil && victim.KilledBy(syscall.SIGKILL)
+	return victim, ctx.Err()
+}
+
+// dieOnTheServer kills the victim while its statement stands still.
+func (t *trial) dieOnTheServer(ctx context.Context, l task) (victim *child, err error) {
+	hidden, err := newTrap(ctx, t.env.Pool, l.Run, t.hook)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, hidden.open()) }()
+	if victim, err = t.start(l, ""); err != nil {
+		return nil, err
+	}
+	t.outcome.Hit, err = hidden.kill(ctx, victim, t.plan.Patience)
+	return victim, err
+}
+
+// stopInTheMiddle asks a relay to stop when it has published some of the events.
+func (t *trial) stopInTheMiddle(ctx context.Context, victim *child) error {
+	if err := t.arrivals(ctx, victim, uint64(t.plan.Events/8)); err != nil {
+		return err
+	}
+	return victim.Signal(syscall.SIGTERM)
+}

@@ -1,0 +1,63 @@
+package mutants
+
+import "slices"
+
+// mutant is a mistake as data, and what must find it.
+type mutant struct {
+	name    string
+	mistake string // what the code does wrong, in a sentence
+	of      string // the fault or the promise that the right code is about, as docs/internals/faults.md calls it
+	changes []change
+	proof   proof // the cheapest that finds it
+}
+
+// change is made in a file, named from the root of the repository. What it changes must be there once; in a Go
+// file it lies inside one function.
+type change struct{ file, from, to string }
+
+// all are all mutants, in the order of an event's path.
+func all() []mutant {
+	return slices.Concat(emitting, holdingLanes, reading, publishing, failing, waiting, settling, consuming)
+}
+
+// The folders of the tests that the tables name.
+const (
+	relayTests    = "relay"
+	operatorTests = "relay/operator"
+	coreTests     = "relay/internal/core"
+	storeTests    = "relay/internal/pgstore"
+	fleetTests    = "test/suite/relay"
+	emitTests     = "test/suite/emit"
+	natsTests     = "test/suite/broker/natsjetstream"
+	pubsubTests   = "test/suite/broker/googlepubsub"
+	inboxTests    = "test/suite/inbox"
+	guardTests    = "test/suite/redisinbox"
+	keyTests      = "inbox/redisinbox"
+)
+
+// The numbers of simulated worlds: at least three times as many as were ever needed for what uses them.
+const (
+	few  = 30
+	some = 100
+	many = 200
+)
+
+// Mutant is what there is to know about one.
+type Mutant struct {
+	Name string
+	// Mistake says in a sentence what the code does wrong.
+	Mistake string
+	// Of is the fault or the promise that the right code is about, as docs/internals/faults.md calls it.
+	Of string
+	// Proof is the proof that must find it, as one types it.
+	Proof string
+}
+
+// List lists all mutants, in the order of an event's path.
+func List() []Mutant {
+	var list []Mutant
+	for _, m := range all() {
+		list = append(list, Mutant{Name: m.name, Mistake: m.mistake, Of: m.of, Proof: m.proof.String()})
+	}
+	return list
+}

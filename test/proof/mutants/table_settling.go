@@ -1,0 +1,143 @@
+package mutants
+
+// settling are about what is written down of an event, also when somebody else has changed it.
+var settling = []mutant{
+	{
+		"settle-without-token",
+		"a settle does not ask who holds the lane", "S6",
+		[]change{
+			{
+				storeTests + "/sql/settle.sql",
+				"$2::uuid[]) t(lane, token) ON l.lane = t.lane AND l.token = t.token",
+				"$2::uuid[]) t(lane, token) ON l.lane = t.lane",
+			},
+			{
+				storeTests + "/sql/settle.sql",
+				"$24::uuid[]) t(lane, token) ON l.lane = t.lane AND l.token = t.token",
+				"$24::uuid[]) t(lane, token) ON l.lane = t.lane",
+			},
+			{storeTests + "/sql/settle_published.sql", "ON l.lane = t.lane AND l.token = t.token", "ON l.lane = t.lane"},
+		},
+		sequences(20),
+	},
+	{
+		"settle-without-lock",
+		"a settle asks who holds the lane and does not keep it from being taken", "S6",
+		[]change{
+			{storeTests + "/sql/settle.sql", "ORDER BY l.lane FOR KEY SHARE OF l", ""},
+			{storeTests + "/sql/settle_published.sql", "ORDER BY l.lane FOR KEY SHARE OF l", ""},
+		},
+		test(storeTests, "TestASettleKeepsItsLane", "took [0-9]+ lanes beside the settle, want all but its own"),
+	},
+	{
+		"partial-settle-forgotten",
+		"when a settle is refused for one lane, those of the other lanes are not sent again", "P5",
+		[]change{
+			{
+				coreTests + "/settle.go",
+				"\t\t\t\tc.loseStale(request.Lanes, answer.Held)\n\t\t\t\tc.settleAgain(sent)\n",
+				"\t\t\t\tc.loseStale(request.Lanes, answer.Held)\n",
+			},
+		},
+		test(coreTests, "TestSettleOfALaneThatIsLost", "the event of the lane that is held is in state 0"),
+	},
+	{
+		"dead-letter-apart",
+		"the dead letter is written in a transaction of its own", "S8",
+		[]change{
+			{storeTests + "/sql/settle.sql", "FROM dead ORDER BY seq", "FROM dead WHERE false"},
+			{
+				storeTests + "/settle.go",
+				"\tafterSettle(settle)\n\treturn answer, nil\n",
+				"\tafterSettle(settle)\n\tfor _, death := range settle.Dead {\n\t\tif !answer.Applied {\n\t\t\tbreak\n\t\t}\n" +
+					"\t\tschema := string(bytes.TrimSuffix([]byte(s.sequence), []byte(\".outbox_events_seq_seq\")))\n\t\t_, err := " +
+					"s.pool.Exec(ctx, `INSERT INTO `+schema+`.outbox_dlq (event_seq, event_id, created_at, attempts, blocking,\n" +
+					"\t\t\tnamespace, event_type, aggregate_type, aggregate_id, topic, error_reason, payload_json, headers)\n" +
+					"\t\t\tSELECT seq, id, created_at, attempt_count, $2::boolean, namespace, event_type,\n\t\t\taggregate_type, " +
+					"aggregate_id, nullif($3::text, ''), $4::text, payload_json, headers\n\t\t\tFROM `+schema+`.outbox_events WHERE " +
+					"id = $1::uuid`, uuid(death.ID), death.Blocking, death.Topic, death.Reason)\n\t\tif err != nil {\n\t\t\treturn " +
+					"answer, failed(\"settle\", err)\n\t\t}\n\t}\n\treturn answer, nil\n",
+			},
+		},
+		test(storeTests, "TestFaultD2", `changed to\n`),
+	},
+	{
+		"redrive-of-published",
+		"an operator's redrive takes published events as well", "S7",
+		[]change{
+			{
+				"relay/operator/sql/operate.sql",
+				"a.state = ANY ($6::smallint[])",
+				"(a.state = ANY ($6::smallint[]) OR a.state = 6)",
+			},
+			{"relay/operator/sql/operate.sql", "AND e.state = ANY ($6::smallint[])", ""},
+		},
+		test(operatorTests, "TestEveryVerbFromEveryState", `violates check constraint "outbox_events_state"`),
+	},
+	{
+		"action-done-twice",
+		"an operator's action that is sent again is done again", "D8",
+		[]change{
+			{"relay/operator/sql/operate.sql", " AND NOT EXISTS (SELECT FROM earlier)", ""},
+		},
+		test(operatorTests, "TestAnActionIsDoneOnce", `violates unique constraint "outbox_actions_once"`),
+	},
+	{
+		"death-of-any-row", "a death that is settled again does not ask what the event was when it died", "S7",
+		[]change{{
+			storeTests + "/sql/settle.sql",
+			"AND e.state = r.state AND (e.state NOT IN (1, 2) OR e.next_attempt_at = r.at)", "",
+		}},
+		test(storeTests, "TestWhatOperatorsUndidStaysUndone", "dead from [0-3], undone and settled again: state 5"),
+	},
+	{
+		"retry-of-any-row", "a charge that is settled again does not ask what the event was when it was charged", "S7",
+		[]change{{
+			storeTests + "/sql/settle.sql",
+			"AND e.state = r.state AND (e.state <> 1 OR e.next_attempt_at = r.at)\n    RETURNING e.id\n), waiting AS (",
+			"    RETURNING e.id\n), waiting AS (",
+		}},
+		test(storeTests, "TestWhatOperatorsUndidStaysUndone", "redriven and settled again: 3 attempts"),
+	},
+	{
+		"too-late-taken-for-applied", "a settle that came too late for its row counts as applied", "S7",
+		[]change{
+			{
+				coreTests + "/settle.go", "sent[i].unchanged = !sent[i].unsure && slices.Contains(ids, sent[i].row.ID)",
+				"sent[i].unchanged = false && len(ids) > 0",
+			},
+		},
+		test(coreTests, "TestASettleThatComesTooLateIsNotTakenForApplied", `told map\[applied:1\]`),
+	},
+	{
+		"lost-answer-too-late",
+		"a settle whose answer was lost, and that had been applied, is taken for one that came too late", "S7",
+		[]change{{coreTests + "/settle.go", "sent[i].unchanged = !sent[i].unsure && ", "sent[i].unchanged = "}},
+		test(coreTests, "TestALostAnswerIsNotTooLate", `told map\[uncertain:1 unchanged:1\], counted 0 deaths`),
+	},
+	{
+		"all-too-late", "one row for which a settle came too late speaks for all of the settle", "S7",
+		[]change{{coreTests + "/settle.go", "slices.Contains(ids, sent[i].row.ID)", "len(ids) > 0"}},
+		test(coreTests, "TestOnlyWhatTheAnswerNamesIsUnchanged", "counted {Published:0 "),
+	},
+	{
+		"too-late-at-once", "a row for which a settle came too late is read again without a rest", "S7",
+		[]change{{coreTests + "/settle.go", "h.due = now + c.config.HeldPeriod", "h.due = min(h.due, now)"}},
+		test(coreTests, "TestARowThatIsNeverAsItWasRead", "does not come to rest"),
+	},
+	{
+		"late-suspect-sent", "a suspect whose death came too late is sent again", "C17",
+		[]change{
+			{
+				coreTests + "/settle.go", "if f.unchanged && f.reason == reasonCrashSuspect {",
+				"if f.unchanged && f.reason == \"\" {",
+			},
+		},
+		test(coreTests, "TestASuspectWhoseDeathComesTooLateIsNotSent", "the suspect was sent: true"),
+	},
+	{
+		"too-late-untold", "the database does not say for which rows a settle came too late", "S7",
+		[]change{{storeTests + "/settle.go", "if answer.Applied {\n\t\tfor", "if !answer.Applied {\n\t\tfor"}},
+		test(storeTests, "TestWhatOperatorsUndidStaysUndone", "settled again: \\[\\] of"),
+	},
+}

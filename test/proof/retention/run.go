@@ -1,0 +1,255 @@
+package retention
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/posthaste-dev/posthaste/internal/wait"
+	"github.com/posthaste-dev/posthaste/outbox"
+	"github.com/posthaste-dev/posthaste/publish"
+	"github.com/posthaste-dev/posthaste/relay"
+	"github.com/posthaste-dev/posthaste/relay/retention"
+	"github.com/posthaste-dev/posthaste/test/kit/server"
+)
+
+// A Janitor deletes what is due; ours, or one with a mutant.
+type Janitor interface {
+	Once(ctx context.Context) (retention.Result, error)
+}
+
+// Retention makes the janitor that is measured.
+func Retention(db retention.DB, config retention.Config) (Janitor, error) {
+	return retention.New(db, config)
+}
+
+// run is one proof.
+type run struct {
+	plan    Plan
+	db      *database
+	load    *load
+	janitor func(retention.DB, retention.Config) (Janitor, error)
+	say     io.Writer
+	logged  *logs
+	report  *Report
+}
+
+// Run makes the proof. It says on say how far it is.
+func Run(ctx context.Context, plan Plan, janitor func(retention.DB, retention.Config) (Janitor, error),
+	say io.Writer,
+) (_ *Report, err error) {
+	r := &run{plan: plan, janitor: janitor, say: say, logged: &logs{}, report: NewReport(plan)}
+	began := time.Now()
+	if r.db, err = newDatabase(ctx, plan); err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, r.db.Close()) }()
+	if err := r.db.fill(ctx, plan, r.sayf); err != nil {
+		return nil, err
+	}
+	if err := r.live(ctx); err != nil {
+		return nil, err
+	}
+	if r.report.left, err = r.db.left(ctx); err != nil {
+		return nil, err
+	}
+	r.report.Order, r.report.Warnings, r.report.Seconds = int(r.load.inverted.Load()), r.logged.lines(),
+		time.Since(began).Seconds()
+	return r.report, nil
+}
+
+func (r *run) sayf(format string, args ...any) {
+	_, _ = fmt.Fprintf(r.say, "proof-retention: "+format+"\n", args...) // of no consequence
+}
+
+// live runs a relay and producers, and measures all stretches meanwhile.
+func (r *run) live(ctx context.Context) (err error) {
+	ctx, fail := context.WithCancelCause(ctx)
+	defer fail(nil)
+	bell := outbox.NewDoorbell(outbox.RingPgx(r.db.Producers, outbox.DefaultSchema))
+	defer bell.Close()
+	r.load = newLoad(r.plan, r.db.Producers, bell)
+	stopRelay, err := r.startRelay(ctx, fail)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, stopRelay()) }()
+	if err := r.warmUp(ctx); err != nil {
+		return err
+	}
+	r.load.began = time.Now()
+	stop, loaded := make(chan struct{}), make(chan error, 1)
+	go func() {
+		err := r.load.run(ctx, stop)
+		if err != nil {
+			fail(err)
+		}
+		loaded <- err
+	}()
+	err = r.stretches(ctx)
+	close(stop)
+	if err = errors.Join(err, <-loaded); err != nil {
+		return err
+	}
+	for deadline := time.Now().Add(r.plan.Drain); ; {
+		r.report.Committed, r.report.Lost = r.load.count()
+		if r.report.Lost == 0 || time.Now().After(deadline) {
+			return context.Cause(ctx)
+		}
+		if err := wait.For(ctx, 50*time.Millisecond); err != nil {
+			return err
+		}
+	}
+}
+
+// stretches measures with and without retention, in turns.
+func (r *run) stretches(ctx context.Context) error {
+	for i := 0; i < 2*r.plan.Pairs || i%2 == 1 || i < 2*r.plan.MostPairs && r.report.undecided() != ""; i++ {
+		if i%2 == 0 && i >= 2*r.plan.Pairs {
+			r.sayf("one more pair, because %s", r.report.undecided())
+			if err := r.db.fillMore(ctx, r.plan, i/2); err != nil {
+				return err
+			}
+		}
+		if err := wait.For(ctx, r.plan.Settle); err != nil {
+			return err
+		}
+		s := Stretch{Pair: i / 2, With: with(i), From: r.load.since()}
+		worked := make(chan error, 1)
+		if s.With {
+			go func() { worked <- r.retain(ctx, i/2) }()
+		} else {
+			worked <- nil
+		}
+		err := wait.For(ctx, r.plan.Length)
+		s.To = r.load.since()
+		if err = errors.Join(err, <-worked); err != nil { // it may take longer than planned; that is not measured
+			return err
+		}
+		if err := wait.For(ctx, min(r.plan.Settle, time.Second)); err != nil { // the last events of the stretch
+			return err
+		}
+		s.measure(r.load)
+		r.report.Stretches = append(r.report.Stretches, s)
+		r.sayf("pair %d, retention %t: %.0f events/s, p50 %s, p99 %s", s.Pair+1, s.With, s.Offered, s.P50, s.P99)
+	}
+	return nil
+}
+
+// retain lets the rows of one pair be deleted.
+func (r *run) retain(ctx context.Context, pair int) error {
+	janitor, err := r.janitor(r.db.janitor, retention.Config{
+		Published: r.plan.window(pair), Batch: r.plan.Batch, Pause: r.plan.Pause,
+		Logger: slog.New(slog.NewTextHandler(r.say, &slog.HandlerOptions{Level: slog.LevelWarn})),
+	})
+	if err != nil {
+		return err
+	}
+	if err := r.look(ctx); err != nil { // a janitor that is quick is done before the first look of the watch
+		return err
+	}
+	began := time.Now()
+	watching, enough := context.WithCancel(ctx)
+	watched := make(chan error, 1)
+	go func() { watched <- r.watch(watching) }()
+	result, err := janitor.Once(ctx)
+	enough()
+	if err = errors.Join(err, <-watched); err != nil {
+		return err
+	}
+	r.report.Removed += result.Published
+	r.report.Batches += result.Batches
+	r.report.Slowest = max(r.report.Slowest, result.Slowest)
+	r.report.Rejections += len(result.Halted)
+	r.report.Busy += time.Since(began)
+	return nil
+}
+
+// watch looks again and again for somebody who waits for retention.
+func (r *run) watch(ctx context.Context) error {
+	for {
+		err := r.look(ctx)
+		if ctx.Err() != nil {
+			return nil //nolint:nilerr // it was told to stop
+		}
+		if err != nil {
+			return err
+		}
+		if wait.For(ctx, 20*time.Millisecond) != nil {
+			return nil //nolint:nilerr // it was told to stop
+		}
+	}
+}
+
+// look counts who waits for retention at this moment.
+func (r *run) look(ctx context.Context) error {
+	n, err := r.db.blockedNow(ctx)
+	if err != nil {
+		return err
+	}
+	r.report.Looks++
+	r.report.Blocked += n
+	return nil
+}
+
+// startRelay runs a relay until stop is called.
+func (r *run) startRelay(ctx context.Context, fail context.CancelCauseFunc) (stop func() error, err error) {
+	registry, err := outbox.NewRegistry(moved())
+	if err != nil {
+		return nil, err
+	}
+	made, err := relay.New(relay.Config{
+		Database: r.db.URL, Registry: registry, Publisher: publish.PublisherFunc(r.load.publish), Name: "proof-retention",
+		Logger: slog.New(slog.NewTextHandler(io.MultiWriter(r.say, r.logged), &slog.HandlerOptions{Level: slog.LevelWarn})),
+	})
+	if err != nil {
+		return nil, err
+	}
+	running, end := context.WithCancel(ctx)
+	done := make(chan error, 1)
+	go func() {
+		err := made.Run(running)
+		if err != nil {
+			fail(fmt.Errorf("retention: the relay: %w", err))
+		}
+		done <- err
+	}()
+	return func() error {
+		end()
+		return <-done
+	}, nil
+}
+
+// warmUp waits until the relay has delivered a few events, one after the other.
+func (r *run) warmUp(ctx context.Context) error {
+	for n := range int64(5) {
+		err := pgx.BeginFunc(ctx, r.db.Producers, func(tx pgx.Tx) error {
+			_, err := outbox.Emit(ctx, tx, moved().New(probe, body{Filler: filler}))
+			return err
+		})
+		if err != nil {
+			return fmt.Errorf("retention: a probe: %w", err)
+		}
+		r.load.bell.Ring()
+		for deadline := time.Now().Add(r.plan.Drain); r.load.probes.Load() <= n; {
+			if time.Now().After(deadline) {
+				return fmt.Errorf("retention: the relay did not deliver probe %d within %s", n, r.plan.Drain)
+			}
+			if err := wait.For(ctx, 10*time.Millisecond); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// logs count what the relay warned of.
+type logs struct{ server.Output }
+
+func (l *logs) lines() int { return strings.Count(l.String(), "\n") }

@@ -1,0 +1,337 @@
+package schema
+
+// parts are the columns of the matrix. A stranger may enter the schema, as everyone may enter public,
+// and was granted nothing.
+var parts = []string{"producer", "relay", "janitor", "viewer", "operator", "stranger"}
+
+// An operation is a row of the matrix: who may do it. Everyone else is denied, with SQLSTATE 42501.
+type operation struct {
+	name string
+	sql  string
+	may  string // parts, or "everyone"
+	// guarded are the parts whose grants allow it and whom a trigger refuses, with SQLSTATE 23001.
+	guarded string
+}
+
+const (
+	readers = "relay janitor viewer operator"
+	granted = "producer relay janitor viewer operator"
+
+	insertColumns = `INSERT INTO {schema}.outbox_events (id, event_type, aggregate_type, aggregate_id, payload_json`
+	insertValues  = `VALUES ('{new}', 'order_created', 'order', '1', '{"eventId":"{new}"}'`
+)
+
+// operations is the matrix. {ready}, {published} and so on are ids of rows in that state; {new} is an id
+// that no row has.
+var operations = []operation{
+	// Writing events.
+	{
+		name: "emit", sql: "SELECT {schema}.outbox_emit('order_created', 'order', '1', '{}', headers => '{\"a\":\"b\"}', " +
+			"actor => '{\"type\":\"user\",\"id\":\"1\"}')", may: "producer",
+	},
+	{
+		name: "emit with a key, twice", sql: "SELECT {schema}.outbox_emit('order_created', 'order', '1', '{}', dedupe_key " +
+			"=> 'k'); SELECT {schema}.outbox_emit('order_created', 'order', '1', '{}', dedupe_key => 'k')", may: "producer",
+	},
+	{
+		name: "emit several, one with a key", sql: "SELECT {schema}.outbox_emit_all_or_none(ARRAY['{new}']::uuid[], " +
+			"'{default}', '{order_created}', '{order}', '{1}', '{NULL}', '{k}', ARRAY['x']::bytea[], '{f}', " +
+			"ARRAY['{\"eventId\":\"{new}\"}'], '{NULL}')", may: "producer",
+	},
+	{
+		name: "emit one with a key", sql: "SELECT {schema}.outbox_emit_deduped(ARRAY['{new}']::uuid[], '{default}', " +
+			"'{order_created}', '{order}', '{1}', '{NULL}', '{k}', ARRAY['x']::bytea[], '{f}', " +
+			"ARRAY['{\"eventId\":\"{new}\"}'], '{NULL}')", may: "producer",
+	},
+	{
+		name: "insert an event", sql: insertColumns + ", namespace, tenant_id, dedupe_key, headers) " + insertValues +
+			", 'default', NULL, NULL, NULL)", may: "producer",
+	},
+	{
+		name: "insert an event, returning a constant", sql: insertColumns + ") " + insertValues + ") RETURNING '1'",
+		may: "producer",
+	},
+	{name: "insert an event, returning it", sql: insertColumns + ") " + insertValues + ") RETURNING id"},
+	{name: "insert an event with its state", sql: insertColumns + ", state) " + insertValues + ", 0)"},
+	{name: "insert an event as published", sql: insertColumns + ", state, published_at) " + insertValues + ", 6, now())"},
+	{name: "insert an event with its time", sql: insertColumns + ", created_at) " + insertValues + ", now())"},
+	{
+		name: "insert an event with attempts",
+		sql:  insertColumns + ", attempt_count, next_attempt_at, last_error) " + insertValues + ", 0, now(), '')",
+	},
+	{
+		name: "insert an event with its number",
+		sql:  insertColumns + ", seq) OVERRIDING SYSTEM VALUE " + insertValues + ", 1)",
+	},
+
+	// Reading events.
+	{
+		name: "read ids and states", sql: "SELECT seq, id, state, published_at, created_at FROM {schema}.outbox_events",
+		may: readers,
+	},
+	{
+		name: "read types and aggregates",
+		sql:  "SELECT namespace, event_type, aggregate_type, aggregate_id, tenant_id FROM {schema}.outbox_events",
+		may:  "relay viewer operator",
+	},
+	{
+		name: "read attempts and errors",
+		sql:  "SELECT attempt_count, next_attempt_at, last_error FROM {schema}.outbox_events", may: "relay viewer operator",
+	},
+	{name: "read payloads", sql: "SELECT payload_json FROM {schema}.outbox_events", may: "relay"},
+	{name: "read headers", sql: "SELECT headers FROM {schema}.outbox_events", may: "relay"},
+	{name: "read dedupe keys of events", sql: "SELECT dedupe_key FROM {schema}.outbox_events", may: "relay"},
+	{name: "read everything of events", sql: "SELECT * FROM {schema}.outbox_events", may: "relay"},
+	{
+		name: "read the ready index", sql: "SELECT seq FROM {schema}.outbox_events WHERE {schema}.outbox_lane(namespace, " +
+			"aggregate_type, aggregate_id) = 1 AND state = 0 AND seq > 0", may: "relay viewer operator",
+	},
+	{name: "read the status view", sql: "SELECT * FROM {schema}.outbox_status", may: "viewer operator"},
+
+	// Changing events.
+	{
+		name: "settle as published",
+		sql:  "UPDATE {schema}.outbox_events SET state = 6, published_at = clock_timestamp() WHERE id = '{ready}'",
+		may:  "relay",
+	},
+	{
+		name: "settle as retrying", sql: "UPDATE {schema}.outbox_events SET state = 1, attempt_count = 1, last_error = " +
+			"'x', next_attempt_at = clock_timestamp() WHERE id = '{ready}'", may: "relay",
+	},
+	{
+		name: "redrive", sql: "UPDATE {schema}.outbox_events SET state = 1, attempt_count = 0, next_attempt_at = " +
+			"clock_timestamp() WHERE id = '{dead}' AND state = 4", may: "relay operator",
+	},
+	{
+		name: "discard", sql: "UPDATE {schema}.outbox_events SET state = 7 WHERE id = '{dead}' AND state IN (4, 5)",
+		may: "relay operator",
+	},
+	{
+		name: "change published_at", sql: "UPDATE {schema}.outbox_events SET published_at = now() WHERE id = '{published}'",
+		may: "relay",
+	},
+	{
+		name: "change last_error", sql: "UPDATE {schema}.outbox_events SET last_error = 'x' WHERE id = '{ready}'",
+		may: "relay",
+	},
+	{name: "change a payload", sql: "UPDATE {schema}.outbox_events SET payload_json = '{}' WHERE id = '{ready}'"},
+	{name: "change headers", sql: "UPDATE {schema}.outbox_events SET headers = '{}' WHERE id = '{ready}'"},
+	{name: "change an id", sql: "UPDATE {schema}.outbox_events SET id = '{new}' WHERE id = '{ready}'"},
+	{name: "change a time", sql: "UPDATE {schema}.outbox_events SET created_at = now() WHERE id = '{ready}'"},
+	{name: "change an aggregate", sql: "UPDATE {schema}.outbox_events SET aggregate_id = '2' WHERE id = '{ready}'"},
+	{name: "change a number", sql: "UPDATE {schema}.outbox_events SET seq = DEFAULT WHERE id = '{ready}'"},
+	{name: "delete a published event", sql: "DELETE FROM {schema}.outbox_events WHERE id = '{published}'", may: "janitor"},
+	{name: "delete a discarded event", sql: "DELETE FROM {schema}.outbox_events WHERE id = '{discarded}'", may: "janitor"},
+	{name: "delete a ready event", sql: "DELETE FROM {schema}.outbox_events WHERE id = '{ready}'", guarded: "janitor"},
+	{name: "delete a dead event", sql: "DELETE FROM {schema}.outbox_events WHERE id = '{dead}'", guarded: "janitor"},
+	{
+		name: "delete by retention", sql: "DELETE FROM {schema}.outbox_events WHERE id = ANY (ARRAY(SELECT id FROM " +
+			"{schema}.outbox_events WHERE published_at < now() ORDER BY published_at LIMIT 9))", may: "janitor",
+	},
+	{name: "truncate events", sql: "TRUNCATE {schema}.outbox_events"},
+	{
+		name: "put a trigger on events",
+		sql: "CREATE TRIGGER t BEFORE INSERT ON {schema}.outbox_events EXECUTE FUNCTION " +
+			"suppress_redundant_updates_trigger()",
+	},
+	{name: "alter events", sql: "ALTER TABLE {schema}.outbox_events DISABLE TRIGGER ALL"},
+	{name: "drop events", sql: "DROP TABLE {schema}.outbox_events CASCADE"},
+
+	// The sequence, and what else the watermark reads.
+	{
+		name: "read the sequence",
+		sql:  "SELECT last_value, is_called, pg_is_in_recovery() FROM {schema}.outbox_events_seq_seq", may: "relay",
+	},
+	{name: "draw from the sequence", sql: "SELECT nextval('{schema}.outbox_events_seq_seq')"},
+	{name: "set the sequence", sql: "SELECT setval('{schema}.outbox_events_seq_seq', 1)"},
+	{
+		name: "list open writers",
+		sql:  "SELECT virtualtransaction, transactionid, pg_snapshot_xmax(pg_current_snapshot()) FROM pg_locks WHERE granted",
+		may:  "everyone",
+	},
+	{
+		name: "commit barrier",
+		sql:  "SELECT set_config('synchronous_commit', 'on', true), pg_logical_emit_message(true, 'posthaste', '')",
+		may:  "everyone",
+	},
+	{
+		name: "ask a snapshot", sql: "SELECT pg_visible_in_snapshot('3', pg_current_snapshot()), pg_postmaster_start_time()",
+		may: "everyone",
+	},
+
+	// Dedupe keys.
+	{
+		name: "read dedupe keys",
+		sql:  "SELECT namespace, event_type, tenant_id, dedupe_key, event_id, content_hash FROM {schema}.outbox_dedupe",
+		may:  "producer",
+	},
+	{name: "read the age of keys", sql: "SELECT event_id, created_at FROM {schema}.outbox_dedupe", may: "janitor"},
+	{name: "give a key to another event", sql: "UPDATE {schema}.outbox_dedupe SET event_id = '{new}'"},
+	{name: "change a key's content", sql: "UPDATE {schema}.outbox_dedupe SET content_hash = 'x'"},
+	{name: "make a key younger", sql: "UPDATE {schema}.outbox_dedupe SET created_at = now()"},
+	{
+		name: "lock a key", sql: "SELECT event_id FROM {schema}.outbox_dedupe FOR UPDATE SKIP LOCKED",
+		may: "producer janitor",
+	},
+	{
+		name: "delete old keys", sql: "DELETE FROM {schema}.outbox_dedupe WHERE ctid = ANY (ARRAY(SELECT ctid FROM " +
+			"{schema}.outbox_dedupe WHERE created_at < now() ORDER BY created_at LIMIT 9))", may: "janitor",
+	},
+	{name: "truncate keys", sql: "TRUNCATE {schema}.outbox_dedupe"},
+
+	// Lanes and relays.
+	{
+		name: "read lanes", sql: "SELECT layout, lane, owner, lease_until, acquired_at, floor, needs, crash_count, " +
+			"marked_event, marked_count FROM {schema}.outbox_lanes", may: "relay viewer operator",
+	},
+	{name: "read tokens", sql: "SELECT token FROM {schema}.outbox_lanes", may: "relay"},
+	{
+		name: "take over a lane", sql: "WITH free AS MATERIALIZED (SELECT lane FROM {schema}.outbox_lanes WHERE " +
+			"lease_until IS NULL FOR UPDATE SKIP LOCKED) UPDATE {schema}.outbox_lanes l SET owner = '{new}', token = '{new}', " +
+			"lease_until = now(), acquired_at = now() FROM free WHERE l.lane = free.lane", may: "relay",
+	},
+	{
+		name: "hold a lane in a settle", sql: "SELECT lane FROM {schema}.outbox_lanes ORDER BY lane FOR KEY SHARE",
+		may: "relay",
+	},
+	{
+		name: "move a floor",
+		sql: "UPDATE {schema}.outbox_lanes SET floor = 1, needs = '{}', crash_count = 0, marked_event " +
+			"= NULL, marked_by = NULL, marked_count = 0", may: "relay",
+	},
+	{name: "renumber a lane", sql: "UPDATE {schema}.outbox_lanes SET lane = 99 WHERE lane = 1"},
+	{name: "add a lane", sql: "INSERT INTO {schema}.outbox_lanes (layout, lane) VALUES (9, 9)"},
+	{name: "delete lanes", sql: "DELETE FROM {schema}.outbox_lanes"},
+	{name: "read relays", sql: "SELECT * FROM {schema}.outbox_relays", may: readers},
+	{
+		name: "register a relay",
+		sql:  "INSERT INTO {schema}.outbox_relays (id, name, alive_until, known_types) VALUES ('{new}', 'r', now(), '{}')",
+		may:  "relay",
+	},
+	{name: "prolong a relay", sql: "UPDATE {schema}.outbox_relays SET alive_until = now()", may: "relay"},
+	{name: "forget a relay", sql: "DELETE FROM {schema}.outbox_relays", may: "relay janitor"},
+
+	{name: "read routes", sql: "SELECT * FROM {schema}.outbox_topics", may: "relay viewer operator"},
+	{
+		name: "pause a route", sql: "INSERT INTO {schema}.outbox_topics (relay, topic, paused, error) SELECT id, 'orders', " +
+			"true, 'down' FROM {schema}.outbox_relays ON CONFLICT (relay, topic) DO UPDATE SET paused = true, changed_at = " +
+			"now()", may: "relay",
+	},
+	{name: "forget routes", sql: "DELETE FROM {schema}.outbox_topics", may: "relay"},
+
+	// Dead letters, actions, requests.
+	{name: "read which events are dead letters", sql: "SELECT id, event_id FROM {schema}.outbox_dlq", may: readers},
+	{
+		name: "read why they died",
+		sql:  "SELECT event_type, topic, error_reason, error_detail, attempts, failed_at FROM {schema}.outbox_dlq",
+		may:  "viewer operator",
+	},
+	{name: "read payloads of dead letters", sql: "SELECT payload_json, headers FROM {schema}.outbox_dlq"},
+	{
+		name: "write a dead letter", sql: "INSERT INTO {schema}.outbox_dlq (event_seq, event_id, created_at, attempts, " +
+			"blocking, namespace, event_type, aggregate_type, aggregate_id, topic, error_reason, error_detail, payload_json, " +
+			"headers) VALUES (1, '{new}', now(), 1, true, 'n', 't', 'a', '1', NULL, 'rejected', '', '{}', NULL) RETURNING 1",
+		may: "relay",
+	},
+	{
+		name: "write a dead letter with its time", sql: "INSERT INTO {schema}.outbox_dlq (event_seq, event_id, created_at, " +
+			"attempts, blocking, namespace, event_type, aggregate_type, aggregate_id, error_reason, payload_json, failed_at) " +
+			"VALUES (1, '{new}', now(), 1, true, 'n', 't', 'a', '1', 'rejected', '{}', now())",
+	},
+	{name: "change a dead letter", sql: "UPDATE {schema}.outbox_dlq SET error_detail = ''"},
+	{name: "delete a resolved dead letter", sql: "DELETE FROM {schema}.outbox_dlq WHERE id = {resolved}", may: "janitor"},
+	{
+		name: "delete an unresolved dead letter", sql: "DELETE FROM {schema}.outbox_dlq WHERE id = {unresolved}",
+		guarded: "janitor",
+	},
+	{name: "read actions", sql: "SELECT * FROM {schema}.outbox_actions", may: readers},
+	{
+		name: "log an action", sql: "INSERT INTO {schema}.outbox_actions (action_id, verb, event_id, dlq_id, actor, " +
+			"reason) VALUES ('{new}', 'discard', '{dead}', {unresolved}, 'me', 'why')", may: "operator",
+	},
+	{
+		name: "log an action with its time", sql: "INSERT INTO {schema}.outbox_actions (action_id, verb, event_id, actor, " +
+			"acted_at) VALUES ('{new}', 'discard', '{dead}', 'me', now())",
+	},
+	{name: "change an action", sql: "UPDATE {schema}.outbox_actions SET actor = 'them'"},
+	{
+		name: "delete an action whose dead letter is there",
+		sql:  "DELETE FROM {schema}.outbox_actions WHERE dlq_id = {resolved}", guarded: "janitor",
+	},
+	{name: "read requests", sql: "SELECT * FROM {schema}.outbox_requests", may: readers},
+	{
+		name: "request a redelivery", sql: "INSERT INTO {schema}.outbox_actions (action_id, verb, event_id, actor) VALUES " +
+			"('{new}', 'redeliver', '{published}', 'me'); INSERT INTO {schema}.outbox_requests (action_id, event_id, " +
+			"event_seq, layout, lane) VALUES ('{new}', '{published}', 1, 1, 1)", may: "operator",
+	},
+	{
+		name: "finish a request", sql: "UPDATE {schema}.outbox_requests SET delivered_at = now(), attempts = 1, last_error " +
+			"= NULL, next_attempt_at = NULL WHERE delivered_at IS NULL", may: "relay",
+	},
+	{
+		name: "fail a request", sql: "UPDATE {schema}.outbox_requests SET failed_at = now() WHERE delivered_at IS NULL",
+		may: "relay",
+	},
+	{
+		name: "cancel a request", sql: "UPDATE {schema}.outbox_requests SET canceled_at = now() WHERE delivered_at IS NULL",
+		may: "operator",
+	},
+	{name: "point a request elsewhere", sql: "UPDATE {schema}.outbox_requests SET event_id = '{new}'"},
+	{
+		name: "delete a closed request", sql: "DELETE FROM {schema}.outbox_requests WHERE delivered_at IS NOT NULL",
+		may: "janitor",
+	},
+	{
+		name: "delete an open request", sql: "DELETE FROM {schema}.outbox_requests WHERE delivered_at IS NULL",
+		guarded: "janitor",
+	},
+
+	// The rest of the schema.
+	{name: "read what retention did", sql: "SELECT * FROM {schema}.outbox_retention", may: "janitor viewer operator"},
+	{
+		name: "remember a retention",
+		sql:  "UPDATE {schema}.outbox_retention SET cut_off = now(), ran_at = now(), deleted = 1, worker = NULL",
+		may:  "janitor",
+	},
+	{name: "forget all retentions", sql: "DELETE FROM {schema}.outbox_retention"},
+	{name: "read the home", sql: "SELECT * FROM {schema}.outbox_identity", may: "relay viewer operator"},
+	{
+		name: "adopt a home", sql: "INSERT INTO {schema}.outbox_identity (system_identifier, timeline) VALUES (1, 1)",
+		may: "relay",
+	},
+	{
+		name: "move the home",
+		sql:  "UPDATE {schema}.outbox_identity SET system_identifier = 1, timeline = 1, since = now(), seen_at = now()",
+		may:  "relay operator",
+	},
+	{name: "forget the home", sql: "DELETE FROM {schema}.outbox_identity"},
+	{name: "read what is paused", sql: "SELECT * FROM {schema}.outbox_pauses", may: "relay viewer operator"},
+	{
+		name: "pause by hand",
+		sql:  "INSERT INTO {schema}.outbox_pauses (scope, name, actor, reason) VALUES ('topic', 'orders', 'me', 'why')",
+		may:  "operator",
+	},
+	{
+		name: "pause with another time", sql: "INSERT INTO {schema}.outbox_pauses (scope, name, actor, reason, since) " +
+			"VALUES ('topic', 'orders', 'me', 'why', now())",
+	},
+	{name: "resume by hand", sql: "DELETE FROM {schema}.outbox_pauses", may: "operator"},
+	{name: "change who paused", sql: "UPDATE {schema}.outbox_pauses SET actor = 'them'"},
+	{name: "read the schema's version", sql: "SELECT * FROM {schema}.outbox_meta", may: granted},
+	{name: "change the schema's version", sql: "UPDATE {schema}.outbox_meta SET schema_version = 9"},
+	{
+		name: "write the migrator's table",
+		sql:  "INSERT INTO {schema}.outbox_schema_version (version_id, is_applied) VALUES (9, true)",
+	},
+	{name: "make a table beside ours", sql: "CREATE TABLE {schema}.theirs ()"},
+	{name: "call outbox_lane", sql: "SELECT {schema}.outbox_lane('default', 'order', '1')", may: "everyone"},
+	{name: "call outbox_uuid7", sql: "SELECT {schema}.outbox_uuid7()", may: "producer"},
+	{name: "call outbox_wake", sql: "SELECT {schema}.outbox_wake()", may: "producer operator"},
+	{name: "call outbox_pause", sql: "SELECT {schema}.outbox_pause('me', 'why', 'all')", may: "operator"},
+	{name: "call outbox_resume", sql: "SELECT {schema}.outbox_resume('me', 'why', 'all')", may: "operator"},
+	{name: "resume a restored database", sql: "SELECT {schema}.outbox_resume('me', 'why', 'restored')", may: "operator"},
+	{name: "call outbox_done_before", sql: "SELECT {schema}.outbox_done_before('pause', '{new}')", may: "operator"},
+	{name: "call outbox_check_data", sql: "SELECT {schema}.outbox_check_data('{}')", may: "producer"},
+	{name: "call outbox_grant", sql: "SELECT {schema}.outbox_grant('relay', current_user)"},
+	{name: "call outbox_seal", sql: "SELECT {schema}.outbox_seal()"},
+}

@@ -1,2 +1,0 @@
-// Package tracing tests the spans of events on their way through a real outbox and a real relay.
-package tracing
