@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"sync"
+	"syscall"
 )
 
 // The ports below those that the system gives to outgoing connections: while a server is down, a client that
@@ -75,13 +76,24 @@ func claim(port int) (net.Listener, bool) {
 	if err != nil {
 		return nil, false // another process has it, or this one
 	}
-	listener, err := listen("tcp", address(port))
-	if err != nil {
+	if !isFree(port) {
 		_ = claimed.Close()
 		return nil, false // somebody is there who does not ask
 	}
-	_ = listener.Close() // of no consequence
 	return claimed, true
+}
+
+// isFree tells whether nobody listens at a port. A process that is started meanwhile would have the socket for a moment
+// longer than this one, from its fork until it runs its program, and whoever listens next would find the port in use.
+func isFree(port int) bool {
+	syscall.ForkLock.RLock()
+	defer syscall.ForkLock.RUnlock()
+	listener, err := listen("tcp", address(port))
+	if err != nil {
+		return false
+	}
+	_ = listener.Close() // of no consequence
+	return true
 }
 
 func listen(network, address string) (net.Listener, error) {

@@ -2,10 +2,12 @@ package port
 
 import (
 	"bufio"
+	"context"
 	"fmt"
 	"os"
 	"os/exec"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -107,18 +109,33 @@ func TestTwoProcessesShareNoPort(t *testing.T) {
 	take(3)
 }
 
-// TestAddress: a server can listen there.
+// TestAddress: a server can listen there at once, also while this process starts others.
 func TestAddress(t *testing.T) {
 	t.Parallel()
-	address, err := Address()
-	if err != nil {
-		t.Fatal(err)
+	ctx, stop := context.WithCancel(t.Context())
+	var others sync.WaitGroup
+	for range 4 {
+		others.Go(func() {
+			for ctx.Err() == nil {
+				other := exec.CommandContext(ctx, os.Args[0], "-test.run=^$", "-test.list=^$")
+				other.Env = append(os.Environ(), requests+"=")
+				_ = other.Run() // it ends by itself, or with the test
+			}
+		})
 	}
-	listener, err := listen("tcp", address)
-	if err != nil {
-		t.Fatal(err)
+	t.Cleanup(others.Wait)
+	t.Cleanup(stop)
+	for range 200 {
+		address, err := Address()
+		if err != nil {
+			t.Fatal(err)
+		}
+		listener, err := listen("tcp", address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = listener.Close() })
 	}
-	_ = listener.Close()
 }
 
 // TestShift: every moved port is one's own, and where one of them is taken the shift is another.
