@@ -10,7 +10,7 @@ type FaultKind string
 const (
 	Kill         FaultKind = "kill"          // a relay died without warning
 	Pause        FaultKind = "pause"         // a relay stood still for longer than its lease
-	LeaseLost    FaultKind = "lease_lost"    // a lane was taken away
+	LeaseLost    FaultKind = "lease_lost"    // a lane was taken away; of one relay: all of its lanes
 	AckLost      FaultKind = "ack_lost"      // the broker took the message, the relay got another answer
 	LateAccept   FaultKind = "late_accept"   // the broker took the message after the relay had given up
 	BrokerCopied FaultKind = "broker_copied" // the broker itself made a copy

@@ -109,7 +109,7 @@ func (c *Checker) checkLane(list []heldLane) {
 			c.countf(OwnersOverlapping, ID{}, "relay %q acquired lane %d at %d, relay %q held it until %d", l.relay, l.lane,
 				l.from, holder.relay, heldUntil)
 		}
-		if until := c.until(l.lease); holder.lease == nil || until > heldUntil {
+		if until := c.until(l); holder.lease == nil || until > heldUntil {
 			holder, heldUntil = l, until
 		}
 		if next := successor(list[i+1:], l); next != nil && l.applied >= next.from && !c.failedOver(next.from, l.applied) {
@@ -119,11 +119,14 @@ func (c *Checker) checkLane(list []heldLane) {
 	}
 }
 
-// until is when a lease ended: with its server, if it was not renewed on the next one.
-func (c *Checker) until(l *lease) int64 {
+// until is when a lease ended: with its server, if it was not renewed on the next one, or when it was taken from its
+// relay.
+func (c *Checker) until(l heldLane) int64 {
 	until := l.until
 	for i := range c.faults {
-		if f := &c.faults[i]; f.Kind == Failover && f.From >= l.sure {
+		f := &c.faults[i]
+		ends := f.Kind == Failover || f.Kind == LeaseLost && f.Relay == l.relay
+		if ends && f.From >= l.sure {
 			until = min(until, f.From)
 		}
 	}

@@ -218,6 +218,14 @@ func TestLeases(t *testing.T) {
 			good: with(lane(check.Acquire, "a", 10, 20), lane(check.Release, "a", 0, 0), lane(check.Acquire, "b", 11, 25)),
 		},
 		{
+			name: "taken away", count: check.OwnersOverlapping,
+			bad: with(lane(check.Acquire, "a", 10, 20), lane(check.Acquire, "b", 15, 25),
+				fault(check.Fault{Kind: check.LeaseLost, Relay: "b", From: 15, To: 15}),
+				fault(check.Fault{Kind: check.LeaseLost, Relay: "a", From: 9, To: 9})),
+			good: with(lane(check.Acquire, "a", 10, 20), lane(check.Acquire, "b", 15, 25),
+				fault(check.Fault{Kind: check.LeaseLost, Relay: "a", From: 15, To: 15})),
+		},
+		{
 			name: "two in flight", count: check.OwnersOverlapping, bad: with(publish(1), publish(2)),
 			good: with(publish(1), ack(1), publish(2)),
 		},

@@ -180,7 +180,7 @@ func (t *trial) start(l task, point string) (*child, error) {
 	switch {
 	case t.name == Stops:
 		l.Lease = leaseOfStops
-	case t.setting.isolating:
+	case t.setting.isolating || t.name == Poison:
 		l.Lease = leaseOfIsolation
 	}
 	p, err := start(t.plan.Executable, l, point, t.hitFile(), t.plan.Environment)
