@@ -14,19 +14,19 @@ type StepKind string
 
 // The kinds of steps. About one event are StepPublish, StepAck, StepPublishFailed, StepSettle and StepCharge.
 const (
-	StepAcquire       StepKind = "acquire" // took Lane with Token
-	StepRenew         StepKind = "renew"   // prolonged its lease
-	StepRelease       StepKind = "release" // gave it back
-	StepLose          StepKind = "lose"    // found out, or must assume, that the lane is no longer its own: Detail
-	StepPublish       StepKind = "publish" // hands the event to the publisher
-	StepAck           StepKind = "ack"     // the broker acknowledged it
-	StepPublishFailed StepKind = "refuse"  // the publish, or the check before it, ended with an error of Class
-	StepSettle        StepKind = "settle"  // wrote State with Result
-	StepCharge        StepKind = "charge"  // decided to count an attempt against the event, because of Class
-	StepPause         StepKind = "pause"   // Topic carries nothing for now, because of Detail
-	StepResume        StepKind = "resume"  // Topic is healthy again
-	StepFail          StepKind = "fail"    // a call of the database failed: Call, Detail
-	StepAlarm         StepKind = "alarm"   // something that people should look at: Detail
+	StepAcquire       StepKind = "acquire"        // took Lane with Token
+	StepRenew         StepKind = "renew"          // prolonged its lease
+	StepRelease       StepKind = "release"        // gave it back
+	StepLose          StepKind = "lose"           // found out, or must assume, that the lane is no longer its own: Detail
+	StepPublish       StepKind = "publish"        // hands the event to the publisher
+	StepAck           StepKind = "ack"            // the broker acknowledged it
+	StepPublishFailed StepKind = "publish_failed" // the publish, or the check before it, ended with an error of Class
+	StepSettle        StepKind = "settle"         // wrote State with Result
+	StepCharge        StepKind = "charge"         // decided to count an attempt against the event, because of Class
+	StepPause         StepKind = "pause"          // Topic carries nothing for now, because of Detail
+	StepResume        StepKind = "resume"         // Topic is healthy again
+	StepFail          StepKind = "fail"           // a call of the database failed: Call, Detail
+	StepAlarm         StepKind = "alarm"          // something that people should look at: Detail
 )
 
 // classes are the core's classes in the words that everybody may see.

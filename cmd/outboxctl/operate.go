@@ -67,8 +67,7 @@ func (c *operateCommand) command() *cobra.Command {
 		Long: c.long + `
 
 Who did it and why is written to outbox_actions in the same transaction. Each event has a line of what came of it,
-and the exit code is 1 if one of them was not in a state for it. No relay has to run; the role needs the part
-operator.`,
+and the exit code is 1 if one of them was not in a state for it. No relay has to run; it needs the operator role.`,
 		Example: "  outboxctl " + c.name + ` 01997c1e-8f2a-7c3d-9b1e-2f3a4b5c6d7e --reason "the topic takes it now"`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {

@@ -24,20 +24,20 @@ func (r *reader) contract(index int, node *yaml.Node) {
 	for key, value := range pairs(node) {
 		if key.Value == "schema" {
 			if err := r.schema(&contract, index, value); err != nil {
-				r.refusef(value.Line, "%.80q: schema: %v", contract.Type, err)
+				r.invalidf(value.Line, "%.80q: schema: %v", contract.Type, err)
 			}
 			continue
 		}
 		if value.Kind != yaml.ScalarNode || value.ShortTag() == "!!null" {
-			r.refusef(value.Line, "%.80s: must be one value", key.Value)
+			r.invalidf(value.Line, "%.80s: must be one value", key.Value)
 			continue
 		}
 		if err := setField(&contract, key.Value, value.Value); err != nil {
-			r.refusef(value.Line, "%v", err)
+			r.invalidf(value.Line, "%v", err)
 		}
 	}
 	if first, twice := r.lines[contract.Type]; twice {
-		r.refusef(node.Line, "%.80q is defined twice, first in line %d: a type has exactly one contract",
+		r.invalidf(node.Line, "%.80q is defined twice, first in line %d: a type has exactly one contract",
 			contract.Type, first)
 	}
 	r.lines[contract.Type] = node.Line
@@ -46,7 +46,7 @@ func (r *reader) contract(index int, node *yaml.Node) {
 	if _, err := outbox.NewRegistry(defined); errors.As(err, &wrong) && len(r.problems) == before {
 		for _, problem := range wrong.Problems {
 			_, problem, _ = strings.Cut(problem, "): ") // behind the number in a list of one
-			r.refusef(node.Line, "%.80q: %s", contract.Type, problem)
+			r.invalidf(node.Line, "%.80q: %s", contract.Type, problem)
 		}
 	}
 	r.contracts = append(r.contracts, defined)

@@ -59,7 +59,7 @@ func Load(name string, options Options) (*File, error) {
 	}
 	root, wrong := input.ParseYAML(input.YAMLOfJSON(text))
 	for _, problem := range wrong {
-		r.refusef(problem.Line, "%s", problem.Text)
+		r.invalidf(problem.Line, "%s", problem.Text)
 	}
 	if len(wrong) == 0 {
 		r.root(root)
@@ -92,7 +92,7 @@ type reader struct {
 	problems  []string
 }
 
-func (r *reader) refusef(line int, format string, args ...any) {
+func (r *reader) invalidf(line int, format string, args ...any) {
 	if len(r.problems) == maxProblems {
 		r.problems = append(r.problems, "and more")
 	}
@@ -108,16 +108,16 @@ func (r *reader) refusef(line int, format string, args ...any) {
 
 func (r *reader) root(root *yaml.Node) {
 	if root == nil || root.Kind != yaml.MappingNode {
-		r.refusef(0, "must have a list of contracts")
+		r.invalidf(0, "must have a list of contracts")
 		return
 	}
 	found := false
 	for key, value := range pairs(root) {
 		switch {
 		case key.Value != "contracts":
-			r.refusef(key.Line, "%.80q is not known%s", key.Value, input.DidYouMean(key.Value, []string{"contracts"}))
+			r.invalidf(key.Line, "%.80q is not known%s", key.Value, input.DidYouMean(key.Value, []string{"contracts"}))
 		case value.Kind != yaml.SequenceNode:
-			r.refusef(key.Line, "contracts must be a list")
+			r.invalidf(key.Line, "contracts must be a list")
 			found = true
 		default:
 			r.list(value)
@@ -125,22 +125,22 @@ func (r *reader) root(root *yaml.Node) {
 		}
 	}
 	if !found {
-		r.refusef(0, "must have a list of contracts")
+		r.invalidf(0, "must have a list of contracts")
 	}
 }
 
 func (r *reader) list(list *yaml.Node) {
 	r.lines = map[string]int{}
 	if len(list.Content) == 0 {
-		r.refusef(list.Line, "there is no contract")
+		r.invalidf(list.Line, "there is no contract")
 	}
 	if len(list.Content) > maxContracts {
-		r.refusef(list.Line, "%d contracts, the limit is %d", len(list.Content), maxContracts)
+		r.invalidf(list.Line, "%d contracts, the limit is %d", len(list.Content), maxContracts)
 		return
 	}
 	for i, node := range list.Content {
 		if node.Kind != yaml.MappingNode {
-			r.refusef(node.Line, "a contract must have keys: %s", strings.Join(fields, ", "))
+			r.invalidf(node.Line, "a contract must have keys: %s", strings.Join(fields, ", "))
 			continue
 		}
 		r.contract(i, node)

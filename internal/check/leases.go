@@ -125,7 +125,7 @@ func (c *Checker) until(l heldLane) int64 {
 	until := l.until
 	for i := range c.faults {
 		f := &c.faults[i]
-		ends := f.Kind == Failover || f.Kind == LeaseLost && f.Relay == l.relay
+		ends := f.Kind == Failover || f.Kind == LeaseLost && f.Relay != "" && f.Relay == l.relay
 		if ends && f.From >= l.sure {
 			until = min(until, f.From)
 		}

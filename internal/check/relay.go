@@ -5,15 +5,15 @@ type Do string
 
 // The steps of a relay. Those with an event are Publish, Ack, PublishFailed, Settle and Charge.
 const (
-	Acquire       Do = "acquire" // took Lane with Token at At, until Until
-	Renew         Do = "renew"   // prolonged it until Until
-	Release       Do = "release" // gave it back at At, settled; At 0 if the answer never came
-	Lose          Do = "lose"    // found out that the lane is no longer its own
-	Publish       Do = "publish" // is about to hand the event to the broker
-	Ack           Do = "ack"     // the broker acknowledged it
-	PublishFailed Do = "refuse"  // the publish, or the check before it, ended with an error of Class
-	Settle        Do = "settle"  // wrote state To with Result
-	Charge        Do = "charge"  // counted an attempt against the event, because of a failure of Class
+	Acquire       Do = "acquire"        // took Lane with Token at At, until Until
+	Renew         Do = "renew"          // prolonged it until Until
+	Release       Do = "release"        // gave it back at At, settled; At 0 if the answer never came
+	Lose          Do = "lose"           // found out that the lane is no longer its own
+	Publish       Do = "publish"        // is about to hand the event to the broker
+	Ack           Do = "ack"            // the broker acknowledged it
+	PublishFailed Do = "publish_failed" // the publish, or the check before it, ended with an error of Class
+	Settle        Do = "settle"         // wrote state To with Result
+	Charge        Do = "charge"         // counted an attempt against the event, because of a failure of Class
 )
 
 // Class is whose fault a failure is.

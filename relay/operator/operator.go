@@ -97,8 +97,8 @@ type Outcome string
 // The outcomes.
 const (
 	Done          Outcome = "done"
-	DoneBefore    Outcome = "done before" // by this same action
-	NotApplicable Outcome = "refused"     // the event is in no state for it, or the action was over
+	DoneBefore    Outcome = "done before"    // by this same action
+	NotApplicable Outcome = "not applicable" // the event is in no state for it, or the action was over
 	NotFound      Outcome = "not found"
 )
 

@@ -80,13 +80,13 @@ func TestAnActionIsDoneOnce(t *testing.T) {
 			}
 			return strings.Join(words, ", ")
 		}
-		if got := outcomes(); got != "done, refused, done, not found" {
+		if got := outcomes(); got != "done, not applicable, done, not found" {
 			t.Errorf("first: %s", got)
 		}
 		// Both died meanwhile. What was decided is over: who wants them tried again decides again.
 		e.exec("UPDATE {schema}.outbox_events SET state = 4, attempt_count = 9")
 		for range 2 {
-			if got := outcomes(); got != "done before, refused, done before, not found" {
+			if got := outcomes(); got != "done before, not applicable, done before, not found" {
 				t.Errorf("again: %s", got)
 			}
 		}

@@ -62,13 +62,13 @@ type Retention struct {
 	Kind    string // published, dead or dedupe
 	Deleted int64  // since the beginning, by all
 	Ran     bool
-	Age     time.Duration // since the last run that was not refused
+	Age     time.Duration // since the last run that could begin
 	Halted  bool          // the last run deleted nothing, because it would have been too much
 }
 
 // Part is how one statement of the survey went.
 type Part struct {
-	At       time.Time     // when it was last asked and had an answer; before that, when the relay was made
+	At       time.Time     // when it was last asked and had an answer; before that, when the surveyor was made
 	Took     time.Duration // how long the answer took
 	Failures int64         // so far
 }
@@ -90,7 +90,7 @@ type Config struct {
 	Every time.Duration
 	// Registry has the event types with a limit of attempts of their own. Defaults to none.
 	Registry *outbox.Registry
-	// MaxAttempts is the limit of the others.
+	// MaxAttempts is the limit of the others. Defaults to 10, as a relay's does.
 	MaxAttempts int
 	// Logger takes statements that fail. Defaults to slog.Default().
 	Logger *slog.Logger
@@ -116,9 +116,13 @@ type part struct {
 	permissionDenied bool // of this role
 }
 
+// defaultMaxAttempts is a relay's own default.
+const defaultMaxAttempts = 10
+
 // New makes a surveyor. It asks nothing before [Surveyor.Run].
 func New(config Config) *Surveyor {
 	config.Schema = cmp.Or(config.Schema, outbox.DefaultSchema)
+	config.MaxAttempts = cmp.Or(config.MaxAttempts, defaultMaxAttempts)
 	if config.Logger == nil {
 		config.Logger = slog.Default()
 	}

@@ -21,19 +21,19 @@ SELECT e.seq, e.id, e.namespace, e.event_type, e.aggregate_type, e.aggregate_id,
   LEFT JOIN outbox_relays r ON r.id = l.owner;
 COMMENT ON VIEW outbox_status IS 'Where every event stands, in words, with the holder of its lane. Without payloads.';
 
--- Gives a database role the least that one part of the system needs. Roles belong to the cluster and
--- many hosts do not let an application create them, so none is created here: name your own. A role
--- may have several parts. Run it again after a migration that adds tables. It names what 00006 to
+-- Gives a role of the outbox to a database role: the least that it needs. Database roles belong to the cluster and
+-- many hosts do not let an application create them, so none is created here: name your own. One may be given several
+-- roles. Run it again after a migration that adds tables. It names what 00006 to
 -- 00009 add.
 --   SELECT outbox_grant('producer', 'app');
 -- +goose StatementBegin
-CREATE FUNCTION outbox_grant(part text, role name) RETURNS void LANGUAGE plpgsql AS $$
+CREATE FUNCTION outbox_grant(role text, grantee name) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
     own_schema CONSTANT regnamespace := (SELECT relnamespace FROM pg_class WHERE oid = 'outbox_events'::regclass);
     grants     text[];
     item       text;
 BEGIN
-    CASE part
+    CASE role
     WHEN 'producer' THEN grants := ARRAY[
         'SELECT ON outbox_meta',
         'INSERT (id, namespace, event_type, aggregate_type, aggregate_id, tenant_id, dedupe_key, payload_json, '
@@ -79,7 +79,7 @@ BEGIN
         'SELECT (id, event_seq, event_id, created_at, failed_at, attempts, blocking, namespace, tenant_id, '
             'event_type, aggregate_type, aggregate_id, topic, error_reason, error_detail) ON outbox_dlq'];
     WHEN 'operator' THEN
-        PERFORM outbox_grant('viewer', role);
+        PERFORM outbox_grant('viewer', grantee);
         grants := ARRAY[
         'UPDATE (state, next_attempt_at, attempt_count) ON outbox_events',
         'INSERT (action_id, verb, event_id, dlq_id, actor, reason, target) ON outbox_actions',
@@ -89,18 +89,18 @@ BEGIN
         'INSERT (scope, name, actor, reason), DELETE ON outbox_pauses',
         'EXECUTE ON FUNCTION outbox_wake, outbox_done_before, outbox_pause, outbox_resume'];
     ELSE
-        RAISE EXCEPTION 'part: % is not one of producer, relay, janitor, viewer, operator', part
+        RAISE EXCEPTION 'role: % is not one of producer, relay, janitor, viewer, operator', role
             USING ERRCODE = 'invalid_parameter_value';
     END CASE;
-    EXECUTE format('GRANT USAGE ON SCHEMA %s TO %I', own_schema, role);
+    EXECUTE format('GRANT USAGE ON SCHEMA %s TO %I', own_schema, grantee);
     FOREACH item IN ARRAY grants LOOP
-        EXECUTE format('GRANT %s TO %I', item, role);
+        EXECUTE format('GRANT %s TO %I', item, grantee);
     END LOOP;
 END
 $$;
 -- +goose StatementEnd
-COMMENT ON FUNCTION outbox_grant(text, name) IS 'Gives a role what a part needs: producer, relay, janitor, viewer or '
-    'operator.';
+COMMENT ON FUNCTION outbox_grant(text, name) IS 'Gives a database role what a role of the outbox needs: producer, '
+    'relay, janitor, viewer or operator.';
 
 SELECT outbox_seal();
 UPDATE outbox_meta SET schema_version = 5;

@@ -42,7 +42,7 @@ $$;
 
 -- Has the relays publish nothing: of everything, of a topic, or of an event type. They know it within about a second,
 -- finish what is in flight, and keep all else as it is. The answer is "done", "done before" by the same action, or
--- "refused": it is paused already.
+-- "not applicable": it is paused already.
 --   SELECT outbox_pause('ada', 'the broker is being moved', 'all');
 --   SELECT outbox_pause('ada', 'consumers are broken', 'topic', 'orders');
 --   SELECT outbox_pause('ada', 'wrong amounts', 'type', 'order_created');
@@ -57,7 +57,7 @@ BEGIN
     INSERT INTO outbox_pauses (scope, name, actor, reason)
     VALUES (outbox_pause.scope, outbox_pause.name, outbox_pause.actor, outbox_pause.reason) ON CONFLICT DO NOTHING;
     IF NOT FOUND THEN
-        RETURN 'refused';
+        RETURN 'not applicable';
     END IF;
     INSERT INTO outbox_actions (action_id, verb, event_id, actor, reason, target)
     SELECT outbox_pause.action_id, 'pause', m.installation, outbox_pause.actor, outbox_pause.reason,
@@ -71,7 +71,8 @@ COMMENT ON FUNCTION outbox_pause(text, text, text, text, uuid) IS 'Has the relay
     'topic or type, with its name. Who and why are written to outbox_actions.';
 
 -- Ends a pause of the same scope and name. "restored" is the pause that relays make by themselves on a database that
--- was restored or copied: they work on this server from now on. The answer is as above; "refused": nothing is paused.
+-- was restored or copied: they work on this server from now on. The answer is as above;
+-- "not applicable": nothing is paused.
 --   SELECT outbox_resume('ada', 'the broker has moved', 'all');
 --   SELECT outbox_resume('ada', 'restored on purpose, consumers know the ids', 'restored');
 -- +goose StatementBegin
@@ -98,7 +99,7 @@ BEGIN
             USING ERRCODE = 'invalid_parameter_value';
     END IF;
     IF NOT FOUND THEN
-        RETURN 'refused';
+        RETURN 'not applicable';
     END IF;
     INSERT INTO outbox_actions (action_id, verb, event_id, actor, reason, target)
     SELECT outbox_resume.action_id, 'resume', m.installation, outbox_resume.actor, outbox_resume.reason,

@@ -10,9 +10,9 @@ import (
 	"github.com/posthaste-dev/posthaste/consumer"
 )
 
-// Process returns a wrap that makes a span "process" of every run of a consumer's handler. The span is a child of the
-// event's span "create", if the event has one, and linked to it, as [Publisher]'s are. Where it is the first wrap, what
-// others decide, a guard for instance, has its span too.
+// Process returns a middleware that makes a span "process" of every run of a consumer's handler. The span is a child of
+// the event's span "create", if the event has one, and linked to it, as [Publisher]'s are. Where it is the first
+// middleware, what others decide, a guard for instance, has its span too.
 func Process(config Config) consumer.Middleware {
 	config = config.withDefaults()
 	tracer := config.Provider.Tracer(scope, trace.WithSchemaURL(semconv.SchemaURL))

@@ -40,7 +40,7 @@ func ParseYAML(text []byte) (*yaml.Node, []Problem) {
 	var w walk
 	w.node(root, 0)
 	if second, err := decode(decoder); err == nil {
-		w.refusef(second.Line, "a second document begins here: a file holds one")
+		w.invalidf(second.Line, "a second document begins here: a file holds one")
 	} else if !errors.Is(err, io.EOF) {
 		w.problems = append(w.problems, syntaxProblem(err))
 	}
@@ -87,20 +87,20 @@ type walk struct {
 	problems []Problem
 }
 
-func (w *walk) refusef(line int, format string, args ...any) {
+func (w *walk) invalidf(line int, format string, args ...any) {
 	w.problems = append(w.problems, Problem{Line: line, Text: fmt.Sprintf(format, args...)})
 }
 
 func (w *walk) node(node *yaml.Node, depth int) {
 	switch {
 	case depth > MaxDepth:
-		w.refusef(node.Line, "nested deeper than %d levels", MaxDepth)
+		w.invalidf(node.Line, "nested deeper than %d levels", MaxDepth)
 		return
 	case node.Kind == yaml.AliasNode || node.Anchor != "":
-		w.refusef(node.Line, noAliases)
+		w.invalidf(node.Line, noAliases)
 		return
 	case node.Style&yaml.TaggedStyle != 0:
-		w.refusef(node.Line, "tags are not taken; a value that begins with ! needs quotes")
+		w.invalidf(node.Line, "tags are not taken; a value that begins with ! needs quotes")
 		return
 	}
 	if node.Kind == yaml.MappingNode {
@@ -118,11 +118,11 @@ func (w *walk) keys(mapping *yaml.Node) {
 		switch line, twice := first[key.Value]; {
 		case key.Kind == yaml.AliasNode: // the walk says it
 		case key.Kind != yaml.ScalarNode:
-			w.refusef(key.Line, "a key must be a word")
+			w.invalidf(key.Line, "a key must be a word")
 		case key.ShortTag() == "!!merge":
-			w.refusef(key.Line, "merge keys (<<) are not taken")
+			w.invalidf(key.Line, "merge keys (<<) are not taken")
 		case twice:
-			w.refusef(key.Line, "the key %.80q is there twice, first in line %d", key.Value, line)
+			w.invalidf(key.Line, "the key %.80q is there twice, first in line %d", key.Value, line)
 		default:
 			first[key.Value] = key.Line
 		}

@@ -76,9 +76,9 @@ const (
 	OpHeldRows   Op = "held_rows"
 	OpOldParked  Op = "old_parked"
 	OpSettle     Op = "settle"
-	OpNote       Op = "note"
+	OpNote       Op = "mark"
 	OpSweep      Op = "sweep"
-	OpSaveRoutes Op = "save_routes"
+	OpSaveRoutes Op = "save_topics"
 )
 
 // Call is a call of the store that the core wants made. Run makes it, on any goroutine, and returns what
@@ -121,19 +121,19 @@ type Do string
 
 // The steps.
 const (
-	DidAcquire Do = "acquire" // took Lane with Token; the lease counts from Since
-	DidRenew   Do = "renew"   // prolonged it; the lease counts from Since
-	DidRelease Do = "release" // gave it back
-	DidLose    Do = "lose"    // found out, or must assume, that the lane is no longer its own
-	DidPublish Do = "publish" // hands the event to the broker
-	DidAck     Do = "ack"     // the broker acknowledged it
-	DidRefuse  Do = "refuse"  // the publish ended with an error of Class
-	DidSettle  Do = "settle"  // wrote State with Result
-	DidCharge  Do = "charge"  // decided to count an attempt against the event, because of Class
-	DidPause   Do = "pause"   // paused the route to Topic, because of Detail
-	DidResume  Do = "resume"  // the route to Topic is healthy again
-	DidFail    Do = "fail"    // a call of the store failed: Op, Detail
-	DidAlarm   Do = "alarm"   // something that people should look at: Detail
+	DidAcquire Do = "acquire"        // took Lane with Token; the lease counts from Since
+	DidRenew   Do = "renew"          // prolonged it; the lease counts from Since
+	DidRelease Do = "release"        // gave it back
+	DidLose    Do = "lose"           // found out, or must assume, that the lane is no longer its own
+	DidPublish Do = "publish"        // hands the event to the broker
+	DidAck     Do = "ack"            // the broker acknowledged it
+	DidRefuse  Do = "publish_failed" // the publish ended with an error of Class
+	DidSettle  Do = "settle"         // wrote State with Result
+	DidCharge  Do = "charge"         // decided to count an attempt against the event, because of Class
+	DidPause   Do = "pause"          // paused the route to Topic, because of Detail
+	DidResume  Do = "resume"         // the route to Topic is healthy again
+	DidFail    Do = "fail"           // a call of the store failed: Op, Detail
+	DidAlarm   Do = "alarm"          // something that people should look at: Detail
 )
 
 // Result is what became of a settle.

@@ -23,7 +23,7 @@ type Outcome string
 const (
 	Done          Outcome = "done"
 	DoneBefore    Outcome = "done before"
-	NotApplicable Outcome = "refused" // the event is in no state for it, or the action was over
+	NotApplicable Outcome = "not applicable" // the event is in no state for it, or the action was over
 	NotFound      Outcome = "not found"
 )
 

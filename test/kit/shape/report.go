@@ -56,7 +56,7 @@ func (r *Repository) Measure(mutants ...string) (*Report, error) {
 	}
 	outside := "outside " + coreFolder + " and " + storeFolder
 	report.Checks = []Check{
-		{"mutant_sites", "what users compile knows nothing of mutants", r.mutantSites(mutants)},
+		{"mutant_sites", "what users compile knows nothing of mutants; outbox-torture has its own", r.mutantSites(mutants)},
 		{"root_requires", "the root module requires nothing", requires},
 		{"wrong_modules", fmt.Sprintf("the modules are those of %s and go.work, and %d", architecture, wantModules), modules},
 		{

@@ -3,6 +3,7 @@ package shape
 import (
 	"fmt"
 	"go/ast"
+	"go/token"
 	"unicode/utf8"
 )
 
@@ -30,12 +31,24 @@ func (r *Repository) functions() []function {
 		}
 		for _, declaration := range s.file.Decls {
 			if f, is := declaration.(*ast.FuncDecl); is {
-				first, last := r.line(f.Type.Func), r.line(f.End()-1)
-				all = append(all, function{s.path, f.Name.Name, first, last - first + 1})
+				all = append(all, r.function(s.path, f.Name.Name, f.Type.Func, f.End()))
+				continue
 			}
+			ast.Inspect(declaration, func(node ast.Node) bool {
+				f, is := node.(*ast.FuncLit)
+				if is {
+					all = append(all, r.function(s.path, "a function without a name", f.Type.Func, f.End()))
+				}
+				return !is
+			})
 		}
 	}
 	return all
+}
+
+func (r *Repository) function(path, name string, from, to token.Pos) function {
+	first, last := r.line(from), r.line(to-1)
+	return function{path, name, first, last - first + 1}
 }
 
 func (r *Repository) longFunctions() (findings []Finding) {

@@ -133,10 +133,12 @@ func (t *trial) poisoned(ctx context.Context, p *child, quarantines int) (*child
 // can outlast them, its pauses would be counted too, and if nobody ended long ones, the trial would only wait.
 func (t *trial) died(ctx context.Context, p *child) error {
 	for _, statement := range []string{
-		"UPDATE {schema}.outbox_relays SET alive_until = clock_timestamp() WHERE alive_until > clock_timestamp()",
-		"UPDATE {schema}.outbox_lanes SET lease_until = clock_timestamp() WHERE lease_until > clock_timestamp()",
+		"UPDATE {schema}.outbox_lanes l SET lease_until = clock_timestamp() FROM {schema}.outbox_relays r " +
+			"WHERE r.name = $1 AND l.owner = r.id AND l.lease_until > clock_timestamp()",
+		"UPDATE {schema}.outbox_relays SET alive_until = clock_timestamp() " +
+			"WHERE name = $1 AND alive_until > clock_timestamp()",
 	} {
-		if _, err := t.env.Pool.Exec(ctx, t.env.SQL(statement)); err != nil {
+		if _, err := t.env.Pool.Exec(ctx, t.env.SQL(statement), p.task.Name); err != nil {
 			return fmt.Errorf("crash: end the leases of a dead relay: %w", err)
 		}
 	}

@@ -24,7 +24,8 @@ type pruner struct {
 	binary string
 }
 
-// TestPrune is `outboxctl prune` as cron runs it: the program itself, with a role that has the part janitor alone.
+// TestPrune is `outboxctl prune` as cron runs it: the program itself, by a role that may do no more
+// than a janitor.
 func TestPrune(t *testing.T) {
 	t.Parallel()
 	binary := filepath.Join(t.TempDir(), "outboxctl")

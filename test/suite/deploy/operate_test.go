@@ -9,7 +9,7 @@ import (
 	"github.com/posthaste-dev/posthaste/test/kit/pgtest"
 )
 
-// What the runbooks say about dead letters, by a role that has the part operator and nothing else.
+// What the runbooks say about dead letters, by a database role that has the operator role and nothing else.
 func TestTheOperatorsCommands(t *testing.T) {
 	t.Parallel()
 	pgtest.OnEach(t, func(t *testing.T, db *pgtest.DB) {
@@ -40,11 +40,11 @@ func TestTheOperatorsCommands(t *testing.T) {
 			states string // of all four, after it
 		}{
 			{"release", 3, 0, "done, was parked", "4,3,5,1"},
-			{"release", 3, 1, "refused, was retrying", "4,3,5,1"},
+			{"release", 3, 1, "not applicable, was retrying", "4,3,5,1"},
 			{"redrive", 2, 0, "done, was dead", "4,3,1,1"},
 			{"skip", 0, 0, "done, was dead and blocking", "5,1,1,1"},
 			{"discard", 0, 0, "done, was dead", "7,1,1,1"},
-			{"redrive", 0, 1, "refused, was discarded", "7,1,1,1"},
+			{"redrive", 0, 1, "not applicable, was discarded", "7,1,1,1"},
 		} {
 			run := exec.CommandContext(t.Context(), program(t, "outboxctl"), step.verb, ids[step.event], "--reason", "on call",
 				"--actor", "ada", "--schema", db.Schema)

@@ -11,7 +11,7 @@ import (
 )
 
 // stepPattern is a place of the walk: a file and a function in it.
-var stepPattern = regexp.MustCompile("`([a-z/]+\\.go)`\\s+`(\\w+)`")
+var stepPattern = regexp.MustCompile("`([a-z0-9_/]+\\.go)`\\s+`(\\w+)`")
 
 // The path of one event, as ARCHITECTURE.md tells it, leads through functions that are there.
 func TestThePathOfAnEventIsThere(t *testing.T) {

@@ -13,8 +13,8 @@ import (
 	"github.com/posthaste-dev/posthaste/test/kit/pgtest"
 )
 
-// refusable is refused before anything is sent, unwritable by PostgreSQL: its id is taken.
-func refusable() corpus.Given {
+// rejectable is refused before anything is sent, unwritable by PostgreSQL: its id is taken.
+func rejectable() corpus.Given {
 	event := corpus.OrderCreated(`{}`)
 	event.AggregateID = ""
 	return event
@@ -101,7 +101,7 @@ func (p env) wantKept(t *testing.T, way transactor, err, rejection error, events
 }
 
 func ignoredRejection(t *testing.T, p env, way transactor) {
-	p.wantKept(t, way, way.run(t, p, refusable(), nothing), outbox.ErrRefused, 0)
+	p.wantKept(t, way, way.run(t, p, rejectable(), nothing), outbox.ErrRefused, 0)
 }
 
 func ignoredMismatch(t *testing.T, p env, way transactor) {

@@ -80,7 +80,7 @@ type model struct {
 	seen     map[string]int
 }
 
-func (m *model) tellf(format string, args ...any) {
+func (m *model) logf(format string, args ...any) {
 	m.story = append(m.story, fmt.Sprintf(format, args...))
 }
 
@@ -109,7 +109,7 @@ func (m *model) deliver() error {
 		return nil
 	}
 	d, running, err := m.start()
-	m.tellf("a delivery meets %q: running %v, already %v, %v", m.state, running, d.already, err)
+	m.logf("a delivery meets %q: running %v, already %v, %v", m.state, running, d.already, err)
 	m.kind("delivered to " + m.state)
 	switch m.state {
 	case "":
@@ -141,7 +141,7 @@ func (m *model) settle(v verdict) error {
 	d.verdict <- v
 	err := <-d.answer
 	own := m.state == "held" && m.holder == d
-	m.tellf("a handler returns %v; the event is its own: %v, the mark is %q; %v", v, own, m.state, err)
+	m.logf("a handler returns %v; the event is its own: %v, the mark is %q; %v", v, own, m.state, err)
 	m.kind(fmt.Sprintf("returned %v, own %v, to %s", v, own, m.state))
 	var lost *redisinbox.LostError
 	switch {
@@ -166,7 +166,7 @@ func (m *model) forget(anything bool) error {
 	if m.state != "held" && !anything {
 		return nil
 	}
-	m.tellf("%q is forgotten", m.state)
+	m.logf("%q is forgotten", m.state)
 	m.kind("forgot " + m.state)
 	m.state, m.lapses = "", m.lapses+1
 	return m.client.Del(m.t.Context(), m.key).Err()
@@ -175,7 +175,7 @@ func (m *model) forget(anything bool) error {
 // mark is the one-call form.
 func (m *model) mark(guard int) error {
 	already, err := m.guards[guard].CheckAndMarkProcessed(m.t.Context(), consumer, m.id, time.Minute)
-	m.tellf("guard %d checks and marks %q: already %v, %v", guard, m.state, already, err)
+	m.logf("guard %d checks and marks %q: already %v, %v", guard, m.state, already, err)
 	m.kind("marked " + m.state)
 	var held *redisinbox.HeldError
 	switch m.state {
@@ -200,7 +200,7 @@ func (m *model) mark(guard int) error {
 func (m *model) unmark(guard int) error {
 	err := m.guards[guard].Delete(m.t.Context(), consumer, m.id)
 	own := m.state == "marked" && m.marker == guard
-	m.tellf("guard %d deletes %q, its own: %v; %v", guard, m.state, own, err)
+	m.logf("guard %d deletes %q, its own: %v; %v", guard, m.state, own, err)
 	m.kind(fmt.Sprintf("deleted %s, own %v", m.state, own))
 	if own {
 		m.state = ""

@@ -294,7 +294,7 @@ func TestARarePageLooksAtNoMoreThanItMay(t *testing.T) {
 	})
 }
 
-// Who may not read is told what to do, and nobody with the part operator reads payloads.
+// Who may not read is told what to do, and nobody with the operator role reads payloads.
 func TestDeadLettersAreReadByWhoMay(t *testing.T) {
 	t.Parallel()
 	onEachLetterbox(t, func(t *testing.T, b *letterbox) {

@@ -133,7 +133,7 @@ func shadowNames(t testing.TB, conn *pgx.Conn, evil string) {
 	}
 }
 
-// callAll runs what the part may do, and what only the fake tables would allow.
+// callAll runs what the role may do, and what only the fake tables would allow.
 func callAll(t testing.TB, m *matrix, conn *pgx.Conn, part, path string) {
 	t.Helper()
 	run := func(statement string) string {
