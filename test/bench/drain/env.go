@@ -16,6 +16,7 @@ import (
 
 	"github.com/posthaste-dev/posthaste/outbox"
 	"github.com/posthaste-dev/posthaste/schema"
+	"github.com/posthaste-dev/posthaste/test/bench/candidate"
 	"github.com/posthaste-dev/posthaste/test/bench/measure"
 )
 
@@ -28,7 +29,12 @@ const (
 	OutboxTable = outboxSchema + ".outbox_events"
 	// LeaseTable is the row-lease loop's copy of it.
 	LeaseTable = "bench.lease_events"
+	// MinimalTable is the smallest loop's own.
+	MinimalTable = "bench.minimal_events"
 )
+
+// kinds are the tables that do not have the columns of the outbox: their statements have another name.
+var kinds = map[string]string{MinimalTable: "_minimal", candidate.EventsTable: "_candidate"}
 
 func statement(name string, replace ...string) string {
 	text, _ := statements.ReadFile("sql/" + name + ".sql") // embedded
@@ -50,19 +56,28 @@ type Env struct {
 
 // NewEnv installs the tables. Autovacuum is off: it would come in the middle of somebody's turn.
 func NewEnv(ctx context.Context, db *bench.Database) (*Env, error) {
-	config, err := db.Config("bench-control")
-	if err != nil {
+	w := &Env{DB: db}
+	if err := w.migrate(ctx, schema.Options{Schema: outboxSchema}); err != nil {
 		return nil, err
 	}
-	std := stdlib.OpenDB(*config)
-	err = schema.Outbox.Up(ctx, std, schema.Options{Schema: outboxSchema})
-	if err := errors.Join(err, std.Close()); err != nil {
-		return nil, fmt.Errorf("drain: migrate: %w", err)
-	}
-	return &Env{DB: db}, db.Exec(ctx,
-		"CREATE SCHEMA bench", statement("lease_table"),
+	return w, db.Exec(ctx,
+		"CREATE SCHEMA bench", statement("lease_table"), statement("minimal_table"),
 		"ALTER TABLE "+OutboxTable+" SET (autovacuum_enabled = off)",
-		"ALTER TABLE "+LeaseTable+" SET (autovacuum_enabled = off)")
+		"ALTER TABLE "+LeaseTable+" SET (autovacuum_enabled = off)",
+		"ALTER TABLE "+MinimalTable+" SET (autovacuum_enabled = off)")
+}
+
+func (w *Env) migrate(ctx context.Context, options schema.Options) error {
+	config, err := w.DB.Config("bench-control")
+	if err != nil {
+		return err
+	}
+	std := stdlib.OpenDB(*config)
+	err = schema.Outbox.Up(ctx, std, options)
+	if err := errors.Join(err, std.Close()); err != nil {
+		return fmt.Errorf("drain: migrate: %w", err)
+	}
+	return nil
 }
 
 const emitAtOnce = 1000
@@ -112,7 +127,7 @@ func (w *Env) Empty(ctx context.Context) error {
 
 // Fill puts events of the template into a table, from this one on. They are numbered as they come.
 func (w *Env) Fill(ctx context.Context, template Template, table string, from, events int) error {
-	return w.DB.Exec(ctx, statement("fill",
+	return w.DB.Exec(ctx, statement("fill"+kinds[table],
 		"{table}", table, "{template}", template.Name, "{from}", strconv.Itoa(from), "{events}", strconv.Itoa(events)))
 }
 
@@ -120,6 +135,11 @@ func (w *Env) Fill(ctx context.Context, template Template, table string, from, e
 func (w *Env) Refill(ctx context.Context, template Template, table string) error {
 	if err := w.Empty(ctx); err != nil {
 		return err
+	}
+	if kinds[table] != "" {
+		if err := w.DB.Exec(ctx, "TRUNCATE "+table+" RESTART IDENTITY"); err != nil {
+			return err
+		}
 	}
 	if err := w.Fill(ctx, template, table, 0, template.Events); err != nil {
 		return err
@@ -140,14 +160,21 @@ type Result struct {
 func (w *Env) Result(ctx context.Context, table string) (Result, error) {
 	var result Result
 	var last *time.Time
-	if err := w.DB.Control.QueryRow(ctx, statement("result", "{table}", table)).Scan(&result.Rows, &result.Published,
-		&result.Charged, &last); err != nil {
+	row := w.DB.Control.QueryRow(ctx, statement(resultOf(table), "{table}", table))
+	if err := row.Scan(&result.Rows, &result.Published, &result.Charged, &last); err != nil {
 		return result, fmt.Errorf("drain: result: %w", err)
 	}
 	if last != nil {
 		result.Last = *last
 	}
 	return result, nil
+}
+
+func resultOf(table string) string {
+	if table == MinimalTable {
+		return "result_minimal"
+	}
+	return "result"
 }
 
 // Connect opens a connection that counts as the server's part of what is measured.

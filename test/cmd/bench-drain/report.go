@@ -99,7 +99,12 @@ func (f *findings) comparisons() []comparison {
 		{subject: relaySchema, against: bases, key: "relay_bare_schema"},
 		{subject: relayTyped, against: []string{rowLease}, goal: goalRowLease, key: "relay_rowlease"},
 		{subject: rowLease, against: bases},
+		{subject: bare, against: []string{minimal}, key: "bare_minimal"},
+		{subject: relayTyped, against: []string{minimal}, key: "relay_minimal"},
 		{subject: relayNATS, against: []string{bareNATS}, key: "nats_typed"},
+	}
+	if f.options.candidate {
+		all = append(all, comparison{subject: candidateLoop, against: []string{minimal}, key: "candidate_minimal"})
 	}
 	if f.options.long {
 		all = append(all, comparison{subject: bareApart, against: bases})
@@ -116,7 +121,12 @@ func (f *findings) printRatios(to io.Writer) error {
 	for _, kind := range []struct {
 		name   string
 		metric bench.Metric
-	}{{"drain rate", bench.Throughput}, {"CPU per event, server and process", bench.TotalCPU}} {
+		key    string
+	}{
+		{"drain rate", bench.Throughput, ""},
+		{"CPU per event, server and process", bench.TotalCPU, "cpu_"},
+		{"CPU per event, server", bench.ServerCPU, "server_cpu_"},
+	} {
 		control, err := bench.Compare(turns, kind.metric, bareAgain, bare)
 		if err != nil {
 			return err
@@ -127,7 +137,7 @@ func (f *findings) printRatios(to io.Writer) error {
 			if err != nil {
 				return err
 			}
-			f.addRatio(table, c, ratio, control, kind.name == "drain rate")
+			f.addRatio(table, c, ratio, control, kind.key)
 		}
 		title := fmt.Sprintf("%s: median over %d turns of the ratio within a turn, %d events each; A/A quartiles %.3f..%.3f",
 			kind.name, f.options.pairs, f.options.events, control.Q1, control.Q3)
@@ -138,8 +148,8 @@ func (f *findings) printRatios(to io.Writer) error {
 	return nil
 }
 
-func (f *findings) addRatio(table *bench.Table, c comparison, ratio, control bench.Ratio, figure bool) {
-	if !figure {
+func (f *findings) addRatio(table *bench.Table, c comparison, ratio, control bench.Ratio, prefix string) {
+	if prefix != "" {
 		c.goal = nil
 	}
 	table.Add(
@@ -148,8 +158,8 @@ func (f *findings) addRatio(table *bench.Table, c comparison, ratio, control ben
 	)
 	switch {
 	case c.key == "":
-	case !figure:
-		f.figures.Addf("cpu_"+c.key, "%.3f", ratio.Median)
+	case prefix != "":
+		f.figures.Addf(prefix+c.key, "%.3f", ratio.Median)
 	case c.key == "aa":
 		f.figures.Addf(c.key, "%.3f..%.3f", ratio.Q1, ratio.Q3)
 	default:

@@ -8,6 +8,7 @@ import (
 	"runtime/pprof"
 	"time"
 
+	"github.com/posthaste-dev/posthaste/test/bench/candidate"
 	"github.com/posthaste-dev/posthaste/test/bench/drain"
 	"github.com/posthaste-dev/posthaste/test/bench/measure"
 )
@@ -16,6 +17,8 @@ import (
 const (
 	bare           = "bare loop"
 	bareAgain      = "bare loop again"
+	minimal        = "minimal loop, own table"
+	candidateLoop  = "candidate: its statements"
 	bareApart      = "bare loop, two connections"
 	rowLease       = "row-lease loop"
 	relayUnchecked = "relay, no contract check"
@@ -26,9 +29,12 @@ const (
 )
 
 func (o options) subjects() []string {
-	all := []string{bare, relayTyped, bareAgain, relayUnchecked, rowLease, relaySchema, bareNATS, relayNATS}
+	all := []string{minimal, bare, relayTyped, bareAgain, relayUnchecked, rowLease, relaySchema, bareNATS, relayNATS}
 	if o.long {
 		all = append(all, bareApart)
+	}
+	if o.candidate {
+		all = append(all, candidateLoop)
 	}
 	return all
 }
@@ -45,8 +51,11 @@ func (r *run) drainers() (map[string]drain.Drainer, error) {
 	apart := loop
 	apart.Apart = true
 	all := map[string]drain.Drainer{
-		bare:           drain.ToNowhere(bare, drain.OutboxTable, loop),
-		bareAgain:      drain.ToNowhere(bareAgain, drain.OutboxTable, loop),
+		bare:      drain.ToNowhere(bare, drain.OutboxTable, loop),
+		bareAgain: drain.ToNowhere(bareAgain, drain.OutboxTable, loop),
+		minimal:   drain.ToNowhere(minimal, drain.MinimalTable, drain.Minimal{Env: r.env, Batch: r.options.batch}),
+		candidateLoop: drain.ToNowhere(candidateLoop, candidate.EventsTable,
+			drain.Candidate{Env: r.env, Batch: r.options.batch}),
 		bareApart:      drain.ToNowhere(bareApart, drain.OutboxTable, apart),
 		rowLease:       drain.ToNowhere(rowLease, drain.LeaseTable, drain.RowLease{Env: r.env, Batch: r.options.batch}),
 		relayUnchecked: drain.RelayToNowhere(relayUnchecked, drain.Relay{Env: r.env, Registry: typed, NoContractCheck: true}),

@@ -24,18 +24,20 @@ import (
 
 // options are the flags.
 type options struct {
-	url     string
-	long    bool
-	short   bool
-	costs   bool
-	clients []int
-	rounds  int
-	block   time.Duration
-	settle  time.Duration
-	rows    int
-	walRuns int
-	zipf    float64
-	csv     string
+	url   string
+	long  bool
+	short bool
+	costs bool
+	// candidate measures the layout that comes next beside the present one.
+	candidate bool
+	clients   []int
+	rounds    int
+	block     time.Duration
+	settle    time.Duration
+	rows      int
+	walRuns   int
+	zipf      float64
+	csv       string
 }
 
 func main() {
@@ -63,6 +65,7 @@ func parse(args []string) (options, error) {
 	flags.BoolVar(&o.short, "short", false,
 		"the short form: few rounds, whose ratios say little; what does not vary is counted as always")
 	flags.BoolVar(&o.costs, "indexes", false, "measure what each index and check costs (part of -long)")
+	flags.BoolVar(&o.candidate, "candidate", false, "measure the layout that comes next as well")
 	clients := flags.String("clients", "8,32", "numbers of clients for throughput")
 	flags.IntVar(&o.rounds, "rounds", 0, "rounds of a phase (default 14, with -short 3, with -long 32)")
 	flags.DurationVar(&duration, "duration", 0, "about how long all turns together shall take; sets -rounds")
@@ -161,6 +164,11 @@ func command(ctx context.Context, args []string) (err error) {
 			return err
 		}
 	}
+	if o.candidate {
+		if err := r.installCandidate(ctx); err != nil {
+			return err
+		}
+	}
 	found, err := r.all(ctx)
 	if err != nil {
 		return err
@@ -178,11 +186,13 @@ func (r *run) all(ctx context.Context) (*findings, error) {
 	if found.trips, err = r.countTrips(ctx); err != nil {
 		return nil, err
 	}
-	if found.wal, err = r.countWAL(ctx, []string{noEvent, bare, bareAgain, emitOne, emitKeyed},
+	if found.wal, err = r.countWAL(ctx, r.options.with([]string{noEvent, bare, bareAgain, emitOne, emitKeyed},
+		candidateOne, candidateKeyed),
 		r.options.walRuns); err != nil {
 		return nil, err
 	}
-	if found.walMany, err = r.countWAL(ctx, []string{bareMany, bareUnnest, emitMany, emitManyKeyed},
+	if found.walMany, err = r.countWAL(ctx, r.options.with([]string{bareMany, bareUnnest, emitMany, emitManyKeyed},
+		candidateMany),
 		max(r.options.walRuns/manyEvents, 5)); err != nil {
 		return nil, err
 	}

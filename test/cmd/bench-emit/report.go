@@ -106,22 +106,31 @@ func (f *findings) measures(p phase) []measured {
 		times = []measured{
 			{
 				name: "median latency", metric: bench.Median, goals: map[string]*bench.Goal{emitOne: goalLatency},
-				keys: map[string]string{emitOne: "latency1", emitKeyed: "latency1_dedupe", bareAgain: "aa_latency1"},
+				keys: map[string]string{
+					emitOne: "latency1", emitKeyed: "latency1_dedupe", bareAgain: "aa_latency1",
+					candidateOne: "candidate_latency1", candidateKeyed: "candidate_latency1_dedupe",
+				},
 			},
 			{name: "p99 latency", metric: bench.P99},
 		}
-		cpu.keys = map[string]string{emitOne: "cpu", emitKeyed: "cpu_dedupe", bareAgain: "aa_cpu"}
+		cpu.keys = map[string]string{
+			emitOne: "cpu", emitKeyed: "cpu_dedupe", bareAgain: "aa_cpu",
+			candidateOne: "candidate_cpu", candidateKeyed: "candidate_cpu_dedupe",
+		}
 	case "hundred":
 		times = []measured{{
 			name: "median latency", metric: bench.Median, goals: map[string]*bench.Goal{emitMany: goalMany},
-			keys: map[string]string{emitMany: "many100", bareManyAgain: "aa_many100"},
+			keys: map[string]string{emitMany: "many100", bareManyAgain: "aa_many100", candidateMany: "candidate_many100"},
 		}}
-		cpu.keys = map[string]string{emitMany: "many100_cpu"}
+		cpu.keys = map[string]string{emitMany: "many100_cpu", candidateMany: "candidate_many100_cpu"}
 	default:
 		thr := fmt.Sprintf("thr%d", p.clients)
 		times = []measured{{
 			name: "throughput", metric: bench.Throughput,
-			keys: map[string]string{emitOne: thr, emitKeyed: thr + "_dedupe", bareAgain: "aa_" + thr},
+			keys: map[string]string{
+				emitOne: thr, emitKeyed: thr + "_dedupe", bareAgain: "aa_" + thr,
+				candidateOne: "candidate_" + thr, candidateKeyed: "candidate_" + thr + "_dedupe",
+			},
 		}}
 		if p.clients == 8 {
 			times[0].goals = map[string]*bench.Goal{emitOne: goalThroughput, emitKeyed: goalKeyed}

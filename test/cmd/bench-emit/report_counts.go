@@ -9,22 +9,30 @@ import (
 	"github.com/posthaste-dev/posthaste/test/bench/measure"
 )
 
+// walSubject is a subject with the name of its figure and its goal, where it has them.
+type walSubject struct {
+	name, key string
+	goal      *bench.Goal
+}
+
 // printWAL compares the bytes of WAL of whole transactions, and of the event's statement alone.
 func (f *findings) printWAL(to io.Writer) error {
 	table := bench.NewTable("subject", "bytes/transaction", "ratio", "goal", "verdict", "ratio of the event alone",
 		"with page images", "ratio with page images")
 	base, empty := f.wal[bare], f.wal[noEvent]
 	runs := float64(f.options.walRuns)
-	for _, subject := range []struct {
-		name, key string
-		goal      *bench.Goal
-	}{
+	subjects := []walSubject{
 		{name: noEvent},
 		{name: bare},
 		{name: bareAgain, key: "aa_wal"},
 		{name: emitOne, key: "wal", goal: goalWAL},
 		{name: emitKeyed, key: "wal_dedupe", goal: goalWALKeyed},
-	} {
+	}
+	if f.options.candidate {
+		subjects = append(subjects, walSubject{name: candidateOne, key: "candidate_wal"},
+			walSubject{name: candidateKeyed, key: "candidate_wal_dedupe"})
+	}
+	for _, subject := range subjects {
 		wal := f.wal[subject.name]
 		ratio := float64(wal.Data()) / float64(base.Data())
 		withImages := float64(wal.Bytes) / float64(base.Bytes)
@@ -54,15 +62,18 @@ func (f *findings) printWALMany(to io.Writer) error {
 	table := bench.NewTable("subject", "bytes/event", "ratio", "with page images", "ratio with page images")
 	base := f.walMany[bareMany]
 	runs := float64(max(f.options.walRuns/manyEvents, 5) * manyEvents)
-	for _, name := range []string{bareMany, bareUnnest, emitMany, emitManyKeyed} {
+	for _, name := range f.options.with([]string{bareMany, bareUnnest, emitMany, emitManyKeyed}, candidateMany) {
 		wal := f.walMany[name]
 		ratio := float64(wal.Data()) / float64(base.Data())
 		table.Add(
 			name, fmt.Sprintf("%.0f", float64(wal.Data())/runs), fmt.Sprintf("%.3f", ratio),
 			fmt.Sprintf("%.0f", float64(wal.Bytes)/runs), fmt.Sprintf("%.2f", float64(wal.Bytes)/float64(base.Bytes)),
 		)
-		if name == emitMany {
+		switch name {
+		case emitMany:
 			f.figures.Addf("many100_wal", "%.3f", ratio)
+		case candidateMany:
+			f.figures.Addf("candidate_many100_wal", "%.3f", ratio)
 		}
 	}
 	return table.Print(to, "WAL of 100 events in one transaction")

@@ -112,6 +112,7 @@ func (d *drivers) subjects() map[string]transaction {
 		emitManyKeyed: d.hundred(emitKeyedEvents),
 	}
 	maps.Copy(all, d.bounds())
+	maps.Copy(all, d.candidates())
 	return all
 }
 
