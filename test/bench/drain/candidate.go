@@ -42,11 +42,11 @@ func (c Candidate) drain(ctx context.Context, to sender, settled func() error) e
 		return err
 	}
 	defer conn.Close(ctx)
-	l := lanesOfCandidate{conn: conn, id: outbox.NewID(), token: outbox.NewID(), behind: make([]int64, candidateLanes)}
+	l := candidateRelay{conn: conn, id: outbox.NewID(), token: outbox.NewID(), behind: make([]int64, candidateLanes)}
 	for lane := range candidateLanes {
 		l.lanes = append(l.lanes, int16(lane+1))
 	}
-	if _, err := conn.Exec(ctx, "INSERT INTO candidate.outbox_relays (id, token, lanes) VALUES ($1, $2, $3)",
+	if _, err := conn.Exec(ctx, candidate.Statement("register"),
 		[16]byte(l.id), [16]byte(l.token), l.lanes); err != nil {
 		return fmt.Errorf("drain: register: %w", err)
 	}
@@ -72,7 +72,8 @@ func (c Candidate) drain(ctx context.Context, to sender, settled func() error) e
 	}
 }
 
-type lanesOfCandidate struct {
+// candidateRelay is a relay of this layout, as far as its statements see one.
+type candidateRelay struct {
 	conn      *pgx.Conn
 	id, token outbox.ID
 	lanes     []int16
@@ -80,7 +81,7 @@ type lanesOfCandidate struct {
 }
 
 // read takes the next events of every lane.
-func (l *lanesOfCandidate) read(ctx context.Context, each int) ([]laned, error) {
+func (l *candidateRelay) read(ctx context.Context, each int) ([]laned, error) {
 	const top = 1 << 62
 	rows, err := l.conn.Query(ctx, candidate.Statement("read"), [16]byte(l.id), [16]byte(l.token), l.lanes, l.behind,
 		int64(top), each)
@@ -104,7 +105,7 @@ func (l *lanesOfCandidate) read(ctx context.Context, each int) ([]laned, error) 
 }
 
 // settle takes them down as published.
-func (l *lanesOfCandidate) settle(ctx context.Context, batch []laned) error {
+func (l *candidateRelay) settle(ctx context.Context, batch []laned) error {
 	slices.SortFunc(batch, func(a, b laned) int {
 		return cmp.Compare(a.seq, b.seq)
 	})
@@ -117,7 +118,7 @@ func (l *lanesOfCandidate) settle(ctx context.Context, batch []laned) error {
 	err := l.conn.QueryRow(ctx, candidate.Statement("settle"), [16]byte(l.id), [16]byte(l.token), of, lanes, numbers,
 		numbers[0], numbers[len(numbers)-1]).Scan(&n)
 	if err == nil && n != len(batch) {
-		err = fmt.Errorf("%d of %d rows", n, len(batch))
+		err = fmt.Errorf("%d of %d rows were its own and ready", n, len(batch))
 	}
 	if err != nil {
 		return fmt.Errorf("drain: settle: %w", err)

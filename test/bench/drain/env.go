@@ -33,8 +33,20 @@ const (
 	MinimalTable = "bench.minimal_events"
 )
 
-// kinds are the tables that do not have the columns of the outbox: their statements have another name.
-var kinds = map[string]string{MinimalTable: "_minimal", candidate.EventsTable: "_candidate"}
+// tableStatements are the names of the statements that fill a table and tell what came of it.
+type tableStatements struct{ fill, result string }
+
+// statementsOf has them, also of the tables that do not have the columns of the outbox.
+func statementsOf(table string) tableStatements {
+	switch table {
+	case MinimalTable:
+		return tableStatements{"fill_minimal", "result_minimal"}
+	case candidate.EventsTable:
+		return tableStatements{"fill_candidate", "result"}
+	default:
+		return tableStatements{"fill", "result"}
+	}
+}
 
 func statement(name string, replace ...string) string {
 	text, _ := statements.ReadFile("sql/" + name + ".sql") // embedded
@@ -127,7 +139,7 @@ func (w *Env) Empty(ctx context.Context) error {
 
 // Fill puts events of the template into a table, from this one on. They are numbered as they come.
 func (w *Env) Fill(ctx context.Context, template Template, table string, from, events int) error {
-	return w.DB.Exec(ctx, statement("fill"+kinds[table],
+	return w.DB.Exec(ctx, statement(statementsOf(table).fill,
 		"{table}", table, "{template}", template.Name, "{from}", strconv.Itoa(from), "{events}", strconv.Itoa(events)))
 }
 
@@ -136,7 +148,7 @@ func (w *Env) Refill(ctx context.Context, template Template, table string) error
 	if err := w.Empty(ctx); err != nil {
 		return err
 	}
-	if kinds[table] != "" {
+	if table == candidate.EventsTable { // it is not there unless it was asked for
 		if err := w.DB.Exec(ctx, "TRUNCATE "+table+" RESTART IDENTITY"); err != nil {
 			return err
 		}
@@ -160,7 +172,7 @@ type Result struct {
 func (w *Env) Result(ctx context.Context, table string) (Result, error) {
 	var result Result
 	var last *time.Time
-	row := w.DB.Control.QueryRow(ctx, statement(resultOf(table), "{table}", table))
+	row := w.DB.Control.QueryRow(ctx, statement(statementsOf(table).result, "{table}", table))
 	if err := row.Scan(&result.Rows, &result.Published, &result.Charged, &last); err != nil {
 		return result, fmt.Errorf("drain: result: %w", err)
 	}
@@ -168,13 +180,6 @@ func (w *Env) Result(ctx context.Context, table string) (Result, error) {
 		result.Last = *last
 	}
 	return result, nil
-}
-
-func resultOf(table string) string {
-	if table == MinimalTable {
-		return "result_minimal"
-	}
-	return "result"
 }
 
 // Connect opens a connection that counts as the server's part of what is measured.

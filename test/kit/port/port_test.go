@@ -117,9 +117,7 @@ func TestAddress(t *testing.T) {
 	for range 4 {
 		others.Go(func() {
 			for ctx.Err() == nil {
-				other := exec.CommandContext(ctx, os.Args[0], "-test.run=^$", "-test.list=^$")
-				other.Env = append(os.Environ(), requests+"=")
-				_ = other.Run() // it ends by itself, or with the test
+				_ = exec.CommandContext(ctx, "true").Run() // that it was started is enough
 			}
 		})
 	}

@@ -147,6 +147,9 @@ var wrongShapes = map[string]wrongTree{
 var long = "// " + strings.Repeat("é", 118)
 
 var wrongSizes = map[string]wrongTree{
+	"101 lines without a name": {
+		map[string]string{"b.go": "package a\n\nvar f = func() {" + strings.Repeat("\n", 100) + "}\n"}, "long_functions=1",
+	},
 	"a function of 101 lines": {
 		map[string]string{"b.go": "package a\n\nfunc f() {" + strings.Repeat("\n", 100) + "}\n"}, "long_functions=1",
 	},

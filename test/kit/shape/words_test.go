@@ -39,6 +39,7 @@ func TestOldWordsInGo(t *testing.T) {
 		"a method":              {"b.go", "package a\n\nfunc (Event) Strike() {}\n", "Strike"},
 		"an interface's method": {"b.go", "package a\n\ntype t interface{ Strike() }\n", "Strike"},
 		"a parameter, a result": {"b.go", "package a\n\nfunc f(fate int) (refused bool) { return true }\n", "fate refused"},
+		"with a format":         {"b.go", "package a\n\nfunc refusef(string) {}\n", "refusef"},
 		"a receiver":            {"b.go", "package a\n\nfunc (eye Event) f() {}\n", "eye"},
 		"locals": {
 			"b.go", "package a\n\nfunc f() {\n\tvar fate int\n\tblow, x := 1, 2\n\tfor route := range 3 {\n\t}\n}\n",

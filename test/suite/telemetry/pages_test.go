@@ -13,6 +13,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/posthaste-dev/posthaste/relay"
 	"github.com/posthaste-dev/posthaste/test/kit/pgtest"
 )
 
@@ -47,6 +48,15 @@ func TestThePageListsEveryMetric(t *testing.T) {
 	}
 	if !slices.Equal(listed, want) {
 		t.Errorf("docs/reference/metrics.md lists\n%s\nwant\n%s", strings.Join(listed, "\n"), strings.Join(want, "\n"))
+	}
+}
+
+// TestThePageListsEveryCall: the values of the label call are part of the contract, too.
+func TestThePageListsEveryCall(t *testing.T) {
+	t.Parallel()
+	page := strings.Join(strings.Fields(read(t, "docs/reference/metrics.md")), " ")
+	if want := "`" + strings.Join(relay.Calls(), "`, `") + "`."; !strings.Contains(page, want) {
+		t.Errorf("docs/reference/metrics.md does not list %s", want)
 	}
 }
 
