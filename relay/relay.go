@@ -68,7 +68,6 @@ type Config struct {
 // Relay moves events. Make one with [New] and [Relay.Run] it.
 type Relay struct {
 	config Config
-	id     outbox.ID
 	counts atomic.Pointer[core.Counts]
 	hold   atomic.Pointer[RestoreHold]
 	pulse  pulse
@@ -127,7 +126,7 @@ func New(config Config) (*Relay, error) {
 		}
 		config.Name = fmt.Sprintf("%s-%d", host, os.Getpid())
 	}
-	r := &Relay{config: config, id: outbox.NewID(), pulse: pulse{began: time.Now()}}
+	r := &Relay{config: config, pulse: pulse{began: time.Now()}}
 	r.counts.Store(&core.Counts{})
 	r.survey = survey.New(survey.Config{
 		Schema: config.Schema, Every: config.SurveyEvery, Registry: config.Registry, MaxAttempts: config.MaxAttempts,

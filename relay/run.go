@@ -124,7 +124,7 @@ func (s *shell) prepare() {
 	config := &s.relay.config
 	s.sender = newSender(s.work, config, s.clock, &s.running, s.results)
 	s.core = core.New(core.Config{
-		Relay: s.relay.id, Name: config.Name, Version: config.Version, Routes: newCoreRegistry(config.Registry),
+		Name: config.Name, Version: config.Version, Routes: newCoreRegistry(config.Registry),
 		Batch: config.Batch, MaxInFlight: config.MaxInFlight, MaxBytes: config.MaxBytes, Concurrency: config.Concurrency,
 		Depth:   s.sender.depth(),
 		MinPoll: min(minPoll, config.Poll), Poll: config.Poll, FencePeriod: fencePeriod, HeldPeriod: heldPeriod,
@@ -234,7 +234,7 @@ func (s *shell) call(call core.Call) {
 // storeOf picks the connections of a call.
 func (s *shell) storeOf(op core.Op) core.Store {
 	switch op {
-	case core.OpHeartbeat, core.OpAcquire, core.OpRelease, core.OpSettle, core.OpNote:
+	case core.OpHeartbeat, core.OpEndExpired, core.OpAcquire, core.OpRelease, core.OpSettle, core.OpNote:
 		return s.leases
 	case core.OpFence, core.OpRead, core.OpBarrier, core.OpHeldKeys, core.OpDueKeys, core.OpHeldRows, core.OpOldParked,
 		core.OpSweep, core.OpSaveRoutes:

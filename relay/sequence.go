@@ -34,11 +34,14 @@ func (e *sequenceError) Error() string {
 }
 
 // repair sets the sequence. Before that it takes back the floors of the lanes, which were copied as well: what was
-// emitted since has numbers below them, and would wait for a sweep.
+// emitted since has numbers below them, and would wait for a sweep. The floors that relays told last count no more when
+// they are ended: one that is alive starts anew. The lock keeps it from that until all of it is done.
 func (e *sequenceError) repair() string {
-	lanes := pgx.Identifier{e.schema, "outbox_lanes"}.Sanitize()
-	name := pgx.Identifier{e.schema, "outbox_events_seq_seq"}.Sanitize()
-	return fmt.Sprintf("UPDATE %s SET floor = 0; SELECT setval('%s', %d)", lanes, strings.ReplaceAll(name, "'", "''"),
+	name := func(table string) string { return pgx.Identifier{e.schema, table}.Sanitize() }
+	return fmt.Sprintf("BEGIN; LOCK TABLE %[1]s; UPDATE %[1]s SET lanes = '{}', ended_at = clock_timestamp() "+
+		"WHERE ended_at IS NULL; UPDATE %[2]s SET owner = NULL, token = NULL, floor = 0; SELECT setval('%[3]s', %[4]d); "+
+		"COMMIT",
+		name("outbox_relays"), name("outbox_lanes"), strings.ReplaceAll(name("outbox_events_seq_seq"), "'", "''"),
 		e.highest)
 }
 

@@ -37,6 +37,11 @@ func emitting() []Description {
 // reading is how a relay comes to its events: lanes, what waits in them, what is new.
 func reading() []Description {
 	return []Description{
+		{Name: "register.after", Where: "the relay is there with its first beat, and does not know"},
+
+		{Name: "end.before", Where: "another relay has not beaten for a lease, and is not ended"},
+		{Name: "end.after", Where: "it is ended and its lanes are free, and nobody has taken one"},
+
 		{Name: "claim.before", Where: "lanes are wanted and not asked for"},
 		{
 			Name:  "claim.after_update",
@@ -49,14 +54,14 @@ func reading() []Description {
 		{Name: "claim.after_commit", Where: "lanes are taken, and the relay has not looked into them"},
 		{Name: "claim.before_held", Where: "lanes are taken, and what is held in them is about to be read"},
 
-		{Name: "renew.before", Where: "lanes are held, and their renewal is not sent"},
-		{Name: "renew.after", Where: "lanes are renewed, and the relay does not know"},
+		{Name: "renew.before", Where: "lanes are held, and the beat that keeps them is not sent"},
+		{Name: "renew.after", Where: "the lanes' owner has beaten, and does not know"},
 		{
-			Name: "floor.after_update", Where: "a renewal has raised floors; the session ends with the process, so they stay",
-			OnServer: true,
+			Name:  "floor.after_update",
+			Where: "a beat with higher floors is written; the session ends with the process, so it is not", OnServer: true,
 		},
 		{
-			Name: "floor.before_commit", Where: "a renewal that raises floors is about to commit, and does; nobody hears of it",
+			Name: "floor.before_commit", Where: "a beat with higher floors is about to commit, and does; nobody hears of it",
 			OnServer: true,
 		},
 

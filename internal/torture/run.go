@@ -139,8 +139,8 @@ func (r *run) gathered(ctx context.Context) error {
 	defer cancel()
 	for {
 		var alive int
-		if err := r.env.Pool.QueryRow(ctx, r.env.SQL("SELECT count(*) FROM {schema}.outbox_relays")).Scan(&alive); err !=
-			nil {
+		const names = "SELECT count(DISTINCT name) FROM {schema}.outbox_relays WHERE ended_at IS NULL"
+		if err := r.env.Pool.QueryRow(ctx, r.env.SQL(names)).Scan(&alive); err != nil {
 			return fmt.Errorf("torture: %w", cmp.Or(context.Cause(ctx), err))
 		}
 		if alive >= r.plan.Relays || r.fleet.allEnded() {

@@ -12,7 +12,8 @@ WITH RECURSIVE types AS (
            seq
       FROM types t
 ), used AS MATERIALIZED (
-    SELECT greatest((SELECT max(n.seq) FROM newest n), (SELECT max(l.floor) FROM {schema}.outbox_lanes l), 0) AS highest
+    SELECT greatest((SELECT max(n.seq) FROM newest n), (SELECT max(l.floor) FROM {schema}.outbox_lane_status l), 0) AS
+           highest
 )
 SELECT CASE WHEN s.is_called THEN s.last_value ELSE s.last_value - 1 END, u.highest
   FROM {schema}.outbox_events_seq_seq s CROSS JOIN used u

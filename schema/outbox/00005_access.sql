@@ -14,11 +14,10 @@ SELECT e.seq, e.id, e.namespace, e.event_type, e.aggregate_type, e.aggregate_id,
        END AS status,
        e.state = 4 AS blocks_aggregate,
        e.created_at, e.published_at, coalesce(e.next_attempt_at, e.created_at) AS due_at, e.attempt_count, e.last_error,
-       l.lane, r.name AS lane_owner, l.lease_until, e.state
+       l.lane, l.owner_name AS lane_owner, l.lease_until, e.state
   FROM outbox_events e
-  LEFT JOIN outbox_lanes l ON l.layout = (SELECT m.lane_layout FROM outbox_meta m)
-                          AND l.lane = outbox_lane(e.namespace, e.aggregate_type, e.aggregate_id)
-  LEFT JOIN outbox_relays r ON r.id = l.owner;
+  LEFT JOIN outbox_lane_status l ON l.layout = (SELECT m.lane_layout FROM outbox_meta m)
+                                AND l.lane = outbox_lane(e.namespace, e.aggregate_type, e.aggregate_id);
 COMMENT ON VIEW outbox_status IS 'Where every event stands, in words, with the holder of its lane. Without payloads.';
 
 -- Gives a role of the outbox to a database role: the least that it needs. Database roles belong to the cluster and
@@ -45,12 +44,18 @@ BEGIN
         'EXECUTE ON FUNCTION outbox_emit, outbox_emit_deduped, outbox_emit_all_or_none, outbox_check_data, '
             'outbox_check_headers, outbox_check_actor, outbox_uuid7, outbox_wake'];
     WHEN 'relay' THEN grants := ARRAY[
-        'SELECT ON outbox_events, outbox_lanes, outbox_relays, outbox_requests, outbox_actions, outbox_meta',
+        'SELECT ON outbox_events, outbox_lanes, outbox_relays, outbox_beats, outbox_known, outbox_markers, '
+            'outbox_lane_status, outbox_requests, outbox_actions, outbox_meta',
         'SELECT ON SEQUENCE outbox_events_seq_seq',
         'UPDATE (state, published_at, attempt_count, last_error, next_attempt_at) ON outbox_events',
-        'UPDATE (owner, token, lease_until, acquired_at, floor, needs, crash_count, marked_event, marked_by, '
-            'marked_count) ON outbox_lanes',
-        'INSERT, UPDATE, DELETE ON outbox_relays',
+        -- To lock it: the layout of the lanes does not change while one is taken.
+        'UPDATE (singleton) ON outbox_meta',
+        'UPDATE (owner, token, acquired_at, floor, needs, crashed, crash_count) ON outbox_lanes',
+        'INSERT (id, token, name, version), UPDATE (lanes, ended_at), DELETE ON outbox_relays',
+        'INSERT, DELETE ON outbox_beats',
+        'INSERT, DELETE ON outbox_known',
+        'INSERT, UPDATE (event_id, token, deaths), DELETE ON outbox_markers',
+        'EXECUTE ON FUNCTION outbox_end_expired',
         'SELECT, INSERT, UPDATE, DELETE ON outbox_topics',
         'SELECT, INSERT, UPDATE ON outbox_identity',
         'SELECT ON outbox_pauses',
@@ -61,19 +66,20 @@ BEGIN
     WHEN 'janitor' THEN grants := ARRAY[
         'SELECT (seq, id, state, published_at, created_at) ON outbox_events',
         'SELECT (id, event_id, failed_at) ON outbox_dlq',
-        'SELECT ON outbox_actions, outbox_requests, outbox_relays, outbox_meta',
+        'SELECT ON outbox_actions, outbox_requests, outbox_meta',
         -- By their place, because the keys themselves may be personal.
         'SELECT (ctid, event_id, created_at) ON outbox_dedupe',
         -- To lock them: whoever holds a key is passed by and not waited for.
         'UPDATE (repeated) ON outbox_dedupe',
         'SELECT, UPDATE ON outbox_retention',
         -- Triggers keep what is still needed: see docs/reference/schema.md.
-        'DELETE ON outbox_events, outbox_dlq, outbox_actions, outbox_requests, outbox_dedupe, outbox_relays'];
+        'DELETE ON outbox_events, outbox_dlq, outbox_actions, outbox_requests, outbox_dedupe'];
     WHEN 'viewer' THEN grants := ARRAY[
-        'SELECT ON outbox_status, outbox_relays, outbox_topics, outbox_actions, outbox_requests, outbox_meta, '
-            'outbox_identity, outbox_retention, outbox_pauses',
-        'SELECT (layout, lane, owner, lease_until, acquired_at, floor, needs, crash_count, marked_event, marked_count) '
-            'ON outbox_lanes',
+        'SELECT ON outbox_status, outbox_lane_status, outbox_beats, outbox_known, outbox_topics, outbox_actions, '
+            'outbox_requests, outbox_meta, outbox_identity, outbox_retention, outbox_pauses',
+        'SELECT (id, name, version, started_at, ended_at, lanes) ON outbox_relays',
+        'SELECT (layout, lane, owner, acquired_at, floor, needs, crashed, crash_count) ON outbox_lanes',
+        'SELECT (layout, lane, event_id, deaths) ON outbox_markers',
         'SELECT (seq, id, created_at, published_at, next_attempt_at, attempt_count, state, namespace, event_type, '
             'aggregate_type, aggregate_id, tenant_id, last_error) ON outbox_events',
         'SELECT (id, event_seq, event_id, created_at, failed_at, attempts, blocking, namespace, tenant_id, '

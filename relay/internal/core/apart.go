@@ -34,6 +34,17 @@ func (l *laneRead) halve() {
 	l.lane.tooMany, l.lane.wentWell = l.limit, 0
 }
 
+// smallerSoon is how soon a read is tried again that asks for less than the one that failed.
+const smallerSoon = time.Second
+
+// hurryAgain brings a read forward that failed, as long as the next one asks for less: what was too much may be all
+// that was wrong, and a link that bears one row of fifty would take a minute to be found out.
+func (c *Core) hurryAgain(g *gate, reads []laneRead) {
+	if slices.ContainsFunc(reads, func(l laneRead) bool { return l.limit > 1 }) {
+		g.retryAt = min(g.retryAt, c.now+c.jitter(smallerSoon))
+	}
+}
+
 // readsToTryAgain is after how many reads that went well as many rows are asked for again as were once too many. A read
 // that fails takes as long as a statement may, and makes the relay forget its fence.
 const readsToTryAgain = 100
@@ -63,6 +74,7 @@ func (c *Core) readFailed(reads []laneRead) {
 	for i := range reads {
 		reads[i].halve()
 	}
+	c.hurryAgain(&r.gate, reads)
 	if r.gate.failures > 1 { // one after the other: there may be too much in all lanes
 		for _, l := range c.sorted {
 			if half := max(1, reads[0].limit/2); l.most == 0 || l.most > half {
@@ -134,7 +146,8 @@ func (c *Core) readApart(now time.Duration) {
 	r.nextApart = l.number + 1
 	limit := l.bounded(min(max(l.more, c.shareOfALane()), c.room()), l.unsettled)
 	request := Read{
-		Lanes:    []LaneRead{{Lane: l.number, Token: l.token, W: l.w, C: l.w, Limit: limit}},
+		Owner:    c.members.owner,
+		Lanes:    []LaneRead{{Lane: l.number, W: l.w, C: l.w, Limit: limit}},
 		Exclude:  c.excluded(),
 		MaxBytes: c.config.MaxBytes - c.bytes,
 	}
@@ -147,6 +160,7 @@ func (c *Core) readApart(now time.Duration) {
 			if !c.readable(sent.number, sent.reads, answer, err) {
 				if err != nil {
 					sent.reads[0].halve()
+					c.hurryAgain(&l.reading, sent.reads)
 				}
 				return
 			}

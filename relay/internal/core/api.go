@@ -26,7 +26,6 @@ type Route struct {
 
 // Config is what the core goes by. All of it must be set; package relay has the defaults.
 type Config struct {
-	Relay         outbox.ID
 	Name, Version string
 	Routes        Routes
 
@@ -66,6 +65,7 @@ type Op string
 // The calls.
 const (
 	OpHeartbeat  Op = "heartbeat"
+	OpEndExpired Op = "end_expired"
 	OpAcquire    Op = "acquire"
 	OpRelease    Op = "release"
 	OpFence      Op = "fence"
@@ -121,7 +121,7 @@ type Do string
 
 // The steps.
 const (
-	DidAcquire Do = "acquire"        // took Lane with Token; the lease counts from Since
+	DidAcquire Do = "acquire"        // took Lane with Token; the relay's lease counts from Since
 	DidRenew   Do = "renew"          // prolonged it; the lease counts from Since
 	DidRelease Do = "release"        // gave it back
 	DidLose    Do = "lose"           // found out, or must assume, that the lane is no longer its own

@@ -30,9 +30,10 @@ func (c *Core) clearNotes(now time.Duration) {
 	}
 	c.noting = true
 	l := c.unnote[0]
+	note := Note{Owner: c.members.owner, Tenure: l.tenure(), Outlived: l.outlived}
 	begin(c, OpNote, &c.note,
 		func(ctx context.Context, store Store) (bool, error) {
-			return store.Note(ctx, l.tenure(), outbox.ID{}, l.outlived)
+			return store.Note(ctx, note)
 		},
 		func(_ time.Duration, _ bool, err error) {
 			c.noting = false
@@ -47,9 +48,9 @@ func (c *Core) clearNotes(now time.Duration) {
 func (c *Core) noteFirst(l *line, r *row) {
 	c.noting = true
 	l.queued = true
-	tenure := r.lane.tenure()
+	note := Note{Owner: c.members.owner, Tenure: r.lane.tenure(), Event: r.ID}
 	begin(c, OpNote, &c.note,
-		func(ctx context.Context, store Store) (bool, error) { return store.Note(ctx, tenure, r.ID, false) },
+		func(ctx context.Context, store Store) (bool, error) { return store.Note(ctx, note) },
 		func(now time.Duration, held bool, err error) {
 			c.noting = false
 			l.queued = false

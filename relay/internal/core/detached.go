@@ -115,7 +115,7 @@ func (c *Core) shareOf(r *route) (rows, bytes int) {
 func (c *Core) readRoute(now time.Duration, r *route, room, bytes int) {
 	// Everything but what is known to go elsewhere: an event of an unknown type holds up what is behind it in
 	// its aggregate, so it must be met in order.
-	request := Read{MaxBytes: bytes}
+	request := Read{Owner: c.members.owner, MaxBytes: bytes}
 	for _, eventType := range c.config.Routes.Types() {
 		if !slices.Contains(r.types, eventType) {
 			request.Exclude = append(request.Exclude, eventType)
@@ -132,7 +132,7 @@ func (c *Core) readRoute(now time.Duration, r *route, room, bytes int) {
 		}
 		limit := at.lane.bounded(more, at.lane.unsettledOf(r))
 		request.Lanes = append(request.Lanes, LaneRead{
-			Lane: at.lane.number, Token: at.lane.token, W: at.from, C: at.from, Limit: limit,
+			Lane: at.lane.number, W: at.from, C: at.from, Limit: limit,
 		})
 		sent.reads = append(sent.reads, laneRead{lane: at.lane, generation: at.generation, limit: limit})
 	}

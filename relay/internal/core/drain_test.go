@@ -33,7 +33,7 @@ func TestFloorOfADrainedLane(t *testing.T) {
 		t.Fatal("the relay has not stopped")
 	}
 	event, _ := p.store.Event(missed)
-	if floor := p.store.Lanes()[0].Floor; event.State == core.Ready && floor >= event.Seq {
+	if floor := p.store.Status()[0].Floor; event.State == core.Ready && floor >= event.Seq {
 		t.Errorf("the lane was given back with floor %d, and event %d is ready below it", floor, event.Seq)
 	}
 }

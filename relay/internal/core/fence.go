@@ -107,12 +107,11 @@ func (c *Core) fenced(seen Fence) {
 	f := &c.fence
 	restarted := f.incarnation != "" && f.incarnation != seen.Incarnation
 	setBack := f.known && seen.Last < f.last
-	for _, l := range slices.Clone(c.sorted) {
-		// Another server, or the sequence was set back: numbers may come again, and what a lane's row says
-		// may be older than what is known here. Only what was acquired on this server is about it.
-		if setBack || l.server != seen.Incarnation {
-			c.lose(l, "the server was restarted, or is another one")
-		}
+	// Another server, or the sequence was set back: numbers may come again, and what is written about this relay may be
+	// older than what is known here. Only an owner that was made on this server holds lanes there.
+	if setBack || c.members.made != seen.Incarnation ||
+		slices.ContainsFunc(c.sorted, func(l *lane) bool { return l.server != seen.Incarnation }) {
+		c.abandon(c.now, "the server was restarted, or is another one")
 	}
 	if restarted || setBack {
 		c.forgetFence()

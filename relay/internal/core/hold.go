@@ -105,10 +105,15 @@ func (c *Core) lookAtHeld(now time.Duration) {
 		c.wakeAt(c.held.timers.next())
 		return
 	}
+	lanes := make([]*lane, 0, len(asked))
+	for _, h := range asked {
+		lanes = append(lanes, h.lane)
+	}
+	request := HeldRows{Owner: c.members.owner, Asks: asks, Limit: limit}
 	begin(c, OpHeldRows, &c.held.gate,
-		func(ctx context.Context, store Store) (RowsAnswer, error) { return store.HeldRows(ctx, asks, limit) },
+		func(ctx context.Context, store Store) (RowsAnswer, error) { return store.HeldRows(ctx, request) },
 		func(now time.Duration, answer RowsAnswer, err error) {
-			rows, refused := answer.Events, err != nil || !c.isOfFence(answer.Incarnation)
+			rows, refused := answer.Events, err != nil || !c.sees(lanes, answer.Seen)
 			found := map[*hold][]*Event{}
 			for i := range rows {
 				for _, h := range asked {
@@ -296,7 +301,8 @@ func (c *Core) lookForDue(now time.Duration) {
 		return
 	}
 	c.held.onward = !c.held.onward
-	request := DueKeys{Limit: dueOfALane, Exclude: c.pausedTypes()}
+	request := DueKeys{Owner: c.members.owner, Limit: dueOfALane, Exclude: c.pausedTypes()}
+	var lanes []*lane
 	more := false
 	for _, l := range c.sorted {
 		if !l.opened || l.draining {
@@ -307,7 +313,7 @@ func (c *Core) lookForDue(now time.Duration) {
 			ask.After = l.due
 		}
 		more = more || l.due != DuePlace{}
-		request.Lanes = append(request.Lanes, ask)
+		lanes, request.Lanes = append(lanes, l), append(request.Lanes, ask)
 	}
 	if len(request.Lanes) == 0 {
 		return
@@ -319,7 +325,7 @@ func (c *Core) lookForDue(now time.Duration) {
 	begin(c, OpDueKeys, &c.held.dueGate,
 		func(ctx context.Context, store Store) (KeysAnswer, error) { return store.DueKeys(ctx, request) },
 		func(now time.Duration, answer KeysAnswer, err error) {
-			if err == nil && c.isOfFence(answer.Incarnation) {
+			if err == nil && c.sees(lanes, answer.Seen) {
 				c.meetDue(now, request, answer.Keys)
 			}
 		})

@@ -41,18 +41,32 @@ func TestAnEventThatKills(t *testing.T) {
 // die has a relay take lanes, note an event of the first of them, if there is one, and die. Its lease expires.
 func (p *place) die(t *testing.T, noted outbox.ID, lanes ...int16) {
 	t.Helper()
-	take := core.Acquire{
-		Relay: outbox.NewID(), Token: outbox.NewID(), Lanes: lanes, Max: len(lanes), Lease: 15 * time.Second,
-	}
+	take := core.Acquire{Owner: p.rival(t), Tenure: outbox.NewID(), Lanes: lanes, Max: len(lanes)}
 	if _, err := p.store.Acquire(t.Context(), take); err != nil {
 		t.Fatal(err)
 	}
 	if noted != (outbox.ID{}) {
-		if _, err := p.store.Note(t.Context(), core.Tenure{Lane: lanes[0], Token: take.Token}, noted, false); err != nil {
+		tenure := core.Tenure{Lane: lanes[0], Token: take.Tenure}
+		if _, err := p.store.Note(t.Context(), core.Note{Owner: take.Owner, Tenure: tenure, Event: noted}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	p.now += time.Minute
+	if _, err := p.store.EndExpired(t.Context(), core.EndExpired{Max: 8}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// rival registers a relay that has no core.
+func (p *place) rival(t *testing.T) core.Owner {
+	t.Helper()
+	owner := core.Owner{Relay: p.id(), Token: p.id()}
+	if _, err := p.store.Heartbeat(t.Context(), core.Heartbeat{
+		Owner: owner, Register: &core.Registration{Name: "rival"}, Number: 1, Lease: 15 * time.Second,
+	}); err != nil {
+		t.Fatal(err)
+	}
+	return owner
 }
 
 // An owner has died with one event noted, and another one kills whoever sends it, before the first is reached. Each
@@ -312,7 +326,7 @@ func TestDeathsThatAreHoursApart(t *testing.T) {
 		r := p.relay(t, registry{"a": {Topic: "topic"}}, nil)
 		r.pass(90 * time.Minute)
 		p.now += 10 * time.Minute // it is killed, and the lease expires
-		if n := p.store.Lanes()[0].CrashCount; n != 0 {
+		if n := p.store.Status()[0].CrashCount; n != 0 {
 			t.Fatalf("%d deaths count after hours in which nothing happened", n)
 		}
 	}

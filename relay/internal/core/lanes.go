@@ -12,12 +12,12 @@ import (
 type lane struct {
 	number     int16
 	token      outbox.ID
-	server     string        // the incarnation on which it was acquired: floor, bounds and rows are about that one
-	since      time.Duration // the lease counts from before its last renewal was sent
+	server     string // the incarnation on which it was acquired: floor, bounds and rows are about that one
 	acquiredAt time.Duration
 	wanted     bool     // it was taken for the types parked in it
 	needed     []string // what it needed when it was given up
 	crashed    bool     // the owner before did not give it back
+	calm       bool     // whatever killed owners before is behind, and was found to be so once
 	suspect    outbox.ID
 	careful    bool      // relays keep dying with it: one event at a time
 	noted      outbox.ID // the event that is sent alone
@@ -26,6 +26,7 @@ type lane struct {
 	deaths     int       // so many, less those that speak for it
 	faced      bool      // this relay has sent that one
 	lost       bool
+	lostAt     time.Duration
 	opened     bool // what is held is known: ready rows may be read
 	draining   bool // to be given back as soon as nothing is in flight
 	releasing  bool
@@ -92,21 +93,21 @@ func (l *lane) forget(r *row) {
 
 // mayPublish tells whether a publish that begins now ends while the lane is certainly held.
 func (c *Core) mayPublish(l *lane, now time.Duration) bool {
-	return !l.lost && now+c.config.Deadline+c.config.Margin < l.since+c.config.Lease
+	m := &c.members
+	return !l.lost && m.server == l.server && now+c.config.Deadline+c.config.Margin < m.since+c.config.Lease
 }
 
-// forgetExpired gives up lanes that another relay may have by now.
+// forgetExpired gives up all lanes when others may have ended this relay by now.
 func (c *Core) forgetExpired(now time.Duration) {
-	next := never
-	for i := 0; i < len(c.sorted); {
-		if l := c.sorted[i]; now >= l.since+c.config.Lease {
-			c.lose(l, "the lease has expired") // takes it out of the list
-		} else {
-			next = min(next, l.since+c.config.Lease)
-			i++
-		}
+	if len(c.sorted) == 0 {
+		return
 	}
-	c.wakeAt(next)
+	end := c.members.since + c.config.Lease
+	if now >= end {
+		c.abandon(now, "the lease has expired")
+		return
+	}
+	c.wakeAt(end)
 }
 
 // lose gives up a lane that is, or may be, another relay's. What is in flight cannot be called back; its
@@ -116,9 +117,11 @@ func (c *Core) lose(l *lane, why string) {
 		return
 	}
 	c.config.Observe(Step{Do: DidLose, Lane: l.number, Token: l.token, Detail: why})
-	l.needed = c.needs(l)
+	l.needed, l.lostAt = c.needs(l), c.now
+	if l.inFlight > 0 {
+		c.members.flying = append(c.members.flying, l)
+	}
 	c.leave(l)
-	c.members.lost = append(c.members.lost, l)
 }
 
 // leave forgets everything about a lane.
@@ -230,12 +233,12 @@ func (c *Core) needs(l *lane) []string {
 }
 
 // acquired begins a tenure.
-func (c *Core) acquired(sent, now time.Duration, a Acquired, token outbox.ID, server string) *lane {
-	if old := c.lanes[a.Lane]; old != nil { // it had expired, and was not noticed yet
+func (c *Core) acquired(now time.Duration, a Acquired, token outbox.ID, server string) *lane {
+	if old := c.lanes[a.Lane]; old != nil { // it was lost, and was not noticed yet
 		c.lose(old, "the lane was acquired anew")
 	}
 	l := &lane{
-		number: a.Lane, token: token, server: server, since: sent, acquiredAt: now, crashed: a.Crashed,
+		number: a.Lane, token: token, server: server, acquiredAt: now, crashed: a.Crashed,
 		began: a.Floor, floor: a.Floor, swept: a.Floor, sweptFrom: a.Floor, w: a.Floor, c: a.Floor,
 		rows: map[int64]*row{}, sent: map[int64]bool{}, holds: map[lineKey]*hold{},
 	}
@@ -257,11 +260,29 @@ func (c *Core) acquired(sent, now time.Duration, a Acquired, token outbox.ID, se
 			r.resume = append(r.resume, resume{lane: l, from: l.floor})
 		}
 	}
-	c.config.Observe(Step{Do: DidAcquire, Lane: a.Lane, Token: token, Since: sent})
+	since := c.members.since
+	if server != c.members.server { // nothing is published before this server has acknowledged a beat
+		c.members.beatAt, since = now, now-c.config.Lease
+	}
+	c.config.Observe(Step{Do: DidAcquire, Lane: a.Lane, Token: token, Since: since})
 	if c.stopping {
 		c.drain(l)
 	}
 	return l
+}
+
+// sees tells whether a look at lanes was at the server that the fence is about, and gives up the lanes that it found
+// taken.
+func (c *Core) sees(lanes []*lane, seen Seen) bool {
+	if !c.isOfFence(seen.Incarnation) {
+		return false
+	}
+	for _, l := range lanes {
+		if slices.Contains(seen.Lost, l.number) {
+			c.lose(l, "a look found the lane taken")
+		}
+	}
+	return true
 }
 
 // openLanes finds out what is held in new lanes, before anything ready is read: else a later event could
@@ -272,13 +293,11 @@ func (c *Core) openLanes(now time.Duration) {
 		return
 	}
 	var opening []*lane
-	var numbers []int16
-	unpark := Unpark{Types: c.config.Routes.Types()}
+	unpark := Unpark{Owner: c.members.owner, Types: c.config.Routes.Types()}
 	for _, l := range c.sorted {
 		if !l.opened && !l.draining && l.server == c.fence.incarnation {
 			opening = append(opening, l)
-			numbers = append(numbers, l.number)
-			unpark.Lanes = append(unpark.Lanes, l.tenure())
+			unpark.Lanes = append(unpark.Lanes, l.number)
 		}
 	}
 	if len(opening) == 0 {
@@ -289,10 +308,10 @@ func (c *Core) openLanes(now time.Duration) {
 			if err := store.Unpark(ctx, unpark); err != nil {
 				return KeysAnswer{}, err
 			}
-			return store.HeldKeys(ctx, numbers)
+			return store.HeldKeys(ctx, HeldKeys{Owner: unpark.Owner, Lanes: unpark.Lanes})
 		},
 		func(now time.Duration, answer KeysAnswer, err error) {
-			if err != nil || !c.isOfFence(answer.Incarnation) {
+			if err != nil || !c.sees(opening, answer.Seen) {
 				return
 			}
 			keys := answer.Keys

@@ -172,7 +172,9 @@ func (c *Core) boundReads(now time.Duration, room int) (_ Read, _ []laneRead, al
 		l.more = max(l.more, share)
 		wanted += l.more
 	}
-	request := Read{Lanes: make([]LaneRead, 0, len(usable)), MaxBytes: c.config.MaxBytes - c.bytes}
+	request := Read{
+		Owner: c.members.owner, Lanes: make([]LaneRead, 0, len(usable)), MaxBytes: c.config.MaxBytes - c.bytes,
+	}
 	reads := make([]laneRead, 0, len(usable))
 	for _, l := range usable {
 		more := l.more
@@ -180,7 +182,7 @@ func (c *Core) boundReads(now time.Duration, room int) (_ Read, _ []laneRead, al
 			more = max(1, more*room/wanted)
 		}
 		limit := l.bounded(more, l.unsettled)
-		request.Lanes = append(request.Lanes, LaneRead{Lane: l.number, Token: l.token, W: l.w, C: l.c, Limit: limit})
+		request.Lanes = append(request.Lanes, LaneRead{Lane: l.number, W: l.w, C: l.c, Limit: limit})
 		reads = append(reads, laneRead{lane: l, generation: l.generation, limit: limit})
 	}
 	return request, reads, all

@@ -110,9 +110,10 @@ func (p *place) relay(t *testing.T, routes registry, change func(*core.Config)) 
 	t.Helper()
 	r := &rig{place: p, t: t, keep: map[core.Op]bool{}, calls: map[core.Op]int{}, via: p.store}
 	r.answer = func(*core.Publish) (core.Outcome, bool) { return core.Outcome{}, true }
+	p.last++ // no two draw the same
 	seed := p.last + 1
 	config := core.Config{
-		Relay: p.id(), Routes: routes, Batch: 100, MaxInFlight: 400, MaxBytes: 1 << 20, Concurrency: 16, Depth: 1,
+		Routes: routes, Batch: 100, MaxInFlight: 400, MaxBytes: 1 << 20, Concurrency: 16, Depth: 1,
 		MinPoll: 4 * time.Millisecond, Poll: 100 * time.Millisecond, FencePeriod: 50 * time.Millisecond,
 		HeldPeriod:  time.Second,
 		SweepPeriod: time.Hour, Lease: 30 * time.Second, Deadline: 5 * time.Second, Margin: time.Second,

@@ -264,7 +264,7 @@ func (c *Core) routeOfType(eventType string) *route {
 
 // saveRoutes writes down how routes stand, when that has changed.
 func (c *Core) saveRoutes(now time.Duration) {
-	if c.stopping || c.shut(&c.saving, now) {
+	if c.stopping || !c.members.registered || c.shut(&c.saving, now) {
 		return
 	}
 	if !slices.ContainsFunc(c.ordered, func(r *route) bool { return !r.saved }) {
@@ -276,7 +276,7 @@ func (c *Core) saveRoutes(now time.Duration) {
 		statuses = append(statuses, RouteStatus{Topic: r.topic, Paused: r.by+r.detail != "", Error: cmp.Or(r.by, r.detail)})
 		r.saved = true
 	}
-	relay := c.config.Relay
+	relay := c.members.owner.Relay
 	begin(c, OpSaveRoutes, &c.saving,
 		func(ctx context.Context, store Store) (nothing, error) {
 			return nothing{}, store.SaveRoutes(ctx, relay, statuses)

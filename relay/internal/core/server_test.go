@@ -49,7 +49,7 @@ func failOver(t *testing.T, down time.Duration, seed uint64) {
 		}
 	}
 	r.pass(11 * time.Second) // a renewal writes the floor
-	if floor := p.store.Lanes()[0].Floor; floor < 400 {
+	if floor := p.store.Status()[0].Floor; floor < 400 {
 		t.Fatalf("the floor is %d: this test does not test", floor)
 	}
 	away = down > 0
@@ -118,41 +118,41 @@ func (f *foreign) Read(ctx context.Context, read core.Read) (core.ReadAnswer, er
 	return f.Store.Read(ctx, read)
 }
 
-func (f *foreign) HeldKeys(ctx context.Context, lanes []int16) (core.KeysAnswer, error) {
+func (f *foreign) HeldKeys(ctx context.Context, held core.HeldKeys) (core.KeysAnswer, error) {
 	if f.is(core.OpHeldKeys) {
-		return core.KeysAnswer{Keys: f.key(), Incarnation: elsewhere}, nil
+		return core.KeysAnswer{Keys: f.key(), Seen: core.Seen{Incarnation: elsewhere}}, nil
 	}
-	return f.Store.HeldKeys(ctx, lanes)
+	return f.Store.HeldKeys(ctx, held)
 }
 
 func (f *foreign) DueKeys(ctx context.Context, due core.DueKeys) (core.KeysAnswer, error) {
 	if f.is(core.OpDueKeys) {
-		return core.KeysAnswer{Keys: f.key(), Incarnation: elsewhere}, nil
+		return core.KeysAnswer{Keys: f.key(), Seen: core.Seen{Incarnation: elsewhere}}, nil
 	}
 	return f.Store.DueKeys(ctx, due)
 }
 
-func (f *foreign) HeldRows(ctx context.Context, asks []core.HeldAsk, limit int) (core.RowsAnswer, error) {
+func (f *foreign) HeldRows(ctx context.Context, held core.HeldRows) (core.RowsAnswer, error) {
 	if f.is(core.OpHeldRows) {
-		return core.RowsAnswer{Events: []core.Event{f.event}, Incarnation: elsewhere}, nil
+		return core.RowsAnswer{Events: []core.Event{f.event}, Seen: core.Seen{Incarnation: elsewhere}}, nil
 	}
-	return f.Store.HeldRows(ctx, asks, limit)
+	return f.Store.HeldRows(ctx, held)
 }
 
 func (f *foreign) OldParked(ctx context.Context, asked core.OldParked) (core.RowsAnswer, error) {
 	if f.is(core.OpOldParked) {
 		old := f.event
 		old.Type, old.State = "not known", core.Parked
-		return core.RowsAnswer{Events: []core.Event{old}, Incarnation: elsewhere}, nil
+		return core.RowsAnswer{Events: []core.Event{old}, Seen: core.Seen{Incarnation: elsewhere}}, nil
 	}
 	return f.Store.OldParked(ctx, asked)
 }
 
-func (f *foreign) Sweep(ctx context.Context, floors []core.Floor, limit int) (core.SweepAnswer, error) {
+func (f *foreign) Sweep(ctx context.Context, sweep core.Sweep) (core.SweepAnswer, error) {
 	if f.is(core.OpSweep) {
-		return core.SweepAnswer{Found: []core.Floor{{Lane: 0, Seq: 1}}, Incarnation: elsewhere}, nil
+		return core.SweepAnswer{Found: []core.Floor{{Lane: 0, Seq: 1}}, Seen: core.Seen{Incarnation: elsewhere}}, nil
 	}
-	return f.Store.Sweep(ctx, floors, limit)
+	return f.Store.Sweep(ctx, sweep)
 }
 
 func (f *foreign) Acquire(ctx context.Context, take core.Acquire) (core.AcquireAnswer, error) {
@@ -275,11 +275,14 @@ func TestWhatARecoveryTookBackIsNotPublished(t *testing.T) {
 	if _, err := gone.Emit(event); err != nil {
 		t.Fatal(err)
 	}
-	r.pass(10 * time.Millisecond)
+	for fences := r.calls[core.OpFence]; r.calls[core.OpFence] == fences; { // the next one would make it durable
+		r.pass(time.Millisecond)
+	}
 	r.keep[core.OpRead] = true
 	if err := gone.CommitAsync(); err != nil {
 		t.Fatal(err)
 	}
+	r.core.Bell(r.now)
 	for len(r.kept) == 0 {
 		r.pass(time.Millisecond) // until a read has shown it
 	}

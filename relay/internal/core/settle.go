@@ -64,6 +64,9 @@ func (c *Core) decide(f fate) {
 // settleOutcomes writes down what is decided.
 func (c *Core) settleOutcomes(now time.Duration) {
 	s := &c.settling
+	if c.members.release.busy { // it waits for the settles that run: new ones would keep it waiting
+		return
+	}
 	for i := range s.gates {
 		if len(s.pending) == 0 || i > 0 && len(s.pending) < enoughForASettle {
 			return
@@ -130,7 +133,7 @@ func (c *Core) settleSome(g *gate, sent []fate) {
 			case !answer.Applied:
 				c.counts.StaleSettles++
 				c.observeSettles(sent, Stale, time.Time{})
-				c.loseStale(request.Lanes, answer.Held)
+				c.loseStale(sent, answer.Held)
 				c.settleAgain(sent)
 			default:
 				leaveUnchanged(sent, answer.Unchanged)
@@ -166,13 +169,9 @@ func (c *Core) settleAgain(sent []fate) {
 }
 
 // loseStale gives up the lanes of a settle that are not held any more.
-func (c *Core) loseStale(lanes []Tenure, held []int16) {
-	still := map[int16]bool{}
-	for _, number := range held {
-		still[number] = true
-	}
-	for _, tenure := range lanes {
-		if l := c.lanes[tenure.Lane]; l != nil && l.token == tenure.Token && !still[tenure.Lane] {
+func (c *Core) loseStale(sent []fate, held []int16) {
+	for i := range sent {
+		if l := sent[i].row.lane; !slices.Contains(held, l.number) {
 			c.lose(l, "a settle found the lane taken")
 		}
 	}
@@ -180,16 +179,16 @@ func (c *Core) loseStale(lanes []Tenure, held []int16) {
 
 // settleRequest puts fates into one request.
 func (c *Core) settleRequest(fates []fate) *Settle {
-	request := &Settle{Published: make([]outbox.ID, 0, len(fates))}
+	request := &Settle{Owner: c.members.owner, Published: make([]outbox.ID, 0, len(fates))}
 	seen := map[*lane]bool{}
 	for i := range fates {
 		f := &fates[i]
 		if l := f.row.lane; !seen[l] {
 			seen[l] = true
-			request.Lanes = append(request.Lanes, l.tenure())
+			request.Lanes = append(request.Lanes, l.number)
 		}
 		if f.row.lane.isNoted(f.row.ID) && !f.untried {
-			request.ClearNotes = append(request.ClearNotes, f.row.lane.tenure())
+			request.ClearNotes = append(request.ClearNotes, f.row.lane.number)
 		}
 		switch f.state {
 		case Published:

@@ -51,7 +51,13 @@ type Event struct {
 // Bytes is what the event costs in memory, roughly.
 func (e *Event) Bytes() int { return len(e.Payload) + len(e.Headers) + 256 }
 
-// Tenure is one acquisition of a lane: what a settle must show.
+// Owner is one start of a relay, and the token that proves it: what everything must show that touches its lanes. A
+// relay that was ended comes back under another id.
+type Owner struct {
+	Relay, Token outbox.ID
+}
+
+// Tenure is one acquisition of a lane, with a token of its own: what gives the lane back.
 type Tenure struct {
 	Lane  int16
 	Token outbox.ID
@@ -64,9 +70,11 @@ type Tenure struct {
 // Answers to what reads say which incarnation of which server they are of. Behind a pooler or a name that moves,
 // another server answers without any call having failed.
 type Store interface { //nolint:interfacebloat // the whole database, and every user of it needs all
-	// Heartbeat says that the relay is alive, renews its lanes and answers who else is there.
+	// Heartbeat says that the relay is alive and how far it is, and answers who else is there.
 	Heartbeat(ctx context.Context, beat Heartbeat) (HeartbeatAnswer, error)
-	// Acquire takes up to Max of the listed lanes that are free or expired.
+	// EndExpired ends relays that have not beaten for a lease, and frees their lanes: at most so many.
+	EndExpired(ctx context.Context, end EndExpired) ([]outbox.ID, error)
+	// Acquire takes up to Max of the listed lanes that are free.
 	Acquire(ctx context.Context, take Acquire) (AcquireAnswer, error)
 	// Release gives lanes back; those whose token does not match any more are left alone.
 	Release(ctx context.Context, give Release) error
@@ -82,42 +90,53 @@ type Store interface { //nolint:interfacebloat // the whole database, and every 
 	// Unpark sets parked rows of the given types to retrying, due now, in lanes that are still held.
 	Unpark(ctx context.Context, unpark Unpark) error
 	// HeldKeys lists what is held in the lanes: the first held row of each aggregate and event type.
-	HeldKeys(ctx context.Context, lanes []int16) (KeysAnswer, error)
+	HeldKeys(ctx context.Context, held HeldKeys) (KeysAnswer, error)
 	// DueKeys lists held rows that are retrying and due, at most limit per lane, of types not excluded: those first
 	// that became due last, because operators have just made them so. What comes behind a full page is asked for with
 	// the place at which it ended.
 	DueKeys(ctx context.Context, due DueKeys) (KeysAnswer, error)
 	// HeldRows reads held rows of aggregates, in order: what is asked for each, at most limit each.
-	HeldRows(ctx context.Context, ask []HeldAsk, limit int) (RowsAnswer, error)
+	HeldRows(ctx context.Context, held HeldRows) (RowsAnswer, error)
 	// OldParked lists rows that were parked so long ago, the oldest first in each lane, at most limit, without payloads.
 	OldParked(ctx context.Context, old OldParked) (RowsAnswer, error)
 
 	// Settle writes what became of events, if the lanes are still held; else it changes nothing.
 	Settle(ctx context.Context, settle *Settle) (SettleAnswer, error)
-	// Note writes down which event of the lane is about to be sent alone; zero: the one that this owner had noted is not
-	// being sent any more, and outlived tells that it was. An event that owners have died with stays noted until it is
-	// settled, or until as often an owner has died without it or outlived it. False: the lane is lost.
-	Note(ctx context.Context, tenure Tenure, event outbox.ID, outlived bool) (bool, error)
+	// Note writes down which event of the lane is about to be sent alone. An event that owners have died with stays noted
+	// until it is settled, or until as often an owner has died without it or outlived it. False: the lane is lost.
+	Note(ctx context.Context, note Note) (bool, error)
 	// Sweep lists ready rows at or below each floor and above its Above, at most limit. There must be none.
-	Sweep(ctx context.Context, floors []Floor, limit int) (SweepAnswer, error)
+	Sweep(ctx context.Context, sweep Sweep) (SweepAnswer, error)
 	// SaveRoutes writes down how all of this relay's routes stand.
 	SaveRoutes(ctx context.Context, relay outbox.ID, routes []RouteStatus) error
 }
 
-// Heartbeat renews a relay and its lanes.
+// Heartbeat is what a relay says about itself.
 type Heartbeat struct {
-	Relay         outbox.ID
-	Name, Version string
-	KnownTypes    []string
-	Lease         time.Duration
-	Lanes         []Renewal
+	Owner
+	// Register makes the owner; nil: it is there.
+	Register *Registration
+	// Number is that of the beat, which is another one at every sending; zero: the relay only looks.
+	Number int64
+	Lease  time.Duration
+	Lanes  []Progress // all that it holds
 	// Incarnation is the server that the floors are about. On another one they are not written: a standby that
 	// missed the last settles would have events below them. Empty: nobody asks.
 	Incarnation string
+	// From and Below are beats of this relay that nobody needs any more: from that number on, and below that one.
+	From, Below int64
+	// Met are the relays whose types are known already.
+	Met []outbox.ID
 }
 
-// Renewal prolongs one lane. The floor only ever rises.
-type Renewal struct {
+// Registration is what people and other relays are told about a relay.
+type Registration struct {
+	Name, Version string
+	Types, Topics []string // what it can publish, and where that goes
+}
+
+// Progress is how far the owner of a lane is. The floor only ever rises.
+type Progress struct {
 	Tenure
 	Floor int64
 	Calm  bool     // what killed owners before is behind: the lane's crash count begins anew
@@ -126,10 +145,11 @@ type Renewal struct {
 
 // HeartbeatAnswer is who is there.
 type HeartbeatAnswer struct {
-	Renewed []int16 // the lanes of the heartbeat whose token still matched
-	Relays  []Peer  // alive, this one among them
-	Lanes   []LaneView
-	Pauses  []Pause // that stand, by scope and name
+	Ended  bool    // the owner is no more, and all its lanes are lost
+	Held   []int16 // the lanes that are the owner's
+	Relays []Peer  // that were not ended, this one among them
+	Lanes  []LaneView
+	Pauses []Pause // that stand, by scope and name
 	// Incarnation is the server that answered, as in a fence.
 	Incarnation string
 }
@@ -153,30 +173,36 @@ type Pause struct {
 	Since  time.Time
 }
 
-// Peer is a live relay.
+// Peer is a relay of the fleet.
 type Peer struct {
 	ID         outbox.ID
-	KnownTypes []string
+	Expired    bool     // it has not beaten for a lease: it may be ended
+	KnownTypes []string // nil: it is one of Met
 }
 
 // LaneView is a lane as everybody sees it.
 type LaneView struct {
 	Lane  int16
-	Owner outbox.ID // zero: nobody
-	Free  bool      // nobody's, or its lease has expired
+	Owner outbox.ID // zero: nobody, and so it may be taken
+	Token outbox.ID // of its acquisition
 	Needs []string
+}
+
+// EndExpired ends relays that seem dead.
+type EndExpired struct {
+	Relay outbox.ID // that asks: it is not ended
+	Max   int
+	// Away tells that this relay has been out of touch itself: who seems to have died may have been as well, and
+	// no death is counted.
+	Away bool
 }
 
 // Acquire asks for lanes, under a token made for this acquisition.
 type Acquire struct {
-	Relay outbox.ID
-	Token outbox.ID
-	Lanes []int16
-	Max   int
-	Lease time.Duration
-	// Away tells that this relay has been out of touch itself: who seems to have died may have been as well, and
-	// no death is counted.
-	Away bool
+	Owner
+	Tenure outbox.ID // its token
+	Lanes  []int16
+	Max    int
 }
 
 // AcquireAnswer is the lanes that were taken, and the incarnation of the server on which.
@@ -189,10 +215,9 @@ type AcquireAnswer struct {
 type Acquired struct {
 	Lane  int16
 	Floor int64
-	// Crashed tells that the last owner did not release the lane: its lease expired.
+	// Crashed tells that the owner before did not release the lane: it was ended.
 	Crashed bool
-	// CrashCount is how often in a row owners died before the lane was calm, this time included. One that is
-	// alive and let its lease expire has not died.
+	// CrashCount is how often in a row owners died before the lane was calm, this time included.
 	CrashCount int
 	// NotedEvent is the event that was about to be sent alone, zero for none, and NotedCount in how many
 	// crashes it was that one, this time included. Only crashes of owners that noted it themselves count.
@@ -200,11 +225,15 @@ type Acquired struct {
 	NotedCount int
 }
 
-// Release gives lanes back, and everything that was acquired with one of Tokens.
+// Release gives lanes back, and everything that was acquired with one of Tokens. What an owner that is no more had was
+// given back before.
 type Release struct {
-	Lanes       []Renewal
+	Owner
+	Lanes       []Progress
 	Tokens      []outbox.ID
 	Incarnation string // as in Heartbeat
+	// End ends the owner, with whatever lanes it has.
+	End bool
 }
 
 // Fence is what was found in the order: the sequence's value first, then the transactions that hold a
@@ -234,6 +263,7 @@ type OpenWriter struct {
 // held: of others it reads nothing. So a relay that has lost a lane without knowing it cannot mistake what the
 // new owner did for the whole.
 type Read struct {
+	Owner   // zero: nobody asks who holds the lanes
 	Lanes   []LaneRead
 	Writers []OpenWriter
 	Exclude []string // event types to leave out
@@ -241,10 +271,9 @@ type Read struct {
 	MaxBytes int
 }
 
-// LaneRead bounds the read of one lane. Without a token nobody asks who holds it.
+// LaneRead bounds the read of one lane.
 type LaneRead struct {
 	Lane  int16
-	Token outbox.ID
 	W, C  int64
 	Limit int
 }
@@ -254,7 +283,7 @@ type ReadAnswer struct {
 	Events      []Event
 	Gone        []uint64 // xids of Read.Writers that had ended
 	Incarnation string   // of the server that answered, as in a fence
-	Lost        []int16  // lanes whose token did not match: nothing of them was read
+	Lost        []int16  // lanes that are not the owner's: nothing of them was read
 	// Stopped tells that MaxBytes was reached: the last event's lane is cut there, and lanes behind it
 	// were not read.
 	Stopped bool
@@ -262,13 +291,38 @@ type ReadAnswer struct {
 
 // Unpark releases parked rows of types that the new owner knows.
 type Unpark struct {
-	Lanes []Tenure
+	Owner
+	Lanes []int16
 	Types []string
+}
+
+// What follows looks at held rows. As in a read, of lanes that are not the owner's nothing is shown; the zero owner is
+// not asked.
+
+// HeldKeys asks what is held in lanes.
+type HeldKeys struct {
+	Owner
+	Lanes []int16
+}
+
+// HeldRows asks for held rows, at most Limit for each ask.
+type HeldRows struct {
+	Owner
+	Asks  []HeldAsk
+	Limit int
+}
+
+// Sweep asks for ready rows below floors, at most Limit.
+type Sweep struct {
+	Owner
+	Floors []Floor
+	Limit  int
 }
 
 // OldParked asks for what was parked long ago, of types not excluded: what is parked for another reason than its type
 // stays so, and may be any number.
 type OldParked struct {
+	Owner
 	Lanes   []int16
 	Age     time.Duration
 	Exclude []string // event types
@@ -277,6 +331,7 @@ type OldParked struct {
 
 // DueKeys asks for retries that are due.
 type DueKeys struct {
+	Owner
 	Lanes   []DueLane // each of them once
 	Exclude []string  // event types
 	Limit   int       // of each lane
@@ -304,22 +359,37 @@ type HeldKey struct {
 	Place     DuePlace // of a due retry, if DueKeys was asked
 }
 
-// KeysAnswer is what a look at held rows found, and the incarnation of the server that showed it.
+// Seen is what a look was at: the incarnation of the server that showed it, and the lanes that it did not show because
+// they are not the owner's any more.
+type Seen struct {
+	Incarnation string
+	Lost        []int16
+}
+
+// KeysAnswer is what a look at held rows found.
 type KeysAnswer struct {
-	Keys        []HeldKey
-	Incarnation string
+	Seen
+	Keys []HeldKey
 }
 
-// RowsAnswer is held rows, and the incarnation of the server that showed them.
+// RowsAnswer is held rows.
 type RowsAnswer struct {
-	Events      []Event
-	Incarnation string
+	Seen
+	Events []Event
 }
 
-// SweepAnswer is what a sweep found, and the incarnation of the server that showed it.
+// SweepAnswer is what a sweep found.
 type SweepAnswer struct {
-	Found       []Floor
-	Incarnation string
+	Seen
+	Found []Floor
+}
+
+// Note is about the event of a lane that is sent alone.
+type Note struct {
+	Owner    Owner
+	Tenure   Tenure
+	Event    outbox.ID // that is about to be sent; zero: the one that was noted is not being sent any more
+	Outlived bool      // that one was sent, and the relay lives
 }
 
 // HeldAsk asks for the held rows of one aggregate that are of some types.
@@ -333,14 +403,15 @@ type HeldAsk struct {
 // Applied twice it is applied once: every change asks for the state it starts from. What operators may undo, a parking
 // and a death, asks for the row as it was read: sent again after that, it changes nothing.
 type Settle struct {
-	Lanes     []Tenure
+	Owner
+	Lanes     []int16
 	Published []outbox.ID // from ready, retrying, waiting
 	Retry     []Retry     // from ready, retrying, waiting, as it was read
 	Wait      []outbox.ID // from ready
 	Park      []Park      // from ready, retrying, waiting, as it was read
 	Dead      []Death     // from any state in which it is not published, dead or discarded, as it was read
 	// ClearNotes are the lanes whose noted event is among these.
-	ClearNotes []Tenure
+	ClearNotes []int16
 }
 
 // Empty tells that there is nothing to settle.

@@ -107,17 +107,17 @@ func TestHoldBehindAnOldPublish(t *testing.T) {
 	if state := p.state(t, last); state != core.Waiting {
 		t.Fatalf("the last event is in state %d, %+v", state, r.core.Counts())
 	}
-	// Another relay has the lane for a moment, as after a jump of the database's clock.
-	p.store.ExpireLane(0)
-	rival := core.Acquire{Relay: p.id(), Token: p.id(), Lanes: []int16{0}, Max: 1, Lease: time.Minute}
+	// Another relay has the lane for a moment.
+	p.store.FreeLane(0)
+	rival := core.Acquire{Owner: p.rival(t), Tenure: p.id(), Lanes: []int16{0}, Max: 1}
 	if taken, err := p.store.Acquire(t.Context(), rival); err != nil || len(taken.Lanes) != 1 {
 		t.Fatal(taken, err)
 	}
 	r.pass(100 * time.Millisecond)
-	if err := p.store.Release(t.Context(), core.Release{Tokens: []outbox.ID{rival.Token}}); err != nil {
+	if err := p.store.Release(t.Context(), core.Release{Owner: rival.Owner, End: true}); err != nil {
 		t.Fatal(err)
 	}
-	r.pass(2 * time.Second) // won again
+	r.pass(35 * time.Second) // won again, with that still in flight after a lease
 	if lanes := r.core.Counts().Lanes; lanes != 1 {
 		t.Fatalf("%d lanes", lanes)
 	}

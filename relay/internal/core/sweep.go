@@ -38,12 +38,13 @@ func (c *Core) sweepFloors(now time.Duration) {
 	if len(floors) == len(lanes) { // no old numbers are left: begin again
 		c.held.swept = 0
 	}
+	sweep := Sweep{Owner: c.members.owner, Floors: floors, Limit: asksOfALook}
 	begin(c, OpSweep, &c.held.sweep,
 		func(ctx context.Context, store Store) (SweepAnswer, error) {
-			return store.Sweep(ctx, floors, asksOfALook)
+			return store.Sweep(ctx, sweep)
 		},
 		func(_ time.Duration, answer SweepAnswer, err error) {
-			if err != nil || !c.isOfFence(answer.Incarnation) {
+			if err != nil || !c.sees(lanes, answer.Seen) {
 				return
 			}
 			for i, l := range lanes {
@@ -82,17 +83,18 @@ func (c *Core) buryAged(now time.Duration) {
 		return
 	}
 	c.held.agedAt = now + c.jitter(c.config.SweepPeriod)
-	old := OldParked{Age: c.config.UnknownTypeMaxAge, Limit: asksOfALook}
+	old := OldParked{Owner: c.members.owner, Age: c.config.UnknownTypeMaxAge, Limit: asksOfALook}
+	var lanes []*lane
 	old.Exclude = slices.Concat(c.config.Routes.Types(), c.typesPausedByOperators())
 	for _, l := range c.sorted {
 		if l.opened && !l.draining {
-			old.Lanes = append(old.Lanes, l.number)
+			lanes, old.Lanes = append(lanes, l), append(old.Lanes, l.number)
 		}
 	}
 	begin(c, OpOldParked, &c.held.aged,
 		func(ctx context.Context, store Store) (RowsAnswer, error) { return store.OldParked(ctx, old) },
 		func(now time.Duration, answer RowsAnswer, err error) {
-			if err != nil || !c.isOfFence(answer.Incarnation) {
+			if err != nil || !c.sees(lanes, answer.Seen) {
 				return
 			}
 			rows := answer.Events

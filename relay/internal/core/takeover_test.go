@@ -20,9 +20,9 @@ func TestSettleOfALaneThatIsLost(t *testing.T) {
 	if len(r.flying) != 2 {
 		t.Fatalf("%d publishes are in flight", len(r.flying))
 	}
-	p.store.ExpireLane(0)
+	p.store.FreeLane(0)
 	taken, err := p.store.Acquire(t.Context(), core.Acquire{
-		Relay: p.id(), Token: p.id(), Lanes: []int16{0}, Max: 1, Lease: time.Hour,
+		Owner: p.rival(t), Tenure: p.id(), Lanes: []int16{0}, Max: 1,
 	})
 	if err != nil || len(taken.Lanes) != 1 {
 		t.Fatalf("taken %+v, %v", taken, err)

@@ -174,8 +174,8 @@ func (o *stubborn) Settle(ctx context.Context, settle *core.Settle) (core.Settle
 	return answer, err
 }
 
-func (o *stubborn) HeldRows(ctx context.Context, asks []core.HeldAsk, limit int) (core.RowsAnswer, error) {
-	answer, err := o.Store.HeldRows(ctx, asks, limit)
+func (o *stubborn) HeldRows(ctx context.Context, held core.HeldRows) (core.RowsAnswer, error) {
+	answer, err := o.Store.HeldRows(ctx, held)
 	if o.gone {
 		answer.Events = slices.DeleteFunc(answer.Events, func(e core.Event) bool { return e.ID == o.event })
 	}

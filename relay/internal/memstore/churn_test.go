@@ -101,7 +101,7 @@ func TestTheIndexesAgreeWithTheRows(t *testing.T) {
 		for _, e := range answer.Events {
 			found = append(found, e.Seq)
 		}
-		held, _ := store.HeldRows(t.Context(), queries, 1<<20)
+		held, _ := store.HeldRows(t.Context(), core.HeldRows{Asks: queries, Limit: 1 << 20})
 		for _, e := range held.Events {
 			found = append(found, e.Seq)
 		}

@@ -3,7 +3,6 @@ package memstore
 import (
 	"cmp"
 	"context"
-	"errors"
 	"slices"
 	"time"
 
@@ -73,16 +72,25 @@ func (a *ActionRow) Record() check.Action {
 	return check.Action{ID: a.Event, Verb: a.Verb, Actor: a.Actor, Next: a.Next}
 }
 
-// LaneRow is a row of outbox_lanes.
+// LaneRow is a row of outbox_lanes, with its row of outbox_markers.
 type LaneRow struct {
 	Lane         int16
 	Owner, Token outbox.ID
-	LeaseUntil   time.Duration
 	Floor        int64
 	Needs        []string
+	Crashed      bool
 	CrashCount   int
 	MarkedEvent  outbox.ID
 	MarkedCount  int
+}
+
+// RelayRow is a row of outbox_relays, with its newest beat.
+type RelayRow struct {
+	core.Owner
+	Ended   bool
+	Number  int64
+	Expired bool
+	Lanes   []core.Progress // as the beat told them
 }
 
 // TopicRow is how a topic stands at a relay.
@@ -144,8 +152,37 @@ func (s *Store) Lanes() []LaneRow {
 	for i := range s.lanes {
 		l := &s.lanes[i]
 		rows[i] = LaneRow{
-			Lane: int16(i), Owner: l.owner, Token: l.token, LeaseUntil: l.leaseUntil, Floor: l.floor,
-			Needs: slices.Clone(l.needs), CrashCount: l.crashCount, MarkedEvent: l.markedEvent, MarkedCount: l.markedCount,
+			Lane: int16(i), Owner: l.owner, Token: l.token, Floor: l.floor, Needs: slices.Clone(l.needs), Crashed: l.crashed,
+			CrashCount: l.crashCount, MarkedEvent: l.marker.event, MarkedCount: l.marker.deaths,
+		}
+	}
+	return rows
+}
+
+// Status returns the lanes with what their owners said last, as outbox_lane_status does.
+func (s *Store) Status() []LaneRow {
+	rows := s.Lanes()
+	for _, r := range s.relays {
+		for _, told := range r.beat.lanes {
+			if row := &rows[told.Lane]; !r.ended && row.Owner == r.id {
+				row.Floor, row.Needs = max(row.Floor, told.Floor), slices.Clone(told.Needs)
+				if told.Calm {
+					row.CrashCount = 0
+				}
+			}
+		}
+	}
+	return rows
+}
+
+// Relays returns the relays, by id.
+func (s *Store) Relays() []RelayRow {
+	rows := make([]RelayRow, len(s.relays))
+	for i := range s.relays {
+		r := &s.relays[i]
+		rows[i] = RelayRow{
+			Owner: core.Owner{Relay: r.id, Token: r.token}, Ended: r.ended, Number: r.beat.number,
+			Expired: r.beat.until < s.now(), Lanes: slices.Clone(r.beat.lanes),
 		}
 	}
 	return rows
@@ -198,15 +235,15 @@ func (s *Store) Dump() check.History {
 	return history
 }
 
-// SaveRoutes replaces what is written down about the relay's topics. The relay must have sent a heartbeat.
+// SaveRoutes replaces what is written down about the relay's topics, unless it is no more.
 func (s *Store) SaveRoutes(_ context.Context, owner outbox.ID, statuses []core.RouteStatus) error {
 	if err := s.write(); err != nil {
 		return err
 	}
-	if len(statuses) > 0 && !slices.ContainsFunc(s.relays, func(r relay) bool { return r.id == owner }) {
-		return errors.New("memstore: the relay is not registered")
+	s.forgetTopics(owner)
+	if !slices.ContainsFunc(s.relays, func(r relay) bool { return r.id == owner && !r.ended }) {
+		return nil
 	}
-	s.topics = slices.DeleteFunc(s.topics, func(r TopicRow) bool { return r.Relay == owner })
 	for _, status := range statuses {
 		s.topics = append(s.topics, TopicRow{Relay: owner, RouteStatus: status})
 	}
@@ -215,4 +252,8 @@ func (s *Store) SaveRoutes(_ context.Context, owner outbox.ID, statuses []core.R
 	})
 	s.flush()
 	return nil
+}
+
+func (s *Store) forgetTopics(relay outbox.ID) {
+	s.topics = slices.DeleteFunc(s.topics, func(r TopicRow) bool { return r.Relay == relay })
 }

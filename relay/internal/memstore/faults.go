@@ -62,6 +62,11 @@ func (f *Faulty) Heartbeat(ctx context.Context, beat core.Heartbeat) (core.Heart
 	return call(f, "Heartbeat", func() (core.HeartbeatAnswer, error) { return f.Store.Heartbeat(ctx, beat) })
 }
 
+// EndExpired by plan.
+func (f *Faulty) EndExpired(ctx context.Context, end core.EndExpired) ([]outbox.ID, error) {
+	return call(f, "EndExpired", func() ([]outbox.ID, error) { return f.Store.EndExpired(ctx, end) })
+}
+
 // Acquire by plan.
 func (f *Faulty) Acquire(ctx context.Context, take core.Acquire) (core.AcquireAnswer, error) {
 	return call(f, "Acquire", func() (core.AcquireAnswer, error) { return f.Store.Acquire(ctx, take) })
@@ -93,8 +98,8 @@ func (f *Faulty) Unpark(ctx context.Context, unpark core.Unpark) error {
 }
 
 // HeldKeys by plan.
-func (f *Faulty) HeldKeys(ctx context.Context, lanes []int16) (core.KeysAnswer, error) {
-	return call(f, "HeldKeys", func() (core.KeysAnswer, error) { return f.Store.HeldKeys(ctx, lanes) })
+func (f *Faulty) HeldKeys(ctx context.Context, held core.HeldKeys) (core.KeysAnswer, error) {
+	return call(f, "HeldKeys", func() (core.KeysAnswer, error) { return f.Store.HeldKeys(ctx, held) })
 }
 
 // DueKeys by plan.
@@ -103,8 +108,8 @@ func (f *Faulty) DueKeys(ctx context.Context, due core.DueKeys) (core.KeysAnswer
 }
 
 // HeldRows by plan.
-func (f *Faulty) HeldRows(ctx context.Context, queries []core.HeldAsk, limit int) (core.RowsAnswer, error) {
-	return call(f, "HeldRows", func() (core.RowsAnswer, error) { return f.Store.HeldRows(ctx, queries, limit) })
+func (f *Faulty) HeldRows(ctx context.Context, held core.HeldRows) (core.RowsAnswer, error) {
+	return call(f, "HeldRows", func() (core.RowsAnswer, error) { return f.Store.HeldRows(ctx, held) })
 }
 
 // OldParked by plan.
@@ -118,13 +123,13 @@ func (f *Faulty) Settle(ctx context.Context, settle *core.Settle) (core.SettleAn
 }
 
 // Note by plan.
-func (f *Faulty) Note(ctx context.Context, tenure core.Tenure, event outbox.ID, outlived bool) (bool, error) {
-	return call(f, "Note", func() (bool, error) { return f.Store.Note(ctx, tenure, event, outlived) })
+func (f *Faulty) Note(ctx context.Context, note core.Note) (bool, error) {
+	return call(f, "Note", func() (bool, error) { return f.Store.Note(ctx, note) })
 }
 
 // Sweep by plan.
-func (f *Faulty) Sweep(ctx context.Context, floors []core.Floor, limit int) (core.SweepAnswer, error) {
-	return call(f, "Sweep", func() (core.SweepAnswer, error) { return f.Store.Sweep(ctx, floors, limit) })
+func (f *Faulty) Sweep(ctx context.Context, sweep core.Sweep) (core.SweepAnswer, error) {
+	return call(f, "Sweep", func() (core.SweepAnswer, error) { return f.Store.Sweep(ctx, sweep) })
 }
 
 // SaveRoutes by plan.

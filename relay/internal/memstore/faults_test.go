@@ -22,18 +22,19 @@ func TestFaultsByPlan(t *testing.T) {
 		return next
 	}}
 	next = memstore.NotDone
-	if _, err := faulty.Settle(t.Context(), &core.Settle{Published: ids[:1]}); !errors.Is(err, memstore.ErrInjected) {
+	first := &core.Settle{Owner: d.owner, Published: ids[:1]}
+	if _, err := faulty.Settle(t.Context(), first); !errors.Is(err, memstore.ErrInjected) {
 		t.Errorf("not done: %v", err)
 	}
 	wantState(d, ids[0], core.Ready)
 	next = memstore.Lost
-	if answer, err := faulty.Settle(t.Context(), &core.Settle{Published: ids[:1]}); !errors.Is(err,
-		memstore.ErrInjected) || answer.Applied {
+	if answer, err := faulty.Settle(t.Context(), first); !errors.Is(err, memstore.ErrInjected) || answer.Applied {
 		t.Errorf("lost: %+v, %v", answer, err)
 	}
 	wantState(d, ids[0], core.Published)
 	next = memstore.None
-	if answer, err := faulty.Settle(t.Context(), &core.Settle{Published: ids[1:]}); err != nil || !answer.Applied {
+	second := &core.Settle{Owner: d.owner, Published: ids[1:]}
+	if answer, err := faulty.Settle(t.Context(), second); err != nil || !answer.Applied {
 		t.Errorf("no fault: %+v, %v", answer, err)
 	}
 	if !slices.Equal(asked, []memstore.Operation{"Settle", "Settle", "Settle"}) {

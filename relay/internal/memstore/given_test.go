@@ -23,17 +23,47 @@ type db struct {
 	t   *testing.T
 	now time.Duration
 	ids uint64
+
+	owner core.Owner // that settles where a test names none
+	beats map[outbox.ID]int64
 }
 
 func newDB(t *testing.T) *db {
 	t.Helper()
-	d := &db{t: t}
+	d := &db{t: t, beats: map[outbox.ID]int64{}}
 	d.Store = memstore.New(memstore.Config{
 		Lane:  func(a core.Aggregate) int16 { return int16(a.ID[0]-'a') % 64 },
 		Clock: func() time.Duration { return d.now },
 		Epoch: time.Unix(1_700_000_000, 0),
 	})
+	d.owner = d.register()
 	return d
+}
+
+// register starts a relay.
+func (d *db) register() core.Owner {
+	d.t.Helper()
+	owner := core.Owner{Relay: d.id(), Token: d.id()}
+	d.heartbeat(core.Heartbeat{Owner: owner, Register: &core.Registration{Name: "relay"}})
+	return owner
+}
+
+// heartbeat is a beat with the next number of its relay.
+func (d *db) heartbeat(beat core.Heartbeat) core.HeartbeatAnswer {
+	d.t.Helper()
+	d.beats[beat.Relay]++
+	beat.Number, beat.Lease = d.beats[beat.Relay], lease
+	answer, err := d.Heartbeat(d.t.Context(), beat)
+	d.must(err)
+	return answer
+}
+
+// crash lets the owner's lease end, and has it ended.
+func (d *db) crash(owner core.Owner) {
+	d.t.Helper()
+	d.ExpireRelay(owner.Relay)
+	_, err := d.EndExpired(d.t.Context(), core.EndExpired{Max: 8})
+	d.must(err)
 }
 
 func (d *db) id() outbox.ID {
@@ -88,18 +118,19 @@ func (d *db) must(err error) {
 }
 
 // acquire takes lanes with a new token.
-func (d *db) acquire(relay outbox.ID, lanes ...int16) (outbox.ID, []core.Acquired) {
+func (d *db) acquire(owner core.Owner, lanes ...int16) (outbox.ID, []core.Acquired) {
 	d.t.Helper()
-	token := d.id()
-	taken, err := d.Acquire(d.t.Context(), core.Acquire{
-		Relay: relay, Token: token, Lanes: lanes, Max: len(lanes), Lease: lease,
-	})
+	tenure := d.id()
+	taken, err := d.Acquire(d.t.Context(), core.Acquire{Owner: owner, Tenure: tenure, Lanes: lanes, Max: len(lanes)})
 	d.must(err)
-	return token, taken.Lanes
+	return tenure, taken.Lanes
 }
 
 func (d *db) settle(settle *core.Settle) core.SettleAnswer {
 	d.t.Helper()
+	if settle.Owner == (core.Owner{}) {
+		settle.Owner = d.owner
+	}
 	answer, err := d.Settle(d.t.Context(), settle)
 	d.must(err)
 	return answer

@@ -34,10 +34,10 @@ func (s *Store) heldKey(r *row) core.HeldKey {
 }
 
 // HeldKeys lists the first held row of each aggregate and event type, by lane and aggregate.
-func (s *Store) HeldKeys(_ context.Context, lanes []int16) (core.KeysAnswer, error) {
+func (s *Store) HeldKeys(_ context.Context, held core.HeldKeys) (core.KeysAnswer, error) {
 	var keys []core.HeldKey
-	for _, number := range lanes {
-		lane := s.lane(number)
+	for _, number := range held.Lanes {
+		lane := s.shown(held.Owner, number)
 		if lane == nil || len(lane.held) == 0 {
 			continue
 		}
@@ -49,7 +49,7 @@ func (s *Store) HeldKeys(_ context.Context, lanes []int16) (core.KeysAnswer, err
 			return cmp.Or(compareAggregates(a.Aggregate, b.Aggregate), cmp.Compare(a.EventType, b.EventType))
 		})
 	}
-	return core.KeysAnswer{Keys: keys, Incarnation: s.incarnationName()}, nil
+	return core.KeysAnswer{Seen: s.seen(held.Owner, held.Lanes...), Keys: keys}, nil
 }
 
 // firstOfTypes appends the first of the rows for each event type among them.
@@ -67,8 +67,10 @@ func (s *Store) firstOfTypes(keys []core.HeldKey, rows []*row) []core.HeldKey {
 func (s *Store) DueKeys(_ context.Context, due core.DueKeys) (core.KeysAnswer, error) {
 	now := s.now()
 	var keys []core.HeldKey
+	var lanes []int16
 	for _, query := range due.Lanes {
-		lane := s.lane(query.Lane)
+		lanes = append(lanes, query.Lane)
+		lane := s.shown(due.Owner, query.Lane)
 		if lane == nil {
 			continue
 		}
@@ -87,7 +89,7 @@ func (s *Store) DueKeys(_ context.Context, due core.DueKeys) (core.KeysAnswer, e
 			taken++
 		}
 	}
-	return core.KeysAnswer{Keys: keys, Incarnation: s.incarnationName()}, nil
+	return core.KeysAnswer{Seen: s.seen(due.Owner, lanes...), Keys: keys}, nil
 }
 
 // isAfter tells whether a place comes later than another in a look for what is due.
@@ -96,16 +98,18 @@ func isAfter(place, after core.DuePlace) bool {
 }
 
 // HeldRows reads held rows of aggregates. Only those that may be published now bring their payload.
-func (s *Store) HeldRows(_ context.Context, queries []core.HeldAsk, limit int) (core.RowsAnswer, error) {
+func (s *Store) HeldRows(_ context.Context, held core.HeldRows) (core.RowsAnswer, error) {
 	var events []core.Event
-	for _, a := range queries {
-		lane := s.lane(a.Lane)
+	var lanes []int16
+	for _, a := range held.Asks {
+		lanes = append(lanes, a.Lane)
+		lane := s.shown(held.Owner, a.Lane)
 		if lane == nil {
 			continue
 		}
 		taken := 0
 		for _, r := range lane.held[a.Aggregate] {
-			if taken >= limit {
+			if taken >= held.Limit {
 				break
 			}
 			if !slices.Contains(a.Types, r.Type) {
@@ -115,7 +119,7 @@ func (s *Store) HeldRows(_ context.Context, queries []core.HeldAsk, limit int) (
 			taken++
 		}
 	}
-	return core.RowsAnswer{Events: events, Incarnation: s.incarnationName()}, nil
+	return core.RowsAnswer{Seen: s.seen(held.Owner, lanes...), Events: events}, nil
 }
 
 func (s *Store) heldEvent(r *row) core.Event {
@@ -131,18 +135,18 @@ func (s *Store) heldEvent(r *row) core.Event {
 func (s *Store) OldParked(_ context.Context, old core.OldParked) (core.RowsAnswer, error) {
 	var events []core.Event
 	for _, number := range old.Lanes {
-		lane := s.lane(number)
+		lane := s.shown(old.Owner, number)
 		if lane == nil {
 			continue
 		}
 		for _, r := range lane.parked {
 			if len(events) >= old.Limit {
-				return core.RowsAnswer{Events: events, Incarnation: s.incarnationName()}, nil
+				return core.RowsAnswer{Seen: s.seen(old.Owner, old.Lanes...), Events: events}, nil
 			}
 			if r.due <= s.now()-old.Age && !slices.Contains(old.Exclude, r.Type) {
 				events = append(events, s.heldEvent(r))
 			}
 		}
 	}
-	return core.RowsAnswer{Events: events, Incarnation: s.incarnationName()}, nil
+	return core.RowsAnswer{Seen: s.seen(old.Owner, old.Lanes...), Events: events}, nil
 }

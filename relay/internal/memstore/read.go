@@ -7,7 +7,6 @@ import (
 	"math"
 	"slices"
 
-	"github.com/posthaste-dev/posthaste/outbox"
 	"github.com/posthaste-dev/posthaste/relay/internal/core"
 )
 
@@ -62,11 +61,6 @@ func (s *Store) gone(xid uint64) bool {
 	return !slices.ContainsFunc(s.open, func(tx *Tx) bool { return tx.xid == xid })
 }
 
-// lost tells that a read names a token that does not hold the lane any more.
-func (s *Store) lost(query core.LaneRead) bool {
-	return query.Token != (outbox.ID{}) && s.holding(core.Tenure{Lane: query.Lane, Token: query.Token}) == nil
-}
-
 // Read reads ready rows, in the order of the lanes asked for.
 func (s *Store) Read(_ context.Context, read core.Read) (core.ReadAnswer, error) {
 	answer := core.ReadAnswer{Incarnation: s.incarnationName()}
@@ -78,14 +72,12 @@ func (s *Store) Read(_ context.Context, read core.Read) (core.ReadAnswer, error)
 		}
 	}
 	for _, query := range read.Lanes { // all of them, also those that MaxBytes keeps from being read
-		if s.lost(query) {
-			answer.Lost = append(answer.Lost, query.Lane)
-		}
+		answer.Lost = append(answer.Lost, s.seen(read.Owner, query.Lane).Lost...)
 	}
 	bytes := 0
 	for _, query := range read.Lanes {
-		lane := s.lane(query.Lane)
-		if lane == nil || s.lost(query) {
+		lane := s.shown(read.Owner, query.Lane)
+		if lane == nil {
 			continue
 		}
 		for _, r := range lane.unread(query, max(query.W, min(query.C, low)), &read) {
@@ -118,15 +110,17 @@ func (l *lane) unread(query core.LaneRead, bound int64, read *core.Read) []*row 
 }
 
 // Sweep lists ready rows at or below the floors, lane by lane.
-func (s *Store) Sweep(_ context.Context, floors []core.Floor, limit int) (core.SweepAnswer, error) {
+func (s *Store) Sweep(_ context.Context, sweep core.Sweep) (core.SweepAnswer, error) {
 	var found []core.Floor
-	for _, floor := range floors {
-		lane := s.lane(floor.Lane)
+	var lanes []int16
+	for _, floor := range sweep.Floors {
+		lanes = append(lanes, floor.Lane)
+		lane := s.shown(sweep.Owner, floor.Lane)
 		if lane == nil {
 			continue
 		}
 		for _, r := range lane.ready {
-			if r.Seq > floor.Seq || len(found) >= limit {
+			if r.Seq > floor.Seq || len(found) >= sweep.Limit {
 				break
 			}
 			if r.Seq <= floor.Above {
@@ -135,5 +129,5 @@ func (s *Store) Sweep(_ context.Context, floors []core.Floor, limit int) (core.S
 			found = append(found, core.Floor{Lane: floor.Lane, Seq: r.Seq})
 		}
 	}
-	return core.SweepAnswer{Found: found, Incarnation: s.incarnationName()}, nil
+	return core.SweepAnswer{Seen: s.seen(sweep.Owner, lanes...), Found: found}, nil
 }

@@ -92,16 +92,14 @@ func TestAReadOfALostLaneReadsNothing(t *testing.T) {
 	t.Parallel()
 	d := newDB(t)
 	d.emit("a", "b", "c")
-	held, _ := d.acquire(d.id(), 0)
-	lost, _ := d.acquire(d.id(), 1)
-	d.now += lease + 1
-	d.acquire(d.id(), 1)
-	lanes := []core.LaneRead{{Lane: 0, Token: held, Limit: 9}, {Lane: 1, Token: lost, Limit: 9}, {Lane: 2, Limit: 9}}
+	d.acquire(d.owner, 0, 2)
+	d.acquire(d.register(), 1)
+	lanes := []core.LaneRead{{Lane: 0, Limit: 9}, {Lane: 1, Limit: 9}, {Lane: 2, Limit: 9}}
 	for _, c := range []struct {
 		bytes int
 		want  []int64
 	}{{plenty, []int64{1, 3}}, {1, []int64{1}}} {
-		numbers, answer := d.read(core.Read{MaxBytes: c.bytes, Lanes: lanes})
+		numbers, answer := d.read(core.Read{Owner: d.owner, MaxBytes: c.bytes, Lanes: lanes})
 		wantNumbers(t, numbers, c.want...)
 		if !slices.Equal(answer.Lost, []int16{1}) {
 			t.Errorf("lost: %v", answer.Lost)
@@ -113,7 +111,7 @@ func TestAReadOfALostLaneReadsNothing(t *testing.T) {
 func TestWhatIsNotCommittedIsNotThere(t *testing.T) {
 	t.Parallel()
 	d := newDB(t)
-	token, _ := d.acquire(d.id(), 0)
+	d.acquire(d.owner, 0)
 	tx := d.Begin()
 	kept, undone := d.event("a", "placed"), d.event("a", "placed")
 	d.write(tx, kept)
@@ -124,7 +122,7 @@ func TestWhatIsNotCommittedIsNotThere(t *testing.T) {
 	d.must(err)
 	late := d.event("a", "placed")
 	d.must(tx.EmitAt(drawn, late))
-	d.settle(&core.Settle{Lanes: []core.Tenure{{Lane: 0, Token: token}}, Published: []outbox.ID{kept.ID}})
+	d.settle(&core.Settle{Lanes: []int16{0}, Published: []outbox.ID{kept.ID}})
 	numbers, _ := d.read(core.Read{MaxBytes: plenty, Lanes: lane0(0, 0, 10)})
 	wantNumbers(t, numbers)
 	d.commit(tx)
@@ -218,12 +216,13 @@ func TestASweepFindsReadyRowsBelowTheFloor(t *testing.T) {
 	t.Parallel()
 	d := newDB(t)
 	d.emit("a", "b", "a", "a")
-	found, err := d.Sweep(t.Context(), []core.Floor{{Lane: 0, Seq: 3}, {Lane: 1, Seq: 1}}, 10)
+	floors := []core.Floor{{Lane: 0, Seq: 3}, {Lane: 1, Seq: 1}}
+	found, err := d.Sweep(t.Context(), core.Sweep{Floors: floors, Limit: 10})
 	d.must(err)
 	if !slices.Equal(found.Found, []core.Floor{{Lane: 0, Seq: 1}, {Lane: 0, Seq: 3}}) {
 		t.Errorf("found %v", found)
 	}
-	if found, _ := d.Sweep(t.Context(), []core.Floor{{Lane: 0, Seq: 3}}, 1); len(found.Found) != 1 {
+	if found, _ := d.Sweep(t.Context(), core.Sweep{Floors: floors[:1], Limit: 1}); len(found.Found) != 1 {
 		t.Errorf("found %v with a limit of 1", found)
 	}
 }

@@ -130,14 +130,14 @@ type Undone struct {
 // in the same way: its coordinator finds it, and nobody gets the locks that it has before that.
 func (s *Store) Promote(c *Copy) Undone {
 	undone := Undone{Letters: vanished(s.letters, len(c.letters)), Actions: vanished(s.actions, len(c.actions))}
-	before, volatile := s.events, s.volatile
-	for i := range s.lanes {
-		if s.lanes[i].floor > c.lanes[i].floor {
+	before, volatile, status := s.events, s.volatile, s.Status()
+	s.lanes, s.relays, s.topics, s.pauses = c.lanes, c.relays, c.topics, c.pauses
+	s.letters, s.actions = c.letters, c.actions
+	for i, now := range s.Status() {
+		if status[i].Floor > now.Floor {
 			undone.Floors++
 		}
 	}
-	s.lanes, s.relays, s.topics, s.pauses = c.lanes, c.relays, c.topics, c.pauses
-	s.letters, s.actions = c.letters, c.actions
 	s.events, s.volatile = make(map[outbox.ID]*row, len(c.rows)), nil
 	for i := range c.rows {
 		s.insert(&c.rows[i])

@@ -12,16 +12,15 @@ func TestAStandbyLacksTheLastCommits(t *testing.T) {
 	t.Parallel()
 	d := newDB(t)
 	kept := d.emit("a")
-	token, _ := d.acquire(d.id(), 0)
+	owner := d.register()
+	token, _ := d.acquire(owner, 0)
 	before := d.fence().Incarnation
 	standby := d.Copy()
 	gone := d.emit("a")
-	d.settle(&core.Settle{Lanes: []core.Tenure{{Lane: 0, Token: token}}, Published: kept})
-	if _, err := d.Heartbeat(t.Context(), core.Heartbeat{
-		Lease: lease, Lanes: []core.Renewal{{Tenure: core.Tenure{Lane: 0, Token: token}, Floor: 1}},
-	}); err != nil {
-		t.Fatal(err)
-	}
+	d.settle(&core.Settle{Owner: owner, Lanes: []int16{0}, Published: kept})
+	d.heartbeat(core.Heartbeat{
+		Owner: owner, Lanes: []core.Progress{{Tenure: core.Tenure{Lane: 0, Token: token}, Floor: 1}},
+	})
 	undone := d.Promote(standby)
 	if len(undone.Vanished) != 1 || undone.Vanished[0] != gone[0] || len(undone.Changed) != 1 ||
 		undone.Changed[0] != kept[0] || undone.Floors != 1 {

@@ -12,26 +12,26 @@ import (
 	"github.com/posthaste-dev/posthaste/relay/internal/core"
 )
 
-// Settle applies all of it if every tenure still holds its lane, and otherwise nothing.
+// Settle applies all of it if every lane is still the owner's, and otherwise nothing.
 func (s *Store) Settle(_ context.Context, settle *core.Settle) (core.SettleAnswer, error) {
 	if err := s.write(); err != nil {
 		return core.SettleAnswer{}, err
 	}
 	var answer core.SettleAnswer
-	for _, tenure := range settle.Lanes {
-		if s.holding(tenure) != nil {
-			answer.Held = append(answer.Held, tenure.Lane)
+	for _, number := range settle.Lanes {
+		if s.holding(settle.Owner, number) != nil {
+			answer.Held = append(answer.Held, number)
 		}
 	}
 	slices.Sort(answer.Held)
-	if len(answer.Held) < len(settle.Lanes) {
+	if len(answer.Held) < len(settle.Lanes) || s.relay(settle.Owner) == nil {
 		return answer, nil
 	}
 	changes := len(s.changes)
 	unchanged := s.settleEvents(settle)
-	for _, tenure := range settle.ClearNotes {
-		if lane := s.holding(tenure); lane != nil {
-			lane.markedEvent, lane.markedCount, lane.crashCount = outbox.ID{}, 0, 0
+	for _, number := range settle.ClearNotes {
+		if lane := s.holding(settle.Owner, number); lane != nil {
+			lane.marker, lane.crashCount = marker{}, 0
 			s.flush()
 		}
 	}
@@ -43,7 +43,7 @@ func (s *Store) Settle(_ context.Context, settle *core.Settle) (core.SettleAnswe
 
 // settleEvents changes the rows that are as they were read, and returns the others, by id.
 func (s *Store) settleEvents(settle *core.Settle) (unchanged []outbox.ID) {
-	by := settler(settle)
+	by := "settle " + settle.Token.String()
 	for _, id := range settle.Published {
 		if r := s.find(id, core.Ready, core.Retrying, core.Waiting); r != nil {
 			s.move(r, core.Published, by)
@@ -85,14 +85,6 @@ func (s *Store) settleEvents(settle *core.Settle) (unchanged []outbox.ID) {
 	}
 	slices.SortFunc(unchanged, func(a, b outbox.ID) int { return bytes.Compare(a[:], b[:]) })
 	return unchanged
-}
-
-// settler names the tenures of a settle in the log of changes.
-func settler(settle *core.Settle) string {
-	if len(settle.Lanes) == 0 {
-		return "settle"
-	}
-	return "settle " + settle.Lanes[0].Token.String()
 }
 
 // find returns the visible row if it is in one of these states.
@@ -147,14 +139,14 @@ func (s *Store) Unpark(_ context.Context, unpark core.Unpark) error {
 	if err := s.write(); err != nil {
 		return err
 	}
-	for _, tenure := range unpark.Lanes {
-		lane := s.holding(tenure)
+	for _, number := range unpark.Lanes {
+		lane := s.holding(unpark.Owner, number)
 		if lane == nil {
 			continue
 		}
 		for _, r := range slices.Clone(lane.parked) {
 			if slices.Contains(unpark.Types, r.Type) {
-				s.retry(r, 0, fmt.Sprintf("unpark %s", tenure.Token))
+				s.retry(r, 0, fmt.Sprintf("unpark %s", unpark.Token))
 				s.flush()
 			}
 		}

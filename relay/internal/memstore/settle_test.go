@@ -16,22 +16,24 @@ func TestAStaleSettleChangesNothing(t *testing.T) {
 	t.Parallel()
 	d := newDB(t)
 	ids := d.emit("a", "b")
-	old, one, two := d.id(), d.id(), d.id()
-	oldToken, _ := d.acquire(old, 0)
-	keptToken, _ := d.acquire(one, 1)
-	d.now += lease + 1
-	beat := core.Heartbeat{
-		Relay: one, Name: "one", Lease: lease, Lanes: []core.Renewal{{Tenure: core.Tenure{Lane: 1, Token: keptToken}}},
+	old, two := d.register(), d.register()
+	given, _ := d.acquire(old, 0)
+	d.acquire(old, 1)
+	d.ExpireRelay(old.Relay)
+	if answer := d.heartbeat(core.Heartbeat{Owner: old}); answer.Ended || !slices.Equal(answer.Held, []int16{0, 1}) {
+		t.Fatalf("a relay that had expired, and that nobody ended, is not alive again: %+v", answer)
 	}
-	if answer, err := d.Heartbeat(t.Context(), beat); err != nil || !slices.Equal(answer.Renewed, []int16{1}) {
-		t.Fatalf("an expired lane that nobody took was not renewed: %+v, %v", answer.Renewed, err)
+	if ended, err := d.EndExpired(t.Context(), core.EndExpired{Max: 8}); err != nil || len(ended) > 0 {
+		t.Fatalf("ended %v, %v", ended, err)
 	}
-	newToken, taken := d.acquire(two, 0, 1)
-	if len(taken) != 1 || taken[0] != (core.Acquired{Lane: 0, Crashed: true, CrashCount: 1}) {
+	d.must(d.Release(t.Context(), core.Release{
+		Owner: old, Lanes: []core.Progress{{Tenure: core.Tenure{Lane: 0, Token: given}}},
+	}))
+	if _, taken := d.acquire(two, 0, 1); len(taken) != 1 || taken[0] != (core.Acquired{Lane: 0}) {
 		t.Fatalf("took %+v", taken)
 	}
 	stale := &core.Settle{
-		Lanes:     []core.Tenure{{Lane: 0, Token: oldToken}, {Lane: 1, Token: keptToken}},
+		Owner: old, Lanes: []int16{0, 1},
 		Published: ids[1:], Dead: []core.Death{{ID: ids[0], Blocking: true, Attempts: 1, Reason: "rejected"}},
 	}
 	if answer := d.settle(stale); answer.Applied || !slices.Equal(answer.Held, []int16{1}) {
@@ -42,7 +44,15 @@ func TestAStaleSettleChangesNothing(t *testing.T) {
 	if n := len(d.Letters()); n != 0 {
 		t.Errorf("a stale settle wrote %d letters", n)
 	}
-	stale.Lanes[0].Token = newToken
+	d.crash(old)
+	if answer := d.settle(stale); answer.Applied || len(answer.Held) > 0 {
+		t.Errorf("the settle of a relay that was ended answered %+v", answer)
+	}
+	if _, taken := d.acquire(old, 1); len(taken) > 0 {
+		t.Errorf("a relay that was ended took %+v", taken)
+	}
+	d.acquire(two, 1)
+	stale.Owner = two
 	if answer := d.settle(stale); !answer.Applied || len(answer.Unchanged) > 0 {
 		t.Errorf("the settle answered %+v", answer)
 	}
@@ -153,107 +163,6 @@ func TestWhatOperatorsUndidStaysUndone(t *testing.T) {
 	}
 }
 
-// TestALaneThatCrashesItsOwners counts, until its floor moves; what they died with stays marked until it is settled.
-func TestALaneThatCrashesItsOwners(t *testing.T) {
-	t.Parallel()
-	d := newDB(t)
-	event, other := d.id(), d.id()
-	var taken []core.Acquired
-	var token outbox.ID
-	for range 3 {
-		token, taken = d.acquire(d.id(), 0)
-		held, err := d.Note(t.Context(), core.Tenure{Lane: 0, Token: token}, event, false)
-		d.must(err)
-		if !held {
-			t.Fatal("the lane is lost")
-		}
-		d.now += lease + 1
-	}
-	if taken[0] != (core.Acquired{Lane: 0, Crashed: true, CrashCount: 2, NotedEvent: event, NotedCount: 2}) {
-		t.Errorf("took %+v", taken)
-	}
-	tenure := core.Tenure{Lane: 0, Token: token}
-	_, err := d.Heartbeat(t.Context(), core.Heartbeat{
-		Relay: d.id(), Lease: lease, Lanes: []core.Renewal{{Tenure: tenure, Floor: 5, Calm: true}},
-	})
-	d.must(err)
-	_, err = d.Heartbeat(t.Context(), core.Heartbeat{
-		Relay: d.id(), Lease: lease, Lanes: []core.Renewal{{Tenure: tenure, Floor: 3}},
-	})
-	d.must(err)
-	_, err = d.Heartbeat(t.Context(), core.Heartbeat{
-		Relay: d.id(), Lease: lease, Incarnation: "another", Lanes: []core.Renewal{{Tenure: tenure, Floor: 9}},
-	})
-	d.must(err)
-	if lane := d.Lanes()[0]; lane.Floor != 5 || lane.CrashCount != 0 || lane.MarkedCount != 2 {
-		t.Errorf("the lane is %+v", lane)
-	}
-	_, err = d.Note(t.Context(), tenure, other, false)
-	d.must(err)
-	if lane := d.Lanes()[0]; lane.MarkedEvent != event || lane.MarkedCount != 2 { // until it is settled
-		t.Errorf("the lane is %+v", lane)
-	}
-	d.settle(&core.Settle{Lanes: []core.Tenure{tenure}, ClearNotes: []core.Tenure{tenure}})
-	if lane := d.Lanes()[0]; lane.MarkedEvent != (outbox.ID{}) {
-		t.Errorf("the note was not cleared: %+v", lane)
-	}
-	d.must(d.Release(t.Context(), core.Release{Tokens: []outbox.ID{token}}))
-	if _, taken := d.acquire(d.id(), 0); len(taken) != 1 || taken[0].Crashed {
-		t.Errorf("after a release: %+v", taken)
-	}
-	if held, _ := d.Note(t.Context(), tenure, event, false); held {
-		t.Error("a note with a token that was given back")
-	}
-}
-
-// TestACrashCountsAgainstAnEventOnlyIfItsOwnerMarkedIt: one that found the marker of another and crashed before
-// it marked anything itself did not crash because of that event.
-func TestACrashCountsAgainstAnEventOnlyIfItsOwnerMarkedIt(t *testing.T) {
-	t.Parallel()
-	d := newDB(t)
-	event := d.id()
-	token, _ := d.acquire(d.id(), 0)
-	_, err := d.Note(t.Context(), core.Tenure{Lane: 0, Token: token}, event, false)
-	d.must(err)
-	for want := range 3 {
-		d.now += lease + 1
-		_, taken := d.acquire(d.id(), 0)
-		if taken[0] != (core.Acquired{Lane: 0, Crashed: true, CrashCount: want + 1, NotedEvent: event, NotedCount: 1}) {
-			t.Errorf("take-over %d: %+v", want+1, taken)
-		}
-	}
-}
-
-// TestAnOwnerThatOutlivesTheMarkedEventSpeaksForIt: once for every publish that was answered.
-func TestAnOwnerThatOutlivesTheMarkedEventSpeaksForIt(t *testing.T) {
-	t.Parallel()
-	d := newDB(t)
-	event := d.id()
-	note := func(token, event outbox.ID, outlived bool) {
-		_, err := d.Note(t.Context(), core.Tenure{Lane: 0, Token: token}, event, outlived)
-		d.must(err)
-	}
-	token, taken := d.acquire(d.id(), 0)
-	for range 2 {
-		note(token, event, false)
-		d.now += lease + 1
-		token, taken = d.acquire(d.id(), 0)
-	}
-	if taken[0].NotedCount != 2 {
-		t.Fatalf("two have died with it: %+v", taken)
-	}
-	for _, want := range []int{1, 0} {
-		note(token, event, false)
-		note(token, outbox.ID{}, false) // it was not sent
-		note(token, event, false)
-		note(token, outbox.ID{}, true)
-		note(token, outbox.ID{}, true) // told twice, it counts once
-		if lane := d.Lanes()[0]; lane.MarkedCount != want || (lane.MarkedEvent == event) != (want > 0) {
-			t.Errorf("want %d deaths, the lane is %+v", want, lane)
-		}
-	}
-}
-
 // TestHeldRowsAreReadByAggregate, in order, with payloads only where they may be sent.
 func TestHeldRowsAreReadByAggregate(t *testing.T) {
 	t.Parallel()
@@ -263,10 +172,12 @@ func TestHeldRowsAreReadByAggregate(t *testing.T) {
 		Retry: []core.Retry{{ID: ids[0], Attempts: 2, Delay: time.Minute, Error: "no"}, {ID: ids[4], Attempts: 1}},
 		Wait:  ids[1:2], Park: []core.Park{{ID: ids[2]}}, Dead: []core.Death{{ID: ids[3], Blocking: true}},
 	})
-	rows, err := d.HeldRows(t.Context(),
-		[]core.HeldAsk{
+	rows, err := d.HeldRows(t.Context(), core.HeldRows{
+		Asks: []core.HeldAsk{
 			{Lane: 0, Aggregate: core.Aggregate{Namespace: "default", Type: "order", ID: "a"}, Types: []string{"placed"}},
-		}, 10)
+		},
+		Limit: 10,
+	})
 	d.must(err)
 	var states []core.State
 	var payloads []bool
@@ -289,7 +200,7 @@ func TestHeldRowsAreReadByAggregate(t *testing.T) {
 	if due, _ = d.DueKeys(t.Context(), core.DueKeys{Lanes: []core.DueLane{{Lane: 0}}, Limit: 10}); len(due.Keys) != 2 {
 		t.Errorf("due a minute later: %+v", due)
 	}
-	keys, err := d.HeldKeys(t.Context(), []int16{0, 1})
+	keys, err := d.HeldKeys(t.Context(), core.HeldKeys{Lanes: []int16{0, 1}})
 	d.must(err)
 	if len(keys.Keys) != 2 || keys.Keys[0].Aggregate.ID != "a" || keys.Keys[0].State != core.Retrying ||
 		keys.Keys[1].Aggregate.ID != "ab" {
@@ -315,9 +226,9 @@ func TestUnparkNeedsTheLaneAndTheType(t *testing.T) {
 	d.write(tx, known, unknown, other)
 	d.commit(tx)
 	d.settle(&core.Settle{Park: []core.Park{{ID: known.ID}, {ID: unknown.ID}, {ID: other.ID}}})
-	token, _ := d.acquire(d.id(), 0)
+	d.acquire(d.owner, 0)
 	d.must(d.Unpark(t.Context(), core.Unpark{
-		Lanes: []core.Tenure{{Lane: 0, Token: token}, {Lane: 1, Token: d.id()}}, Types: []string{"placed"},
+		Owner: d.owner, Lanes: []int16{0, 1}, Types: []string{"placed"},
 	}))
 	wantState(d, known.ID, core.Retrying)
 	wantState(d, unknown.ID, core.Parked)

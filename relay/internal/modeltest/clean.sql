@@ -5,9 +5,11 @@ DELETE FROM {schema}.outbox_dlq;
 DELETE FROM {schema}.outbox_events;
 DELETE FROM {schema}.outbox_topics;
 DELETE FROM {schema}.outbox_relays;
-UPDATE {schema}.outbox_lanes SET owner = NULL, token = NULL, lease_until = NULL, acquired_at = NULL, floor = 0,
-    needs = '{}', crash_count = 0,
-       marked_event = NULL, marked_by = NULL, marked_count = 0
- WHERE owner IS NOT NULL OR floor > 0 OR needs <> '{}' OR crash_count > 0 OR marked_event IS NOT NULL;
+DELETE FROM {schema}.outbox_beats;
+DELETE FROM {schema}.outbox_known;
+DELETE FROM {schema}.outbox_markers;
+UPDATE {schema}.outbox_lanes
+   SET owner = NULL, token = NULL, acquired_at = NULL, floor = 0, needs = '{}', crashed = false, crash_count = 0
+ WHERE owner IS NOT NULL OR floor > 0 OR needs <> '{}' OR crashed OR crash_count > 0;
 SELECT setval('{schema}.outbox_events_seq_seq', 1, false), setval('{schema}.outbox_dlq_id_seq', 1, false),
        setval('{schema}.outbox_actions_id_seq', 1, false);

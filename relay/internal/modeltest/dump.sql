@@ -15,14 +15,28 @@ SELECT line FROM (
                          error_reason, error_detail, payload_json::text, headers::text)
       FROM {schema}.outbox_dlq
     UNION ALL
-    SELECT 3, lane, format('lane %s owner %s token %s floor %s needs [%s] crashes %s noted %s %s', lane,
-                           coalesce(owner, '00000000-0000-0000-0000-000000000000'),
-                           coalesce(token, '00000000-0000-0000-0000-000000000000'), floor,
-                           (SELECT string_agg(need, ' ' ORDER BY need) FROM unnest(needs) need), crash_count,
-                           coalesce(marked_event, '00000000-0000-0000-0000-000000000000'), marked_count)
-      FROM {schema}.outbox_lanes
-     WHERE layout = 1
-       AND (owner IS NOT NULL OR floor > 0 OR needs <> '{}' OR crash_count > 0 OR marked_event IS NOT NULL)
+    SELECT 3, l.lane, format('lane %s owner %s token %s floor %s needs [%s] crashed %s %s noted %s %s', l.lane,
+                             coalesce(l.owner, '00000000-0000-0000-0000-000000000000'),
+                             coalesce(l.token, '00000000-0000-0000-0000-000000000000'), l.floor,
+                             (SELECT string_agg(need, ' ' ORDER BY need) FROM unnest(l.needs) need),
+                             CASE WHEN l.crashed THEN 'true' ELSE 'false' END, l.crash_count,
+                             coalesce(m.event_id, '00000000-0000-0000-0000-000000000000'), coalesce(m.deaths, 0))
+      FROM {schema}.outbox_lanes l LEFT JOIN {schema}.outbox_markers m ON m.layout = l.layout AND m.lane = l.lane
+     WHERE l.layout = 1
+       AND (l.owner IS NOT NULL OR l.floor > 0 OR l.needs <> '{}' OR l.crashed OR m.event_id IS NOT NULL)
+    UNION ALL
+    SELECT 3, 1000 + row_number() OVER (ORDER BY r.id),
+           format('relay %s token %s ended %s holds [%s] beat %s expired %s told [%s]', r.id, r.token,
+                  CASE WHEN r.ended_at IS NULL THEN 'false' ELSE 'true' END, array_to_string(r.lanes, ' '), b.number,
+                  CASE WHEN b.until < clock_timestamp() THEN 'true' ELSE 'false' END,
+                  (SELECT string_agg(format('%s:%s:%s:%s', t.lane, t.floor,
+                          CASE WHEN t.recovered THEN 'true' ELSE 'false' END,
+                          (SELECT string_agg(n.type, ',' ORDER BY n.type)
+                             FROM unnest(b.need_lanes, b.need_types) n(lane, type) WHERE n.lane = t.lane)), ' '
+                          ORDER BY t.place)
+                     FROM unnest(b.lanes, b.floors, b.recovered) WITH ORDINALITY t(lane, floor, recovered, place)))
+      FROM {schema}.outbox_relays r LEFT JOIN LATERAL (
+        SELECT * FROM {schema}.outbox_beats b WHERE b.relay = r.id ORDER BY b.number DESC LIMIT 1) b ON true
     UNION ALL
     SELECT 4, row_number() OVER (ORDER BY relay, topic),
            format('route %s "%s" paused %s error "%s"', relay, topic, CASE WHEN paused THEN 'true' ELSE 'false' END,

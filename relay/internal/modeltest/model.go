@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/posthaste-dev/posthaste/internal/check"
@@ -103,14 +104,28 @@ func (m *model) resume(_ context.Context, scope core.Scope, name string, order o
 	return string(outcome), err
 }
 
-func (m *model) expireLane(_ context.Context, lane int16) error {
-	m.mem.ExpireLane(lane)
-	return nil
-}
-
 func (m *model) expireRelay(_ context.Context, relay outbox.ID) error {
 	m.mem.ExpireRelay(relay)
 	return nil
+}
+
+// holdings are the lanes that name the relay as their owner.
+func (m *model) holdings(relay outbox.ID) (lanes []int16) {
+	for _, l := range m.mem.Lanes() {
+		if l.Owner == relay {
+			lanes = append(lanes, l.Lane)
+		}
+	}
+	return lanes
+}
+
+// told prints what a beat says about lanes.
+func told(lanes []core.Progress) (list []string) {
+	for _, l := range lanes {
+		list = append(list, fmt.Sprintf("%d:%d:%v:%s", l.Lane, l.Floor, l.Calm,
+			strings.Join(slices.Sorted(slices.Values(l.Needs)), ",")))
+	}
+	return list
 }
 
 // dump prints the rows in the words of dump.sql.
@@ -127,13 +142,16 @@ func (m *model) dump(context.Context) ([]string, error) {
 			l.ID, l.Event, l.Seq, l.Attempts, l.Blocking, l.Topic, l.Reason, l.Detail, l.Payload, l.Headers)
 	}
 	for _, l := range m.mem.Lanes() {
-		idle := l.Owner == outbox.ID{} && l.Floor == 0 && len(l.Needs) == 0 && l.CrashCount == 0 &&
-			l.MarkedEvent == outbox.ID{}
+		idle := l.Owner == outbox.ID{} && l.Floor == 0 && len(l.Needs) == 0 && !l.Crashed && l.MarkedEvent == outbox.ID{}
 		if !idle {
-			addf("lane %d owner %s token %s floor %d needs %v crashes %d noted %s %d",
-				l.Lane, l.Owner, l.Token, l.Floor, slices.Sorted(slices.Values(l.Needs)), l.CrashCount, l.MarkedEvent,
-				l.MarkedCount)
+			addf("lane %d owner %s token %s floor %d needs %v crashed %v %d noted %s %d",
+				l.Lane, l.Owner, l.Token, l.Floor, slices.Sorted(slices.Values(l.Needs)), l.Crashed, l.CrashCount,
+				l.MarkedEvent, l.MarkedCount)
 		}
+	}
+	for _, r := range m.mem.Relays() {
+		addf("relay %s token %s ended %v holds %v beat %d expired %v told %v", r.Relay, r.Token, r.Ended, m.holdings(r.Relay),
+			r.Number, r.Expired, told(r.Lanes))
 	}
 	for _, r := range m.mem.Topics() {
 		addf("route %s %q paused %v error %q", r.Relay, r.Topic, r.Paused, r.Error)

@@ -22,9 +22,10 @@ type mutantStore struct {
 	fence   func(context.Context) (core.Fence, error)
 	beat    func(context.Context, core.Heartbeat) (core.HeartbeatAnswer, error)
 	release func(context.Context, core.Release) error
-	rows    func(context.Context, []core.HeldAsk, int) (core.RowsAnswer, error)
+	end     func(context.Context, core.EndExpired) ([]outbox.ID, error)
+	rows    func(context.Context, core.HeldRows) (core.RowsAnswer, error)
 	due     func(context.Context, core.DueKeys) (core.KeysAnswer, error)
-	sweep   func(context.Context, []core.Floor, int) (core.SweepAnswer, error)
+	sweep   func(context.Context, core.Sweep) (core.SweepAnswer, error)
 	topics  func(context.Context, outbox.ID, []core.RouteStatus) error
 }
 
@@ -33,7 +34,8 @@ func newMutant(m *model) *mutantStore {
 	p := &mutantStore{
 		Store: mem, settle: mem.Settle, read: mem.Read, acquire: mem.Acquire, unpark: mem.Unpark, fence: mem.Fence,
 		beat:    mem.Heartbeat,
-		release: mem.Release, rows: mem.HeldRows, due: mem.DueKeys, sweep: mem.Sweep, topics: mem.SaveRoutes,
+		release: mem.Release, end: mem.EndExpired, rows: mem.HeldRows, due: mem.DueKeys, sweep: mem.Sweep,
+		topics: mem.SaveRoutes,
 	}
 	m.answers = p
 	return p
@@ -58,16 +60,20 @@ func (p *mutantStore) Heartbeat(ctx context.Context, b core.Heartbeat) (core.Hea
 	return p.beat(ctx, b)
 }
 
-func (p *mutantStore) HeldRows(ctx context.Context, a []core.HeldAsk, limit int) (core.RowsAnswer, error) {
-	return p.rows(ctx, a, limit)
+func (p *mutantStore) EndExpired(ctx context.Context, e core.EndExpired) ([]outbox.ID, error) {
+	return p.end(ctx, e)
+}
+
+func (p *mutantStore) HeldRows(ctx context.Context, h core.HeldRows) (core.RowsAnswer, error) {
+	return p.rows(ctx, h)
 }
 
 func (p *mutantStore) DueKeys(ctx context.Context, d core.DueKeys) (core.KeysAnswer, error) {
 	return p.due(ctx, d)
 }
 
-func (p *mutantStore) Sweep(ctx context.Context, f []core.Floor, limit int) (core.SweepAnswer, error) {
-	return p.sweep(ctx, f, limit)
+func (p *mutantStore) Sweep(ctx context.Context, s core.Sweep) (core.SweepAnswer, error) {
+	return p.sweep(ctx, s)
 }
 
 func (p *mutantStore) SaveRoutes(ctx context.Context, relay outbox.ID, r []core.RouteStatus) error {
@@ -89,7 +95,7 @@ var faults = map[string]func(m *model){
 			return slices.DeleteFunc(lines, func(line string) bool { return strings.HasSuffix(line, `target "all"`) })
 		}
 	},
-	"a settle that does not look at tokens": func(m *model) {
+	"a settle that does not ask for its lanes": func(m *model) {
 		p := newMutant(m)
 		p.settle = func(ctx context.Context, s *core.Settle) (core.SettleAnswer, error) {
 			changed := *s
@@ -103,9 +109,7 @@ var faults = map[string]func(m *model){
 			answer, err := p.Store.Settle(ctx, s)
 			if err == nil && len(answer.Held) > 0 {
 				part := *s
-				part.Lanes = slices.DeleteFunc(slices.Clone(s.Lanes), func(t core.Tenure) bool {
-					return m.mem.Lanes()[t.Lane].Token != t.Token
-				})
+				part.Lanes = answer.Held
 				_, err = p.Store.Settle(ctx, &part)
 			}
 			return answer, err
@@ -209,21 +213,16 @@ var faults = map[string]func(m *model){
 			if err != nil {
 				return right, err
 			}
-			r.Lanes = slices.Clone(r.Lanes)
-			for i := range r.Lanes {
-				r.Lanes[i].Token = outbox.ID{}
-			}
+			r.Owner = core.Owner{}
 			wrong, err := p.Store.Read(ctx, r)
 			wrong.Lost = right.Lost
 			return wrong, err
 		}
 	},
-	"an acquisition that leaves expired lanes": func(m *model) {
+	"an acquisition that leaves what a dead relay had": func(m *model) {
 		p := newMutant(m)
 		p.acquire = func(ctx context.Context, a core.Acquire) (core.AcquireAnswer, error) {
-			a.Lanes = slices.DeleteFunc(slices.Clone(a.Lanes), func(lane int16) bool {
-				return m.mem.Lanes()[lane].Owner != outbox.ID{}
-			})
+			a.Lanes = slices.DeleteFunc(slices.Clone(a.Lanes), func(lane int16) bool { return m.mem.Lanes()[lane].Crashed })
 			return p.Store.Acquire(ctx, a)
 		}
 	},
@@ -231,36 +230,54 @@ var faults = map[string]func(m *model){
 		p := newMutant(m)
 		p.acquire = func(ctx context.Context, a core.Acquire) (core.AcquireAnswer, error) {
 			for _, lane := range a.Lanes {
-				m.mem.ExpireLane(lane)
+				m.mem.FreeLane(lane)
 			}
 			return p.Store.Acquire(ctx, a)
 		}
 	},
-	"a take-over that counts no crash": func(m *model) {
+	"an end of relays that live": func(m *model) {
 		p := newMutant(m)
-		p.acquire = func(ctx context.Context, a core.Acquire) (core.AcquireAnswer, error) {
-			for _, lane := range m.mem.Lanes() {
-				if slices.Contains(a.Lanes, lane.Lane) && lane.LeaseUntil < day {
-					if err := p.Store.Release(ctx, core.Release{Tokens: []outbox.ID{lane.Token}}); err != nil {
-						return core.AcquireAnswer{}, err
-					}
+		p.end = func(ctx context.Context, e core.EndExpired) ([]outbox.ID, error) {
+			for _, relay := range m.mem.Relays() {
+				m.mem.ExpireRelay(relay.Relay)
+			}
+			return p.Store.EndExpired(ctx, e)
+		}
+	},
+	"an end that counts no death": func(m *model) {
+		p := newMutant(m)
+		p.end = func(ctx context.Context, e core.EndExpired) ([]outbox.ID, error) {
+			e.Away = true
+			return p.Store.EndExpired(ctx, e)
+		}
+	},
+	"a beat that was stuck and counts as the newest": func(m *model) {
+		p := newMutant(m)
+		p.beat = func(ctx context.Context, b core.Heartbeat) (core.HeartbeatAnswer, error) {
+			for _, relay := range m.mem.Relays() {
+				if relay.Relay == b.Relay && b.Number > 0 {
+					b.Number = max(b.Number, relay.Number+1)
 				}
 			}
-			return p.Store.Acquire(ctx, a)
+			return p.Store.Heartbeat(ctx, b)
 		}
 	},
-	"a crash that counts against what another owner noted": func(m *model) {
+	"a death that counts against what another owner noted": func(m *model) {
 		p := newMutant(m)
-		p.acquire = func(ctx context.Context, a core.Acquire) (core.AcquireAnswer, error) {
-			for _, lane := range m.mem.Lanes() {
-				if lane.LeaseUntil < day && lane.MarkedEvent != (outbox.ID{}) {
-					if _, err := p.Store.Note(ctx, core.Tenure{Lane: lane.Lane, Token: lane.Token}, lane.MarkedEvent, false); err !=
+		p.end = func(ctx context.Context, e core.EndExpired) ([]outbox.ID, error) {
+			for _, relay := range m.mem.Relays() {
+				for _, lane := range m.mem.Lanes() {
+					if lane.Owner != relay.Relay || lane.MarkedEvent == (outbox.ID{}) {
+						continue
+					}
+					tenure := core.Tenure{Lane: lane.Lane, Token: lane.Token}
+					if _, err := p.Store.Note(ctx, core.Note{Owner: relay.Owner, Tenure: tenure, Event: lane.MarkedEvent}); err !=
 						nil {
-						return core.AcquireAnswer{}, err
+						return nil, err
 					}
 				}
 			}
-			return p.Store.Acquire(ctx, a)
+			return p.Store.EndExpired(ctx, e)
 		}
 	},
 	"an unpark of types that nobody knows": func(m *model) {
@@ -298,10 +315,23 @@ var faults = map[string]func(m *model){
 			return p.Store.Release(ctx, r)
 		}
 	},
+	"held rows of lanes that are lost": func(m *model) {
+		p := newMutant(m)
+		p.rows = func(ctx context.Context, h core.HeldRows) (core.RowsAnswer, error) {
+			right, err := p.Store.HeldRows(ctx, h)
+			if err != nil {
+				return right, err
+			}
+			h.Owner = core.Owner{}
+			wrong, err := p.Store.HeldRows(ctx, h)
+			wrong.Seen = right.Seen
+			return wrong, err
+		}
+	},
 	"held rows in the wrong order": func(m *model) {
 		p := newMutant(m)
-		p.rows = func(ctx context.Context, a []core.HeldAsk, limit int) (core.RowsAnswer, error) {
-			rows, err := p.Store.HeldRows(ctx, a, limit)
+		p.rows = func(ctx context.Context, h core.HeldRows) (core.RowsAnswer, error) {
+			rows, err := p.Store.HeldRows(ctx, h)
 			slices.Reverse(rows.Events)
 			return rows, err
 		}
@@ -328,12 +358,12 @@ var faults = map[string]func(m *model){
 	},
 	"a sweep that stops before the floor": func(m *model) {
 		p := newMutant(m)
-		p.sweep = func(ctx context.Context, floors []core.Floor, limit int) (core.SweepAnswer, error) {
-			floors = slices.Clone(floors)
-			for i := range floors {
-				floors[i].Seq--
+		p.sweep = func(ctx context.Context, s core.Sweep) (core.SweepAnswer, error) {
+			s.Floors = slices.Clone(s.Floors)
+			for i := range s.Floors {
+				s.Floors[i].Seq--
 			}
-			return p.Store.Sweep(ctx, floors, limit)
+			return p.Store.Sweep(ctx, s)
 		}
 	},
 	"topics that are never forgotten": func(m *model) {
@@ -363,6 +393,7 @@ var faults = map[string]func(m *model){
 					kept.Retry = append(kept.Retry, core.Retry{ID: result.Event, From: event.Found(), Attempts: was[result.Event]})
 				}
 			}
+			kept.Owner = m.anybody()
 			if _, err := m.mem.Settle(context.Background(), &kept); err != nil {
 				return nil, err
 			}
@@ -387,6 +418,16 @@ var faults = map[string]func(m *model){
 			return lines
 		}
 	},
+}
+
+// anybody is a relay that was not ended, if there is one.
+func (m *model) anybody() core.Owner {
+	for _, relay := range m.mem.Relays() {
+		if !relay.Ended {
+			return relay.Owner
+		}
+	}
+	return core.Owner{}
 }
 
 // TestMutantsAreFound: the proof can fail, and does for each of these, within a tenth of its length.

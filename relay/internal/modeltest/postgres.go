@@ -122,7 +122,7 @@ func (db *Database) clean(ctx context.Context) error {
 	}
 	if db.cleaned++; db.cleaned%vacuumEvery == 0 {
 		_, err := db.observer.Exec(ctx, db.sql("VACUUM {schema}.outbox_events, {schema}.outbox_lanes, {schema}.outbox_dlq, "+
-			"{schema}.outbox_actions, {schema}.outbox_topics"))
+			"{schema}.outbox_actions, {schema}.outbox_topics, {schema}.outbox_relays, {schema}.outbox_beats"))
 		return err
 	}
 	return nil
@@ -271,16 +271,9 @@ func (p *postgres) end(ctx context.Context, number int, commit bool) error {
 
 func (p *postgres) writer(number int) core.Writer { return p.txs[number].self }
 
-func (p *postgres) expireLane(ctx context.Context, lane int16) error {
-	_, err := p.db.observer.Exec(ctx, p.db.sql(
-		"UPDATE {schema}.outbox_lanes SET lease_until = clock_timestamp() - interval '1 second' WHERE layout = 1 AND lane "+
-			"= $1 AND owner IS NOT NULL"), lane)
-	return err
-}
-
 func (p *postgres) expireRelay(ctx context.Context, relay outbox.ID) error {
 	_, err := p.db.observer.Exec(ctx, p.db.sql(
-		"UPDATE {schema}.outbox_relays SET alive_until = clock_timestamp() - interval '1 second' WHERE id = $1::text::uuid"),
+		"UPDATE {schema}.outbox_beats SET until = clock_timestamp() - interval '1 second' WHERE relay = $1::text::uuid"),
 		relay.String())
 	return err
 }

@@ -189,7 +189,8 @@ func tooFew(what string, counts map[string]int, names []string, floor int) []str
 
 // outcomes are what must have been met: an action that never does anything shows nothing.
 var outcomes = []string{
-	"acquired", "taken_over", "taken_over_with_note", "fence_with_writers", "rows_read", "read_after_writers_left",
+	"acquired", "ended", "beats_too_late", "looks_at_lost_lanes", "taken_over", "taken_over_with_note",
+	"fence_with_writers", "rows_read", "read_after_writers_left",
 	"read_of_lost_lanes", "settles_applied", "settles_refused", "settles_undone", "settles_too_late",
 	"held_keys", "due_keys", "due_pages", "held_rows", "old_parked", "verbs_done", "verbs_refused",
 	"pauses_done", "pauses_refused", "resumes_done", "resumes_refused", "heartbeats_of_a_pause",

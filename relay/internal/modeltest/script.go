@@ -26,12 +26,6 @@ type step struct {
 	learn func(answer []string)
 }
 
-// hold is a lane as it was acquired once.
-type hold struct {
-	core.Tenure
-	relay outbox.ID
-}
-
 // script makes up actions. It looks at the model to find ones that do something.
 type script struct {
 	rng        *rand.Rand
@@ -45,15 +39,16 @@ type script struct {
 	events  []outbox.ID // that were ever written, committed or not
 	open    []int       // transactions
 	begun   int
-	wrote   map[int]bool       // transactions that have something to commit
-	drawn   map[int][]int64    // numbers not used yet, by transaction
-	fenced  []int              // transactions of the last fence that had an xid
-	last    int64              // the highest number drawn
-	holds   []hold             // every lane that was ever acquired
-	beaten  map[outbox.ID]bool // relays that sent a heartbeat
-	settled []*settlement      // the last settles
-	planned []func() *step     // what comes next, where that is not left to chance
-	saw     map[string]int     // what was met, to know that enough was
+	wrote   map[int]bool          // transactions that have something to commit
+	drawn   map[int][]int64       // numbers not used yet, by transaction
+	fenced  []int                 // transactions of the last fence that had an xid
+	last    int64                 // the highest number drawn
+	holds   []hold                // every lane that was ever acquired
+	beats   map[outbox.ID]int64   // the number of each relay's last beat
+	stuck   map[outbox.ID][]int64 // numbers of beats that come late
+	settled []*settlement         // the last settles
+	planned []func() *step        // what comes next, where that is not left to chance
+	saw     map[string]int        // what was met, to know that enough was
 }
 
 func newScript(seed uint64, m *model, laneOf map[core.Aggregate]int16) *script {
@@ -64,7 +59,8 @@ func newScript(seed uint64, m *model, laneOf map[core.Aggregate]int16) *script {
 	return &script{
 		rng: rand.New(rand.NewPCG(seed, 0)), model: m, lanes: append(lanes, 42), // and one in which nothing ever is
 		aggregates: aggregates, laneOf: laneOf, ids: map[byte]int{}, saw: map[string]int{},
-		wrote: map[int]bool{}, drawn: map[int][]int64{}, beaten: map[outbox.ID]bool{},
+		wrote: map[int]bool{}, drawn: map[int][]int64{}, beats: map[outbox.ID]int64{},
+		stuck: map[outbox.ID][]int64{},
 	}
 }
 
@@ -84,8 +80,9 @@ var choices = []struct {
 	{"rollback", 2, (*script).rollback},
 	{"heartbeat", 4, (*script).heartbeat},
 	{"release", 6, (*script).release},
-	{"expire_lane", 7, (*script).expireLane},
-	{"expire_relay", 1, (*script).expireRelay},
+	{"register", 3, (*script).register},
+	{"expire_relay", 7, (*script).expireRelay},
+	{"end_expired", 3, (*script).endExpired},
 	{"fence", 6, (*script).fence},
 	{"read", 10, (*script).read},
 	{"barrier", 1, (*script).barrier},
@@ -294,29 +291,6 @@ func (s *script) visible(states ...core.State) []memstore.EventRow {
 	}
 	return slices.DeleteFunc(rows, func(r memstore.EventRow) bool { return !slices.Contains(states, r.State) })
 }
-
-// held are the tenures that hold their lane now.
-func (s *script) held() []hold {
-	lanes := s.model.mem.Lanes()
-	return slices.DeleteFunc(slices.Clone(s.holds), func(h hold) bool { return lanes[h.Lane].Token != h.Token })
-}
-
-// tenure is one that holds its lane, mostly, or one that lost it, or one that never was.
-func (s *script) tenure(stalePercent int) (hold, bool) {
-	if s.chance(stalePercent) {
-		if len(s.holds) > 0 && s.chance(80) {
-			return pick(s, s.holds), true
-		}
-		return hold{Tenure: core.Tenure{Lane: pick(s, s.lanes), Token: s.newID(tokenID)}, relay: s.relay()}, true
-	}
-	held := s.held()
-	if len(held) == 0 {
-		return hold{}, false
-	}
-	return pick(s, held), true
-}
-
-func (s *script) relay() outbox.ID { return newID(relayID, 1+s.rng.IntN(3)) }
 
 // far is a delay that no test runs to the end of.
 const far = 1000 * time.Hour

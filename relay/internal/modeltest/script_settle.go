@@ -23,13 +23,19 @@ func (s *script) settle() *step {
 		if !ok {
 			break
 		}
-		if !slices.Contains(settle.Lanes, h.Tenure) {
-			settle.Lanes = append(settle.Lanes, h.Tenure)
+		if len(settle.Lanes) == 0 {
+			settle.Owner = h.owner
+		}
+		if !slices.Contains(settle.Lanes, h.Lane) && (h.owner == settle.Owner || s.chance(10)) {
+			settle.Lanes = append(settle.Lanes, h.Lane)
 		}
 	}
-	// Nobody's lanes: a settle without any tenure. Rare, because it always succeeds.
-	if len(settle.Lanes) == 0 && !s.chance(20) {
-		return nil
+	// Nobody's lanes. Rare, because it always succeeds for a relay that is there.
+	if len(settle.Lanes) == 0 {
+		if !s.chance(20) {
+			return nil
+		}
+		settle.Owner = s.owner(15)
 	}
 	for _, id := range s.someIDs(5) {
 		s.decide(settle, id)
@@ -248,23 +254,28 @@ func (s *script) settleAgain() *step {
 }
 
 func (s *script) unpark() *step {
-	unpark := core.Unpark{Types: some(s, eventTypes, 1)}
-	for range 1 + s.rng.IntN(3) {
-		if h, ok := s.tenure(20); ok && !slices.Contains(unpark.Lanes, h.Tenure) {
-			unpark.Lanes = append(unpark.Lanes, h.Tenure)
-		}
-	}
+	unpark := core.Unpark{Owner: s.owner(20), Lanes: some(s, s.lanes, 1), Types: some(s, eventTypes, 1)}
 	return writeStep(unpark, func(ctx context.Context, store core.Store) error { return store.Unpark(ctx, unpark) })
 }
 
 func (s *script) heldKeys() *step {
-	asked := some(s, s.lanes, 1)
+	asked := core.HeldKeys{Owner: s.asker(), Lanes: some(s, s.lanes, 1)}
 	step := queryStep(asked, func(ctx context.Context, _ side, store core.Store) ([]string, error) {
 		keys, err := store.HeldKeys(ctx, asked)
-		return keyLines(keys.Keys), err
+		return append(lostLines(keys.Seen), keyLines(keys.Keys)...), err
 	})
-	step.learn = func(answer []string) { s.saw["held_keys"] += len(answer) }
+	step.learn = func(answer []string) {
+		s.saw["held_keys"] += len(answer) - 1
+		if answer[0] != "lost []" {
+			s.saw["looks_at_lost_lanes"]++
+		}
+	}
 	return step
+}
+
+func lostLines(seen core.Seen) []string {
+	slices.Sort(seen.Lost)
+	return []string{fmt.Sprintf("lost %v", seen.Lost)}
 }
 
 func keyLines(keys []core.HeldKey) []string {
@@ -278,7 +289,7 @@ func keyLines(keys []core.HeldKey) []string {
 }
 
 func (s *script) dueKeys() *step {
-	due := core.DueKeys{Limit: pick(s, []int{1, 2, 3, all})}
+	due := core.DueKeys{Owner: s.asker(), Limit: pick(s, []int{1, 2, 3, all})}
 	for _, lane := range some(s, s.lanes, 1) {
 		due.Lanes = append(due.Lanes, core.DueLane{Lane: lane})
 	}
@@ -338,22 +349,21 @@ func (s *script) heldRows() *step {
 		}
 		queries = append(queries, query)
 	}
-	limit := pick(s, []int{1, 2, 3, all})
-	step := queryStep(fmt.Sprintf("%+v limit %d", queries, limit),
-		func(ctx context.Context, _ side, store core.Store) ([]string, error) {
-			rows, err := store.HeldRows(ctx, queries, limit)
-			var lines []string
-			for i := range rows.Events {
-				lines = append(lines, line(&rows.Events[i]))
-			}
-			return lines, err
-		})
-	step.learn = func(answer []string) { s.saw["held_rows"] += len(answer) }
+	held := core.HeldRows{Owner: s.asker(), Asks: queries, Limit: pick(s, []int{1, 2, 3, all})}
+	step := queryStep(held, func(ctx context.Context, _ side, store core.Store) ([]string, error) {
+		rows, err := store.HeldRows(ctx, held)
+		lines := lostLines(rows.Seen)
+		for i := range rows.Events {
+			lines = append(lines, line(&rows.Events[i]))
+		}
+		return lines, err
+	})
+	step.learn = func(answer []string) { s.saw["held_rows"] += len(answer) - 1 }
 	return step
 }
 
 func (s *script) oldParked() *step {
-	old := core.OldParked{Lanes: some(s, s.lanes, 1), Age: pick(s, []time.Duration{0, 0, 0, far})}
+	old := core.OldParked{Owner: s.asker(), Lanes: some(s, s.lanes, 1), Age: pick(s, []time.Duration{0, 0, 0, far})}
 	if s.chance(50) {
 		old.Exclude = []string{pick(s, eventTypes)}
 	}

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/posthaste-dev/posthaste/outbox"
 	"github.com/posthaste-dev/posthaste/relay/internal/core"
 )
 
@@ -27,138 +26,6 @@ func writeStep(what any, write func(ctx context.Context, store core.Store) error
 
 // all is a limit that cuts nothing.
 const all = 1 << 20
-
-func (s *script) renewal(tenure core.Tenure) core.Renewal {
-	renewal := core.Renewal{Tenure: tenure, Floor: s.rng.Int64N(s.last + 1), Calm: s.chance(30)}
-	if s.chance(40) {
-		renewal.Needs = some(s, eventTypes, 1)
-	}
-	return renewal
-}
-
-// renewals are of some held lanes and some that are not, no lane twice.
-func (s *script) renewals() (relay outbox.ID, list []core.Renewal) {
-	relay = s.relay()
-	for range s.rng.IntN(4) {
-		h, ok := s.tenure(35)
-		if ok && !slices.ContainsFunc(list, func(r core.Renewal) bool { return r.Lane == h.Lane }) {
-			list = append(list, s.renewal(h.Tenure))
-			relay = h.relay
-		}
-	}
-	return relay, list
-}
-
-// server is whom floors are about: mostly nobody asks, now and then one that is gone.
-func (s *script) server() string {
-	if s.chance(15) {
-		return "gone"
-	}
-	return ""
-}
-
-func (s *script) heartbeat() *step {
-	relay, lanes := s.renewals()
-	s.beaten[relay] = true
-	beat := core.Heartbeat{
-		Relay: relay, Name: "relay", Version: "1", KnownTypes: some(s, eventTypes, 0), Lease: time.Hour, Lanes: lanes,
-		Incarnation: s.server(),
-	}
-	step := queryStep(beat, func(ctx context.Context, _ side, store core.Store) ([]string, error) {
-		answer, err := store.Heartbeat(ctx, beat)
-		slices.Sort(answer.Renewed)
-		lines := []string{fmt.Sprintf("renewed %v of %d lanes", answer.Renewed, len(answer.Lanes))}
-		for _, peer := range answer.Relays {
-			lines = append(lines, fmt.Sprintf("peer %s knows %v", peer.ID, slices.Sorted(slices.Values(peer.KnownTypes))))
-		}
-		for _, view := range answer.Lanes {
-			if !view.Free || view.Owner != (outbox.ID{}) || len(view.Needs) > 0 {
-				lines = append(lines, fmt.Sprintf("lane %d owner %s free %v needs %v", view.Lane, view.Owner, view.Free,
-					slices.Sorted(slices.Values(view.Needs))))
-			}
-		}
-		for _, p := range answer.Pauses {
-			lines = append(lines, fmt.Sprintf("pause %s %q actor %q reason %q", p.Scope, p.Name, p.Actor, p.Reason))
-		}
-		return lines, err
-	})
-	step.learn = func(answer []string) {
-		if slices.ContainsFunc(answer, func(line string) bool { return strings.HasPrefix(line, "pause ") }) {
-			s.saw["heartbeats_of_a_pause"]++
-		}
-	}
-	return step
-}
-
-func (s *script) acquire() *step {
-	take := core.Acquire{
-		Relay: s.relay(), Token: s.newID(tokenID), Lanes: some(s, s.lanes, 1), Max: 1 + s.rng.IntN(4), Lease: time.Hour,
-		Away: s.chance(20),
-	}
-	for _, lane := range s.model.mem.Lanes() { // what has expired is what relays look for
-		if lane.Owner != (outbox.ID{}) && lane.LeaseUntil < day && !slices.Contains(take.Lanes, lane.Lane) && s.chance(80) {
-			take.Lanes = append(take.Lanes, lane.Lane)
-		}
-	}
-	step := queryStep(take, func(ctx context.Context, _ side, store core.Store) ([]string, error) {
-		taken, err := store.Acquire(ctx, take)
-		var lines []string
-		for _, a := range taken.Lanes {
-			lines = append(lines, fmt.Sprintf("%+v", a))
-		}
-		return lines, err
-	})
-	step.learn = func([]string) {
-		for _, lane := range s.model.mem.Lanes() {
-			if lane.Token != take.Token {
-				continue
-			}
-			s.holds = append(s.holds, hold{Tenure: core.Tenure{Lane: lane.Lane, Token: take.Token}, relay: take.Relay})
-			s.saw["acquired"]++
-			if lane.CrashCount > 0 {
-				s.saw["taken_over"]++
-			}
-			if lane.MarkedCount > 0 {
-				s.saw["taken_over_with_note"]++
-			}
-		}
-	}
-	return step
-}
-
-func (s *script) release() *step {
-	give := core.Release{Incarnation: s.server()}
-	_, give.Lanes = s.renewals()
-	if h, ok := s.tenure(30); ok && s.chance(50) {
-		give.Tokens = []outbox.ID{h.Token}
-	}
-	return writeStep(give, func(ctx context.Context, store core.Store) error { return store.Release(ctx, give) })
-}
-
-func (s *script) expireLane() *step {
-	lane := pick(s, s.lanes)
-	held := s.held()
-	if len(held) > 0 {
-		lane = pick(s, held).Lane
-	}
-	lanes := s.model.mem.Lanes() // a note matters when its owner crashes
-	if marked := slices.DeleteFunc(held, func(h hold) bool {
-		return lanes[h.Lane].MarkedEvent == outbox.ID{}
-	}); len(marked) >
-		0 && s.chance(70) {
-		lane = pick(s, marked).Lane
-	}
-	return &step{what: lane, do: func(ctx context.Context, side side) ([]string, error) {
-		return nil, side.expireLane(ctx, lane)
-	}}
-}
-
-func (s *script) expireRelay() *step {
-	relay := s.relay()
-	return &step{what: relay, do: func(ctx context.Context, side side) ([]string, error) {
-		return nil, side.expireRelay(ctx, relay)
-	}}
-}
 
 func (s *script) fence() *step {
 	begun := s.begun
@@ -206,16 +73,10 @@ type openWriter struct {
 }
 
 func (s *script) read() *step {
-	read := core.Read{MaxBytes: all}
+	read := core.Read{Owner: s.asker(), MaxBytes: all}
 	ahead := len(s.fenced) > 0 && s.chance(50) // the cursor is, as it is while somebody is open
 	for _, lane := range some(s, s.lanes, 1) {
 		bounds := core.LaneRead{Lane: lane, Limit: 1 + s.rng.IntN(5)}
-		if h, ok := s.tenure(30); ok && s.chance(60) {
-			bounds.Lane, bounds.Token = h.Lane, h.Token
-		}
-		if slices.ContainsFunc(read.Lanes, func(other core.LaneRead) bool { return other.Lane == bounds.Lane }) {
-			continue
-		}
 		if s.chance(30) {
 			bounds.W = s.rng.Int64N(s.last + 1)
 		}
@@ -288,34 +149,19 @@ func (s *script) barrier() *step {
 	return writeStep(nil, func(ctx context.Context, store core.Store) error { return store.Barrier(ctx, "") })
 }
 
-func (s *script) note() *step {
-	h, ok := s.tenure(20)
-	if !ok {
-		return nil
-	}
-	event, outlived := newID(eventID, 1+s.rng.IntN(2)), false
-	if s.chance(30) { // it is not being sent any more
-		event, outlived = outbox.ID{}, s.chance(70)
-	}
-	return queryStep(fmt.Sprintf("%+v %s %t", h.Tenure, event, outlived),
-		func(ctx context.Context, _ side, store core.Store) ([]string, error) {
-			held, err := store.Note(ctx, h.Tenure, event, outlived)
-			return []string{fmt.Sprint(held)}, err
-		})
-}
-
 func (s *script) sweep() *step {
 	var floors []core.Floor
 	for _, lane := range some(s, s.lanes, 1) {
 		floors = append(floors, core.Floor{Lane: lane, Seq: s.rng.Int64N(s.last + 2), Above: s.rng.Int64N(s.last/2 + 1)})
 	}
+	owner := s.asker()
 	query := func(limit int) func(context.Context, side, core.Store) ([]string, error) {
 		return func(ctx context.Context, _ side, store core.Store) ([]string, error) {
-			found, err := store.Sweep(ctx, floors, limit)
+			found, err := store.Sweep(ctx, core.Sweep{Owner: owner, Floors: floors, Limit: limit})
 			return lines(found.Found), err
 		}
 	}
-	return s.cut(floors, query)
+	return s.cut(fmt.Sprintf("%+v %+v", owner, floors), query)
 }
 
 // cut makes a step of a question with a random limit, when it is not promised what a limit leaves out.
@@ -340,10 +186,7 @@ func lines[T any](items []T) []string {
 }
 
 func (s *script) saveTopics() *step {
-	relay := s.relay()
-	if !s.beaten[relay] && s.chance(80) {
-		return nil
-	}
+	relay := s.owner(20).Relay
 	var statuses []core.RouteStatus
 	for _, topic := range some(s, []string{"orders", "freight", "bills"}, 0) {
 		status := core.RouteStatus{Topic: topic, Paused: s.chance(50)}

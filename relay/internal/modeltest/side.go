@@ -37,7 +37,6 @@ type operators interface {
 	operate(ctx context.Context, verb check.Verb, order order) ([]string, error)
 	pause(ctx context.Context, scope core.Scope, name string, order order) (outcome string, err error)
 	resume(ctx context.Context, scope core.Scope, name string, order order) (outcome string, err error)
-	expireLane(ctx context.Context, lane int16) error
 	expireRelay(ctx context.Context, relay outbox.ID) error
 }
 

@@ -47,3 +47,20 @@ func afterSettle(settle *core.Settle) {
 func quarantines(settle *core.Settle) bool {
 	return slices.ContainsFunc(settle.Dead, func(death core.Death) bool { return death.Reason == "crash_suspect" })
 }
+
+// The points around a beat: that of a new relay, and that of one which holds lanes.
+
+func beforeBeat(said *core.Heartbeat) {
+	if said.Number > 0 && len(said.Lanes) > 0 {
+		crash.Point("renew.before")
+	}
+}
+
+func afterBeat(said *core.Heartbeat) {
+	if said.Register != nil {
+		crash.Point("register.after")
+	}
+	if said.Number > 0 && len(said.Lanes) > 0 {
+		crash.Point("renew.after")
+	}
+}

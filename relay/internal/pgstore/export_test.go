@@ -26,10 +26,18 @@ func (s *Store) ReadStatement(read core.Read) (statement string, args []any) {
 }
 
 // HeldAsks are the arguments of held_rows.sql.
-func HeldAsks(asks []core.HeldAsk, limit int32) []any { return append(heldAsks(asks), limit) }
+func HeldAsks(held core.HeldRows) []any {
+	return append(append(heldAsks(held.Asks), int32(held.Limit)), asker(held.Owner)...)
+}
 
 // DueAsks are the arguments of due_keys.sql.
-func DueAsks(due core.DueKeys) []any { return dueAsks(due) }
+func DueAsks(due core.DueKeys) []any { return append(dueAsks(due), asker(due.Owner)...) }
+
+// Asker are the arguments that say for whom a statement is.
+func Asker(owner core.Owner) (relay, token any) {
+	args := asker(owner)
+	return args[0], args[1]
+}
 
 // Statement is the text of a file, with its schema.
 func Statement(file, schema string) string { return statement(file, `"`+schema+`"`) }

@@ -18,10 +18,10 @@ const unparkAtOnce = 1000
 
 // Unpark sets parked rows of the given types to retrying, due now, in lanes that are still held.
 func (s *Store) Unpark(ctx context.Context, unpark core.Unpark) error {
-	lanes, tokens := tenures(unpark.Lanes)
+	owner, lanes, types := asker(unpark.Owner), numbers(unpark.Lanes), texts(unpark.Types)
 	for {
 		crash.Point("unpark.before")
-		answer, err := s.pool.Exec(ctx, s.sql.unpark, lanes, tokens, texts(unpark.Types), int32(unparkAtOnce))
+		answer, err := s.pool.Exec(ctx, s.sql.unpark, owner[0], owner[1], lanes, types, int32(unparkAtOnce))
 		if err != nil {
 			return failed("unpark", err)
 		}
@@ -34,14 +34,14 @@ func (s *Store) Unpark(ctx context.Context, unpark core.Unpark) error {
 }
 
 // HeldKeys lists what is held in the lanes: the first held row of each aggregate and event type.
-func (s *Store) HeldKeys(ctx context.Context, lanes []int16) (core.KeysAnswer, error) {
+func (s *Store) HeldKeys(ctx context.Context, held core.HeldKeys) (core.KeysAnswer, error) {
 	crash.Point("claim.before_held")
-	return s.keys(ctx, "held keys", s.sql.heldKeys, numbers(lanes))
+	return s.keys(ctx, "held keys", s.sql.heldKeys, append([]any{numbers(held.Lanes)}, asker(held.Owner)...)...)
 }
 
 // DueKeys lists held rows that are retrying and due, at most limit per lane, of types not excluded.
 func (s *Store) DueKeys(ctx context.Context, due core.DueKeys) (core.KeysAnswer, error) {
-	return s.keys(ctx, "due keys", s.sql.dueKeys, dueAsks(due)...)
+	return s.keys(ctx, "due keys", s.sql.dueKeys, append(dueAsks(due), asker(due.Owner)...)...)
 }
 
 // dueAsks are the lanes and places as the statement takes them.
@@ -58,15 +58,16 @@ func dueAsks(due core.DueKeys) []any {
 }
 
 func (s *Store) keys(ctx context.Context, what, statement string, args ...any) (answer core.KeysAnswer, err error) {
-	answer.Incarnation, err = s.scan(ctx, what, statement, args, func(decode *decoder, raw [][]byte) {
+	answer.Seen, err = s.scan(ctx, what, statement, args, func(decode *decoder, raw [][]byte) {
 		answer.Keys = append(answer.Keys, decode.key(raw))
 	})
 	return answer, err
 }
 
 // HeldRows reads held rows of aggregates, in order: what is asked for each, at most limit each.
-func (s *Store) HeldRows(ctx context.Context, ask []core.HeldAsk, limit int) (core.RowsAnswer, error) {
-	return s.events(ctx, "held rows", s.sql.heldRows, append(heldAsks(ask), int32(limit))...)
+func (s *Store) HeldRows(ctx context.Context, held core.HeldRows) (core.RowsAnswer, error) {
+	args := append(heldAsks(held.Asks), int32(held.Limit))
+	return s.events(ctx, "held rows", s.sql.heldRows, append(args, asker(held.Owner)...)...)
 }
 
 // heldAsks are the asks as the statement takes them. Asks about one topic share their list of types.
@@ -93,34 +94,37 @@ func heldAsks(ask []core.HeldAsk) []any {
 
 // OldParked lists rows that were parked so long ago, at most limit, without payloads.
 func (s *Store) OldParked(ctx context.Context, old core.OldParked) (core.RowsAnswer, error) {
-	return s.events(ctx, "old parked rows", s.sql.parked, numbers(old.Lanes), micros(old.Age), int32(old.Limit),
-		texts(old.Exclude))
+	args := []any{numbers(old.Lanes), micros(old.Age), int32(old.Limit), texts(old.Exclude)}
+	return s.events(ctx, "old parked rows", s.sql.parked, append(args, asker(old.Owner)...)...)
 }
 
 func (s *Store) events(ctx context.Context, what, statement string, args ...any) (answer core.RowsAnswer, err error) {
-	answer.Incarnation, err = s.scan(ctx, what, statement, args, func(decode *decoder, raw [][]byte) {
+	answer.Seen, err = s.scan(ctx, what, statement, args, func(decode *decoder, raw [][]byte) {
 		answer.Events = append(answer.Events, decode.held(raw))
 	})
 	return answer, err
 }
 
-// scan hands every row of an answer to a function that decodes it, and returns the incarnation that is in front of
-// each.
+// scan hands every row of an answer to a function that decodes it, and returns what is in front of each: the
+// incarnation, and the lanes that are lost.
 func (s *Store) scan(ctx context.Context, what, statement string, args []any,
 	each func(*decoder, [][]byte),
-) (incarnation string, err error) {
+) (seen core.Seen, err error) {
 	rows, err := s.pool.Query(ctx, statement, s.decoded(args...)...)
 	if err != nil {
-		return "", failed(what, err)
+		return core.Seen{}, failed(what, err)
 	}
 	defer rows.Close()
 	decode := decoder{names: map[string]string{}}
 	for rows.Next() && decode.err == nil {
 		raw := rows.RawValues()
-		incarnation = decode.intern(raw[0])
-		if raw[1] != nil { // a lane
-			each(&decode, raw[1:])
+		seen.Incarnation = decode.intern(raw[0])
+		if seen.Lost, err = decodeLanes(raw[1]); err != nil {
+			return core.Seen{}, failed(what, err)
+		}
+		if raw[2] != nil { // a lane
+			each(&decode, raw[2:])
 		}
 	}
-	return incarnation, failed(what, cmp.Or(decode.err, rows.Err()))
+	return seen, failed(what, cmp.Or(decode.err, rows.Err()))
 }

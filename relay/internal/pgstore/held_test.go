@@ -29,7 +29,7 @@ func TestHeldKeys(t *testing.T) {
 		w.exec(t, "UPDATE {schema}.outbox_events SET next_attempt_at = clock_timestamp() + interval '1 hour' WHERE id = $1",
 			retrying.String())
 		one, two := w.lane(t, "1"), w.lane(t, "2")
-		keys := must(w.store.HeldKeys(t.Context(), []int16{two, one}))(t).Keys
+		keys := must(w.store.HeldKeys(t.Context(), core.HeldKeys{Lanes: []int16{two, one}}))(t).Keys
 		if len(keys) != 3 {
 			t.Fatalf("held are %+v", keys)
 		}
@@ -45,7 +45,7 @@ func TestHeldKeys(t *testing.T) {
 		if !slices.Equal(keys, want) {
 			t.Errorf("held are %+v, want %+v", keys, want)
 		}
-		if keys := must(w.store.HeldKeys(t.Context(), nil))(t).Keys; len(keys) != 0 {
+		if keys := must(w.store.HeldKeys(t.Context(), core.HeldKeys{}))(t).Keys; len(keys) != 0 {
 			t.Errorf("held in no lanes: %+v", keys)
 		}
 	})
@@ -130,7 +130,7 @@ func TestHeldRows(t *testing.T) {
 		one, two := w.lane(t, "1"), w.lane(t, "2")
 		read := func(limit int, ask ...core.HeldAsk) []core.Event {
 			t.Helper()
-			return must(w.store.HeldRows(t.Context(), ask, limit))(t).Events
+			return must(w.store.HeldRows(t.Context(), core.HeldRows{Asks: ask, Limit: limit}))(t).Events
 		}
 		both := []string{"b", "a"}
 		all := read(9, core.HeldAsk{Lane: two, Aggregate: aggregate("2"), Types: both}, core.HeldAsk{
@@ -216,7 +216,6 @@ func TestUnpark(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, w *world) {
 		held, lost := w.hold(t, "1"), w.hold(t, "2")
-		lost.Token = outbox.NewID()
 		w.exec(t, `INSERT INTO {schema}.outbox_events (id, event_type, aggregate_type, aggregate_id, payload_json, state, 
 			next_attempt_at)
 			SELECT id, 'a', 'order', '1', ('{"eventId":"' || id || '"}')::json, 2, now() 
@@ -224,7 +223,7 @@ func TestUnpark(t *testing.T) {
 		unknown, waiting, elsewhere := w.addType(t, "1", "b", core.Parked), w.addType(t, "1", "a", core.Waiting),
 			w.addType(t, "2", "a", core.Parked)
 		if err := w.store.Unpark(t.Context(), core.Unpark{
-			Lanes: []core.Tenure{lost, held}, Types: []string{"a", "c"},
+			Owner: held.Owner, Lanes: []int16{lost.lane(), held.lane()}, Types: []string{"a", "c"},
 		}); err != nil {
 			t.Fatal(err)
 		}

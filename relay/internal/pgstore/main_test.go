@@ -1,10 +1,12 @@
 package pgstore_test
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -69,6 +71,7 @@ type world struct {
 	role   string
 	pool   *pgxpool.Pool // the store's
 	store  *pgstore.Store
+	beats  atomic.Int64 // the number of the last beat, of whichever relay
 }
 
 // onEach runs a test on every server.
@@ -226,35 +229,110 @@ func allLanes() []int16 {
 	return lanes
 }
 
-// acquire takes every lane that it can get under a new token.
-func (w *world) acquire(t testing.TB) (token outbox.ID, lanes []core.Acquired) {
-	t.Helper()
-	token = outbox.NewID()
-	taken, err := w.store.Acquire(t.Context(), core.Acquire{
-		Relay: outbox.NewID(), Token: token, Lanes: allLanes(), Max: 64, Lease: lease,
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return token, taken.Lanes
+// A holder is a relay that was registered, and what it took in one acquisition.
+type holder struct {
+	core.Owner
+	tenure outbox.ID // the token of that acquisition
+	taken  []core.Acquired
 }
 
-// hold takes the lane of an aggregate.
-func (w *world) hold(t testing.TB, aggregate string) core.Tenure {
-	t.Helper()
-	tenure := core.Tenure{Lane: w.lane(t, aggregate), Token: outbox.NewID()}
-	taken, err := w.store.Acquire(t.Context(), core.Acquire{
-		Relay: outbox.NewID(), Token: tenure.Token, Lanes: []int16{tenure.Lane}, Max: 1, Lease: lease,
-	})
-	if err != nil || len(taken.Lanes) != 1 {
-		t.Fatalf("took %v, %v", taken, err)
+// lane is the first that was taken.
+func (h holder) lane() int16 { return h.taken[0].Lane }
+
+func (h holder) lanes() (lanes []int16) {
+	for _, taken := range h.taken {
+		lanes = append(lanes, taken.Lane)
 	}
-	return tenure
+	return lanes
 }
 
-func (w *world) expire(t testing.TB) {
+// at is how far the holder is in one of its lanes.
+func (h holder) at(lane int16, floor int64) core.Progress {
+	return core.Progress{Tenure: core.Tenure{Lane: lane, Token: h.tenure}, Floor: floor}
+}
+
+// newOwner is one start of a relay that the database does not know.
+func newOwner() core.Owner { return core.Owner{Relay: outbox.NewID(), Token: outbox.NewID()} }
+
+// register makes an owner, with its first beat.
+func (w *world) register(t testing.TB, types ...string) core.Owner {
 	t.Helper()
-	w.exec(t, "UPDATE {schema}.outbox_lanes SET lease_until = clock_timestamp() - interval '1 s' WHERE owner IS NOT NULL")
+	owner := newOwner()
+	w.beat(t, core.Heartbeat{Owner: owner, Register: &core.Registration{Name: "r", Types: types, Topics: types}})
+	return owner
+}
+
+// beat sends a beat, with the next number and a lease where it says none.
+func (w *world) beat(t testing.TB, beat core.Heartbeat) core.HeartbeatAnswer {
+	t.Helper()
+	beat.Number, beat.Lease = w.beats.Add(1), cmp.Or(beat.Lease, lease)
+	return must(w.store.Heartbeat(t.Context(), beat))(t)
+}
+
+// take acquires those of the lanes that are free, at most so many.
+func (w *world) take(t testing.TB, owner core.Owner, most int, lanes ...int16) holder {
+	t.Helper()
+	h := holder{Owner: owner, tenure: outbox.NewID()}
+	h.taken = must(w.store.Acquire(t.Context(), core.Acquire{
+		Owner: owner, Tenure: h.tenure, Lanes: lanes, Max: most,
+	}))(t).Lanes
+	return h
+}
+
+// acquire takes every lane that is free, for a new relay.
+func (w *world) acquire(t testing.TB) holder {
+	t.Helper()
+	return w.take(t, w.register(t), 64, allLanes()...)
+}
+
+// hold takes the lanes of aggregates, for a new relay.
+func (w *world) hold(t testing.TB, aggregates ...string) holder {
+	t.Helper()
+	var lanes []int16
+	for _, aggregate := range aggregates {
+		lanes = append(lanes, w.lane(t, aggregate))
+	}
+	h := w.take(t, w.register(t), len(lanes), lanes...)
+	if len(h.taken) != len(lanes) {
+		t.Fatalf("took %v of lanes %v", h.taken, lanes)
+	}
+	return h
+}
+
+// expire lets every relay have beaten last a lease ago, or those named.
+func (w *world) expire(t testing.TB, owners ...core.Owner) {
+	t.Helper()
+	relays := []string{}
+	for _, owner := range owners {
+		relays = append(relays, owner.Relay.String())
+	}
+	w.exec(t, "UPDATE {schema}.outbox_beats SET until = clock_timestamp() - interval '1 hour' "+
+		"WHERE relay = ANY ($1::text[]::uuid[]) OR $1 = '{}'", relays)
+}
+
+// end lets relays expire, and ends those that have.
+func (w *world) end(t testing.TB, owners ...core.Owner) (ended []outbox.ID) {
+	t.Helper()
+	w.expire(t, owners...)
+	return w.endExpired(t, false)
+}
+
+func (w *world) endExpired(t testing.TB, away bool) (ended []outbox.ID) {
+	t.Helper()
+	return must(w.store.EndExpired(t.Context(), core.EndExpired{Max: 9, Away: away}))(t)
+}
+
+// endIn runs the statement that ends relays inside a transaction, to keep it open.
+func (w *world) endIn(ctx context.Context, tx pgx.Tx) error {
+	_, err := tx.Exec(ctx, statement("end_expired", w), outbox.ID{}.String(), int32(9), false)
+	return err
+}
+
+// isEnded tells whether the relay is no more.
+func (w *world) isEnded(t testing.TB, owner core.Owner) bool {
+	t.Helper()
+	return w.count(t, "SELECT count(*) FROM {schema}.outbox_relays WHERE id = $1 AND ended_at IS NOT NULL",
+		owner.Relay.String()) == 1
 }
 
 func (w *world) settle(t testing.TB, settle *core.Settle) core.SettleAnswer {

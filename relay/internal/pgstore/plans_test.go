@@ -47,7 +47,8 @@ const laneExpression = `hashtextextended.*::smallint\)? = `
 // claims are the statements that the relay runs all the time, with arguments as it has them.
 func claims(t testing.TB, w *world) []planned {
 	t.Helper()
-	read := core.Read{}
+	held := w.acquire(t)
+	read := core.Read{Owner: held.Owner}
 	for lane := range int16(64) {
 		read.Lanes = append(read.Lanes, core.LaneRead{Lane: lane, W: 36000, C: 36000, Limit: 8})
 	}
@@ -60,11 +61,10 @@ func claims(t testing.TB, w *world) []planned {
 		}
 	}
 	ready := someIDs(t, w, "state = 0 ORDER BY md5(seq::text) LIMIT 300")
-	tenure := core.Tenure{Lane: 3, Token: outbox.NewID()}
-	w.exec(t, "UPDATE {schema}.outbox_lanes SET owner = $1, token = $1, lease_until = now() WHERE lane = 3",
-		tenure.Token.String())
-	published, publishedArgs := w.store.SettleStatement(&core.Settle{Lanes: []core.Tenure{tenure}, Published: ready[:100]})
-	full := &core.Settle{Lanes: []core.Tenure{tenure}, Published: ready[:60], Wait: ready[60:120]}
+	published, publishedArgs := w.store.SettleStatement(&core.Settle{
+		Owner: held.Owner, Lanes: []int16{3}, Published: ready[:100],
+	})
+	full := &core.Settle{Owner: held.Owner, Lanes: []int16{3}, Published: ready[:60], Wait: ready[60:120]}
 	for i, id := range ready[120:] {
 		switch i % 3 {
 		case 0:
@@ -77,13 +77,16 @@ func claims(t testing.TB, w *world) []planned {
 	}
 	settle, settleArgs := w.store.SettleStatement(full)
 	var asks []core.HeldAsk
-	for _, key := range must(w.store.HeldKeys(t.Context(), []int16{3, 4, 5, 6, 7, 8, 9, 10}))(t).Keys[:12] {
+	eight := core.HeldKeys{Lanes: []int16{3, 4, 5, 6, 7, 8, 9, 10}}
+	for _, key := range must(w.store.HeldKeys(t.Context(), eight))(t).Keys[:12] {
 		asks = append(asks, core.HeldAsk{Lane: key.Lane, Aggregate: key.Aggregate, Types: []string{"type_0", "type_20"}})
 	}
 	text := func(file string) string { return pgstore.Statement(file, w.schema) }
 	three := []int16{3, 4, 5}
 	types := []string{"type_0", "type_20"}
+	relay, token := pgstore.Asker(held.Owner)
 	dueKeys := pgstore.DueAsks(core.DueKeys{
+		Owner: held.Owner,
 		Lanes: []core.DueLane{{Lane: 3}, {Lane: 4}, {Lane: 5}}, Exclude: types, Limit: 100,
 	})
 	return []planned{
@@ -96,30 +99,31 @@ func claims(t testing.TB, w *world) []planned {
 			laneExpression + `.*state = 1.*ROW\(next_attempt_at, seq\) < `, false, 12, 4, 30,
 		},
 		{
-			"held rows", text("held_rows"), pgstore.HeldAsks(asks, 100), "outbox_events_held",
+			"held rows", text("held_rows"), pgstore.HeldAsks(core.HeldRows{Owner: held.Owner, Asks: asks, Limit: 100}),
+			"outbox_events_held",
 			laneExpression + `.*namespace = .*aggregate_type = .*aggregate_id = .*event_type = `, true, 40, 4, 60,
 		},
 		{
 			"held keys", text("held_keys"),
-			[]any{three},
+			[]any{three, relay, token},
 			"outbox_events_held", laneExpression + `.*ROW\(namespace, `,
 			false, 30, 4, 60,
 		},
 		{
 			"unpark", text("unpark"),
-			[]any{[]int16{3}, []string{tenure.Token.String()}, types, int32(100)},
+			[]any{relay, token, []int16{3}, types, int32(100)},
 			"outbox_events_due",
 			laneExpression + `.*state = 2`, true, 20, 40, 60,
 		},
 		{
 			"old parked", text("old_parked"),
-			[]any{three, int64(0), int32(100), types},
+			[]any{three, int64(0), int32(100), types, relay, token},
 			"outbox_events_due",
 			laneExpression + `.*state = 2`, false, 30, 4, 60,
 		},
 		{
 			"sweep", text("sweep"),
-			[]any{three, []int64{36000, 36000, 36000}, int32(100), []int64{0, 0, 0}},
+			[]any{three, []int64{36000, 36000, 36000}, int32(100), []int64{0, 0, 0}, relay, token},
 			"outbox_events_ready", laneExpression + `.*seq <= `, false, 0, 4, 30,
 		},
 	}
@@ -149,6 +153,10 @@ func (p planned) plan(t testing.TB, conn *pgx.Conn) (text string, buffers int) {
 			t.Fatalf("%s: %T", p.name, arg)
 		}
 		encoded := must(conn.TypeMap().Encode(kind.OID, pgtype.TextFormatCode, arg, nil))(t)
+		if encoded == nil {
+			args = append(args, "NULL")
+			continue
+		}
 		args = append(args, "'"+strings.ReplaceAll(string(encoded), "'", "''")+"'")
 	}
 	execute := "EXECUTE p (" + strings.Join(args, ", ") + ")"
@@ -295,14 +303,9 @@ func TestAQueueBehindHeldHeads(t *testing.T) {
 		} {
 			w.exec(t, statement)
 		}
-		tenure := core.Tenure{Lane: 3, Token: outbox.NewID()}
-		w.exec(t, "UPDATE {schema}.outbox_lanes SET owner = $1, token = $1, lease_until = now() WHERE lane = 3",
-			tenure.Token.String())
-		var lanes []int16
-		for lane := range int16(64) {
-			lanes = append(lanes, lane)
-		}
-		keys := must(w.store.HeldKeys(t.Context(), lanes))(t).Keys
+		held, lanes := w.acquire(t), allLanes()
+		relay, token := pgstore.Asker(held.Owner)
+		keys := must(w.store.HeldKeys(t.Context(), core.HeldKeys{Owner: held.Owner, Lanes: lanes}))(t).Keys
 		if len(keys) != aggregates*types {
 			t.Fatalf("%d are held, want %d", len(keys), aggregates*types)
 		}
@@ -322,22 +325,23 @@ func TestAQueueBehindHeldHeads(t *testing.T) {
 				for _, p := range []planned{
 					{
 						"held keys", text("held_keys"),
-						[]any{lanes},
+						[]any{lanes, relay, token},
 						"outbox_events_held", laneExpression + `.*ROW\(namespace, `, false,
 						len(keys), 6, 64 * 6,
 					},
 					{
-						"held rows", text("held_rows"), pgstore.HeldAsks(asks, 2), "outbox_events_held",
+						"held rows", text("held_rows"), pgstore.HeldAsks(core.HeldRows{Owner: held.Owner, Asks: asks, Limit: 2}),
+						"outbox_events_held",
 						laneExpression + `.*event_type = `, true, 2 * len(asks), 8, 100,
 					},
 					{
 						"unpark", text("unpark"),
-						[]any{[]int16{3}, []string{tenure.Token.String()}, []string{"type_0"}, int32(100)},
+						[]any{relay, token, []int16{3}, []string{"type_0"}, int32(100)},
 						"outbox_events_due", laneExpression + `.*state = 2`, true, 5, 40, 60,
 					},
 					{
 						"old parked", text("old_parked"),
-						[]any{lanes, int64(0), int32(100), []string{"x"}},
+						[]any{lanes, int64(0), int32(100), []string{"x"}, relay, token},
 						"outbox_events_due",
 						laneExpression + `.*state = 2`, false, 50, 4, 64 * 4,
 					},

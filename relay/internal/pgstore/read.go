@@ -7,9 +7,7 @@ import (
 	"strings"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgtype"
 
-	"github.com/posthaste-dev/posthaste/outbox"
 	"github.com/posthaste-dev/posthaste/relay/internal/core"
 )
 
@@ -43,17 +41,15 @@ func (s *Store) Read(ctx context.Context, read core.Read) (core.ReadAnswer, erro
 
 func (s *Store) readStatement(read core.Read) (statement string, args []any) {
 	n := len(read.Lanes)
-	lanes, w, c, limits, tokens := make([]int16, n), make([]int64, n), make([]int64, n), make([]int32, n),
-		make([]pgtype.UUID, n)
+	lanes, w, c, limits := make([]int16, n), make([]int64, n), make([]int64, n), make([]int32, n)
 	for i, lane := range read.Lanes {
 		lanes[i], w[i], c[i], limits[i] = lane.Lane, lane.W, lane.C, int32(lane.Limit)
-		tokens[i] = pgtype.UUID{Bytes: lane.Token, Valid: lane.Token != outbox.ID{}}
 	}
 	xids, lows := make([]int64, len(read.Writers)), make([]int64, len(read.Writers))
 	for i, writer := range read.Writers {
 		xids[i], lows[i] = int64(writer.XID), writer.Low
 	}
-	args = []any{lanes, w, c, limits, xids, lows, tokens}
+	args = append([]any{lanes, w, c, limits, xids, lows}, asker(read.Owner)...)
 	if len(read.Exclude) > 0 {
 		return s.sql.readExcept, append(args, read.Exclude)
 	}
@@ -117,17 +113,16 @@ func readSentinel(raw [][]byte, answer *core.ReadAnswer) (err error) {
 }
 
 // Sweep lists ready rows at or below each floor and above its Above, at most limit. There must be none.
-func (s *Store) Sweep(ctx context.Context, floors []core.Floor, limit int) (core.SweepAnswer, error) {
-	lanes, numbers, above := make([]int16, len(floors)), make([]int64, len(floors)), make([]int64, len(floors))
-	for i, floor := range floors {
+func (s *Store) Sweep(ctx context.Context, sweep core.Sweep) (answer core.SweepAnswer, err error) {
+	n := len(sweep.Floors)
+	lanes, numbers, above := make([]int16, n), make([]int64, n), make([]int64, n)
+	for i, floor := range sweep.Floors {
 		lanes[i], numbers[i], above[i] = floor.Lane, floor.Seq, floor.Above
 	}
-	var answer core.SweepAnswer
-	var err error
-	answer.Incarnation, err = s.scan(ctx, "sweep", s.sql.sweep, []any{lanes, numbers, int32(limit), above},
-		func(decode *decoder, raw [][]byte) {
-			answer.Found = append(answer.Found, core.Floor{Lane: decode.int16(raw[0]), Seq: decode.int64(raw[1])})
-		})
+	args := append([]any{lanes, numbers, int32(sweep.Limit), above}, asker(sweep.Owner)...)
+	answer.Seen, err = s.scan(ctx, "sweep", s.sql.sweep, args, func(decode *decoder, raw [][]byte) {
+		answer.Found = append(answer.Found, core.Floor{Lane: decode.int16(raw[0]), Seq: decode.int64(raw[1])})
+	})
 	return answer, err
 }
 

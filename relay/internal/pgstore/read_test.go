@@ -241,8 +241,9 @@ func TestSweep(t *testing.T) {
 			{2, 9, []core.Floor{{Lane: lane, Seq: 1}, {Lane: lane, Seq: 2}}},
 			{9, 2, []core.Floor{{Lane: lane, Seq: 1}, {Lane: lane, Seq: 2}}},
 		} {
-			got := must(w.store.Sweep(t.Context(), []core.Floor{{Lane: lane, Seq: c.floor}, {Lane: (lane + 1) % 64, Seq: 99}},
-				c.limit))(t).Found
+			got := must(w.store.Sweep(t.Context(), core.Sweep{
+				Floors: []core.Floor{{Lane: lane, Seq: c.floor}, {Lane: (lane + 1) % 64, Seq: 99}}, Limit: c.limit,
+			}))(t).Found
 			if !slices.Equal(got, c.want) {
 				t.Errorf("at or below %d: %v, want %v", c.floor, got, c.want)
 			}
@@ -255,22 +256,37 @@ func TestSweep(t *testing.T) {
 func TestAStaleOwnerReadsNothing(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, w *world) {
-		lost, kept := w.lane(t, "1"), w.lane(t, "2")
 		w.add(t, "1", core.Ready)
 		mine := w.add(t, "2", core.Ready)
-		token, other := outbox.NewID(), outbox.NewID()
-		if _, err := w.store.Acquire(t.Context(), core.Acquire{
-			Relay: outbox.NewID(), Token: token, Lanes: []int16{lost, kept}, Max: 2, Lease: lease,
+		stale := w.hold(t, "1", "2")
+		lost, kept := stale.lane(), stale.lanes()[1]
+		if err := w.store.Release(t.Context(), core.Release{
+			Owner: stale.Owner, Lanes: []core.Progress{stale.at(lost, 0)},
 		}); err != nil {
 			t.Fatal(err)
 		}
-		w.exec(t, "UPDATE {schema}.outbox_lanes SET token = $1 WHERE lane = $2", other.String(), lost)
-		for _, read := range []core.Read{{}, {Exclude: []string{"x"}}} {
-			read.Lanes = []core.LaneRead{{Lane: lost, Token: token, Limit: 9}, {Lane: kept, Token: token, Limit: 9}}
-			answer := w.read(t, read)
-			if got := ids(answer.Events); !slices.Equal(got, []outbox.ID{mine}) || !slices.Equal(answer.Lost, []int16{lost}) {
-				t.Errorf("read %v and lost %v, want %v and %v", got, answer.Lost, mine, lost)
+		w.hold(t, "1")
+		check := func(when string, lost []int16, want ...outbox.ID) {
+			t.Helper()
+			for _, exclude := range [][]string{nil, {"x"}} {
+				answer := w.read(t, core.Read{
+					Owner: stale.Owner, Lanes: []core.LaneRead{{Lane: stale.lane(), Limit: 9}, {Lane: kept, Limit: 9}},
+					Exclude: exclude,
+				})
+				slices.Sort(answer.Lost)
+				if got := ids(answer.Events); !slices.Equal(got, want) || !slices.Equal(answer.Lost, lost) {
+					t.Errorf("%s: read %v and lost %v, want %v and %v", when, got, answer.Lost, want, lost)
+				}
 			}
 		}
+		check("one lane given away", []int16{lost}, mine)
+		w.expire(t, stale.Owner)
+		check("expired, and not ended", []int16{lost}, mine)
+		w.end(t, stale.Owner)
+		both := []int16{lost, kept}
+		slices.Sort(both)
+		check("ended", both)
+		stale.Owner = w.register(t)
+		check("registered anew", both)
 	})
 }

@@ -38,17 +38,15 @@ func (s *Store) Settle(ctx context.Context, settle *core.Settle) (core.SettleAns
 }
 
 func (s *Store) settleStatement(settle *core.Settle) (statement string, args []any) {
-	lanes, tokens := tenures(settle.Lanes)
-	args = []any{lanes, tokens, sorted(settle.Published)}
+	args = []any{uuid(settle.Relay), uuid(settle.Token), numbers(settle.Lanes), sorted(settle.Published)}
 	if len(settle.Published) == settle.Size() && len(settle.ClearNotes) == 0 {
 		return s.sql.settlePublished, args
 	}
-	clearLanes, clearTokens := tenures(settle.ClearNotes)
 	args = append(args, retryArgs(settle.Retry)...)
 	args = append(args, sorted(settle.Wait))
 	args = append(args, parkArgs(settle.Park)...)
 	args = append(args, deadArgs(settle.Dead)...)
-	return s.sql.settle, append(args, clearLanes, clearTokens)
+	return s.sql.settle, append(args, numbers(settle.ClearNotes))
 }
 
 // Rows are changed in the order of their ids, so that two settles of the same rows, one of which comes from

@@ -21,15 +21,17 @@ func (w *world) everything(t testing.TB) []string {
 	return slices.Concat(
 		w.rows(t, "SELECT * FROM {schema}.outbox_events ORDER BY seq"),
 		w.rows(t, "SELECT * FROM {schema}.outbox_dlq ORDER BY id"),
-		w.rows(t, "SELECT * FROM {schema}.outbox_lanes ORDER BY lane"))
+		w.rows(t, "SELECT * FROM {schema}.outbox_lanes ORDER BY lane"),
+		w.rows(t, "SELECT * FROM {schema}.outbox_markers ORDER BY lane"))
 }
 
 // oneOfEach is a settle with one event in every list, from the ready state.
-func oneOfEach(t testing.TB, w *world, tenure core.Tenure) *core.Settle {
+func oneOfEach(t testing.TB, w *world, held holder) *core.Settle {
 	t.Helper()
 	add := func() outbox.ID { return w.add(t, "1", core.Ready) }
 	return &core.Settle{
-		Lanes:     []core.Tenure{tenure},
+		Owner:     held.Owner,
+		Lanes:     held.lanes(),
 		Published: []outbox.ID{add(), add()},
 		Retry: []core.Retry{
 			{ID: add(), Attempts: 3, Delay: time.Hour, Error: "no"}, {ID: add(), Attempts: 1, Delay: -time.Second},
@@ -40,7 +42,7 @@ func oneOfEach(t testing.TB, w *world, tenure core.Tenure) *core.Settle {
 			{ID: add(), Blocking: true, Attempts: 10, Topic: "orders", Reason: "max_attempts", Detail: "often"},
 			{ID: add(), Attempts: 0, Reason: "unknown_event_type"},
 		},
-		ClearNotes: []core.Tenure{tenure},
+		ClearNotes: held.lanes(),
 	}
 }
 
@@ -48,11 +50,11 @@ func oneOfEach(t testing.TB, w *world, tenure core.Tenure) *core.Settle {
 func TestSettle(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, w *world) {
-		tenure := w.hold(t, "1")
-		settle := oneOfEach(t, w, tenure)
+		held := w.hold(t, "1")
+		settle := oneOfEach(t, w, held)
 		slices.Reverse(settle.Published)
 		before := w.rows(t, "SELECT clock_timestamp()")[0]
-		if answer := w.settle(t, settle); !answer.Applied || !slices.Equal(answer.Held, []int16{tenure.Lane}) {
+		if answer := w.settle(t, settle); !answer.Applied || !slices.Equal(answer.Held, held.lanes()) {
 			t.Fatalf("answered %+v", answer)
 		}
 		// A retry is due after its delay, counted from a moment within the settle; a row is parked since then.
@@ -87,12 +89,13 @@ func TestSettle(t *testing.T) {
 func TestDeadLettersHaveTheHeaders(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, w *world) {
-		id, tenure := outbox.NewID(), w.hold(t, "1")
+		id, held := outbox.NewID(), w.hold(t, "1")
 		w.exec(t, `INSERT INTO {schema}.outbox_events (id, event_type, aggregate_type, aggregate_id, tenant_id, dedupe_key, 
 			payload_json, headers)
 			VALUES ($1, 'order_created', 'order', '1', 'acme', 'acme/1', $2, '{"b":"2",  "a":"1"}')`, id.String(), payload(id))
 		w.settle(t, &core.Settle{
-			Lanes: []core.Tenure{tenure}, Dead: []core.Death{{ID: id, Reason: "rejected", Detail: strings.Repeat("ü", 5000)}},
+			Owner: held.Owner, Lanes: held.lanes(),
+			Dead: []core.Death{{ID: id, Reason: "rejected", Detail: strings.Repeat("ü", 5000)}},
 		})
 		if n := w.count(t, `SELECT count(*) FROM {schema}.outbox_dlq WHERE headers::text = '{"b":"2",  "a":"1"}' 
 			AND tenant_id = 'acme' AND dedupe_key = 'acme/1'
@@ -106,7 +109,7 @@ func TestDeadLettersHaveTheHeaders(t *testing.T) {
 func TestSettleFromStates(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, w *world) {
-		tenure := w.hold(t, "1")
+		held := w.hold(t, "1")
 		for name, c := range map[string]struct {
 			settle func(id outbox.ID) core.Settle
 			from   []core.State
@@ -134,7 +137,7 @@ func TestSettleFromStates(t *testing.T) {
 			for from := core.Ready; from <= core.Discarded; from++ {
 				id := w.add(t, "1", from)
 				settle, want := c.settle(id), from
-				settle.Lanes = []core.Tenure{tenure}
+				settle.Owner, settle.Lanes = held.Owner, held.lanes()
 				if slices.Contains(c.from, from) {
 					want = c.to
 				}
@@ -170,12 +173,14 @@ func TestWhatOperatorsUndidStaysUndone(t *testing.T) {
 	const undo = "UPDATE {schema}.outbox_events SET state = 1, attempt_count = 0, next_attempt_at = clock_timestamp() " +
 		"WHERE id = $1"
 	onEach(t, func(t *testing.T, w *world) {
-		lanes := []core.Tenure{w.hold(t, "1")}
+		held := w.hold(t, "1")
 		park := func(id outbox.ID, from core.Found) *core.Settle {
-			return &core.Settle{Lanes: lanes, Park: []core.Park{{ID: id, From: from}}}
+			return &core.Settle{Owner: held.Owner, Lanes: held.lanes(), Park: []core.Park{{ID: id, From: from}}}
 		}
 		die := func(id outbox.ID, from core.Found) *core.Settle {
-			return &core.Settle{Lanes: lanes, Dead: []core.Death{{ID: id, From: from, Reason: "rejected"}}}
+			return &core.Settle{
+				Owner: held.Owner, Lanes: held.lanes(), Dead: []core.Death{{ID: id, From: from, Reason: "rejected"}},
+			}
 		}
 		for name, made := range map[string]func(outbox.ID, core.Found) *core.Settle{"parked": park, "dead": die} {
 			for from := core.Ready; from <= core.Waiting; from++ {
@@ -201,7 +206,9 @@ func TestWhatOperatorsUndidStaysUndone(t *testing.T) {
 		}
 		for _, from := range []core.State{core.Ready, core.Retrying, core.Waiting} {
 			id := w.add(t, "1", from)
-			late := &core.Settle{Lanes: lanes, Retry: []core.Retry{{ID: id, From: w.found(t, id), Attempts: 3}}}
+			late := &core.Settle{
+				Owner: held.Owner, Lanes: held.lanes(), Retry: []core.Retry{{ID: id, From: w.found(t, id), Attempts: 3}},
+			}
 			if done := w.settle(t, late); len(done.Unchanged) != 0 {
 				t.Errorf("retrying from %d: left unchanged", from)
 			}
@@ -226,26 +233,37 @@ func TestWhatOperatorsUndidStaysUndone(t *testing.T) {
 func TestAStaleSettleChangesNothing(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, w *world) {
-		held, lost := w.hold(t, "1"), w.hold(t, "2")
+		held := w.hold(t, "1")
+		lost := w.hold(t, "2")
 		settle := oneOfEach(t, w, held)
-		settle.Lanes = []core.Tenure{lost, held}
-		w.expire(t)
-		w.exec(t, "UPDATE {schema}.outbox_lanes SET token = gen_random_uuid() WHERE lane = $1", lost.Lane)
-		before := w.everything(t)
-		published := &core.Settle{Lanes: settle.Lanes, Published: settle.Published}
-		for _, settle := range []*core.Settle{settle, published} {
-			if answer := w.settle(t, settle); answer.Applied || !slices.Equal(answer.Held, []int16{held.Lane}) {
-				t.Errorf("answered %+v", answer)
+		settle.Lanes = []int16{lost.lane(), held.lane()}
+		published := &core.Settle{Owner: held.Owner, Lanes: settle.Lanes, Published: settle.Published}
+		check := func(when string, owner core.Owner, lanes, want []int16) {
+			t.Helper()
+			before := w.everything(t)
+			for _, settle := range []*core.Settle{settle, published} {
+				settle.Owner, settle.Lanes = owner, lanes
+				if answer := w.settle(t, settle); answer.Applied || !slices.Equal(answer.Held, want) {
+					t.Errorf("%s: answered %+v", when, answer)
+				}
+			}
+			if after := w.everything(t); !slices.Equal(after, before) {
+				t.Errorf("%s: changed to\n%s", when, strings.Join(after, "\n"))
 			}
 		}
-		if after := w.everything(t); !slices.Equal(after, before) {
-			t.Errorf("changed to\n%s", strings.Join(after, "\n"))
-		}
-		// An expired lease that nobody took is still held.
-		published.Lanes = []core.Tenure{held}
+		check("another's lane", held.Owner, settle.Lanes, held.lanes())
+		check("another's token", core.Owner{Relay: held.Relay, Token: lost.Owner.Token}, held.lanes(), []int16{})
+		check("an unknown relay", newOwner(), nil, []int16{})
+		// A relay that expired and that nobody ended still holds its lanes.
+		w.expire(t)
+		published.Owner, published.Lanes = held.Owner, held.lanes()
 		if answer := w.settle(t, published); !answer.Applied {
-			t.Errorf("answered %+v", answer)
+			t.Errorf("expired: answered %+v", answer)
 		}
+		published.Published = []outbox.ID{w.add(t, "1", core.Ready)}
+		w.end(t)
+		check("ended", held.Owner, held.lanes(), []int16{})
+		check("ended, of no lanes", held.Owner, nil, []int16{})
 	})
 }
 
@@ -263,61 +281,64 @@ func (w *world) settleIn(t testing.TB, tx pgx.Tx, settle *core.Settle) (answer c
 	return answer
 }
 
-// TestASettleKeepsItsLane: while it runs, a take-over passes over the lane, and a renewal does not wait.
+// TestASettleKeepsItsLane: while it runs, a take-over passes over its relay, and a beat does not wait.
 func TestASettleKeepsItsLane(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, w *world) {
-		token, _ := w.acquire(t)
-		tenure := core.Tenure{Lane: w.lane(t, "1"), Token: token}
+		held := w.hold(t, "1")
 		for _, settle := range []*core.Settle{
-			oneOfEach(t, w, tenure), {Lanes: []core.Tenure{tenure}, Published: []outbox.ID{w.add(t, "1", core.Ready)}},
+			oneOfEach(t, w, held),
+			{Owner: held.Owner, Lanes: held.lanes(), Published: []outbox.ID{w.add(t, "1", core.Ready)}},
 		} {
 			settle.ClearNotes = nil
 			settling := w.beginAs(t)
 			if answer := w.settleIn(t, settling, settle); !answer.Applied {
 				t.Fatalf("answered %+v", answer)
 			}
-			beat, err := w.store.Heartbeat(t.Context(), core.Heartbeat{
-				Relay: outbox.NewID(), Name: "r", Lease: lease, Lanes: []core.Renewal{{Tenure: tenure}},
-			})
-			if err != nil || !slices.Equal(beat.Renewed, []int16{tenure.Lane}) {
-				t.Errorf("renewed %v beside the settle, %v", beat.Renewed, err)
+			if beat := w.beat(t, core.Heartbeat{Owner: held.Owner}); !slices.Equal(beat.Held, held.lanes()) {
+				t.Errorf("beaten beside the settle: %+v", beat)
 			}
-			w.expire(t)
-			_, taken := w.acquire(t)
-			if len(taken) != 63 || slices.ContainsFunc(taken, func(a core.Acquired) bool { return a.Lane == tenure.Lane }) {
-				t.Errorf("took %d lanes beside the settle, want all but its own", len(taken))
+			other := w.register(t)
+			if ended := w.end(t); !slices.Equal(ended, []outbox.ID{other.Relay}) {
+				t.Errorf("ended %v beside the settle, want all but its own", ended)
+			}
+			taken := w.acquire(t)
+			if len(taken.taken) != 63 || slices.Contains(taken.lanes(), held.lane()) {
+				t.Errorf("took %d lanes beside the settle, want all but its own", len(taken.taken))
 			}
 			if err := settling.Rollback(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			w.exec(t, "UPDATE {schema}.outbox_lanes SET token = $1, lease_until = clock_timestamp() + interval '1 hour'",
-				token.String())
+			if err := w.store.Release(t.Context(), core.Release{Owner: taken.Owner, End: true}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if ended := w.end(t); !slices.Equal(ended, []outbox.ID{held.Relay}) {
+			t.Errorf("ended %v after the settle", ended)
 		}
 	})
 }
 
-// TestASettleWaitsForATakeOver: issued while its lane is being taken over, it waits and then changes nothing.
+// TestASettleWaitsForATakeOver: issued while its relay is being ended, it waits and then changes nothing.
 func TestASettleWaitsForATakeOver(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, w *world) {
-		tenure := w.hold(t, "1")
-		full := oneOfEach(t, w, tenure)
-		for _, settle := range []*core.Settle{full, {Lanes: full.Lanes, Published: full.Published}} {
-			w.exec(t,
-				"UPDATE {schema}.outbox_lanes SET token = $1, lease_until = clock_timestamp() - interval '1 s' WHERE lane = $2",
-				tenure.Token.String(), tenure.Lane)
+		for _, onlyPublished := range []bool{false, true} {
+			held := w.hold(t, "1")
+			settle := oneOfEach(t, w, held)
+			if onlyPublished {
+				settle = &core.Settle{Owner: held.Owner, Lanes: settle.Lanes, Published: settle.Published}
+			}
+			w.expire(t)
 			before := w.rows(t, "SELECT * FROM {schema}.outbox_events ORDER BY seq")
-			taking := w.beginAs(t)
-			next := outbox.NewID().String()
-			if _, err := taking.Exec(t.Context(), statement("acquire", w), []int16{tenure.Lane}, int32(1), next, next,
-				lease.Microseconds(), false); err != nil {
+			ending := w.beginAs(t)
+			if err := w.endIn(t.Context(), ending); err != nil {
 				t.Fatal(err)
 			}
 			late := make(chan core.SettleAnswer, 1)
 			go func() { late <- w.settle(t, settle) }()
-			w.blocked(t, taking.Conn().PgConn().PID(), 1)
-			if err := taking.Commit(t.Context()); err != nil {
+			w.blocked(t, ending.Conn().PgConn().PID(), 1)
+			if err := ending.Commit(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 			if answer := receive(t, "the settle of the old holder", late); answer.Applied || len(answer.Held) != 0 {
@@ -359,7 +380,7 @@ func TestSettlesUnderFire(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, w *world) {
 		const settles, least = 500, 10
-		tenure := w.hold(t, "1")
+		held := w.hold(t, "1")
 		var passed atomic.Int64 // settles that were answered
 		stop, ended := make(chan struct{}), make(chan int, 1)
 		go func() { ended <- w.kill(t.Context(), &passed, stop) }()
@@ -374,7 +395,7 @@ func TestSettlesUnderFire(t *testing.T) {
 			death := core.Death{ID: w.add(t, "1", core.Ready), Reason: "rejected", Blocking: true}
 			dead = append(dead, death)
 			if _, err := w.store.Settle(t.Context(), &core.Settle{
-				Lanes: []core.Tenure{tenure}, Dead: []core.Death{death},
+				Owner: held.Owner, Lanes: held.lanes(), Dead: []core.Death{death},
 			}); err != nil {
 				broken++
 			} else {
@@ -391,7 +412,9 @@ func TestSettlesUnderFire(t *testing.T) {
 		applied := w.count(t, "SELECT count(*) FROM {schema}.outbox_dlq")
 		t.Logf("%d of %d settles failed under %d kills, %d were applied", broken, len(dead), kills, applied)
 		w.pool.Reset() // the last kill may have met a connection on its way back
-		if answer := w.settle(t, &core.Settle{Lanes: []core.Tenure{tenure}, Dead: dead}); !answer.Applied {
+		if answer := w.settle(t, &core.Settle{
+			Owner: held.Owner, Lanes: held.lanes(), Dead: dead,
+		}); !answer.Applied {
 			t.Errorf("sent again: %+v", answer)
 		}
 		if n, letters := w.count(t, half), w.count(t, "SELECT count(*) FROM {schema}.outbox_dlq"); n != 0 ||

@@ -39,9 +39,12 @@ type Store struct {
 
 // statements are the texts with the schema's name in them.
 type statements struct {
-	register, renew, peers, lanes, pauses       string
-	server                                      string
-	acquire, release, releaseTokens, note       string
+	register, registerKnown, forgetRelays       string
+	beat, own, server, peers, lanes, pauses     string
+	endExpired                                  string
+	ownChanging, acquire, ownLanes              string
+	ownGiving, release, leave                   string
+	note, unnote                                string
 	fenceSequence, fenceWriters, fenceBarrier   string
 	barrier                                     string
 	read, readExcept, sweep                     string
@@ -57,9 +60,12 @@ func New(pool *pgxpool.Pool, schema string) *Store {
 	return &Store{
 		pool: pool, mode: decodable(pool.Config().ConnConfig.DefaultQueryExecMode), sequence: name + ".outbox_events_seq_seq",
 		sql: statements{
-			server:   text("server"),
-			register: text("register"), renew: text("renew"), peers: text("peers"), lanes: text("lanes"), pauses: text("pauses"),
-			acquire: text("acquire"), release: text("release"), releaseTokens: text("release_tokens"), note: text("note"),
+			register: text("register"), registerKnown: text("register_known"), forgetRelays: text("forget_relays"),
+			beat: text("beat"), own: text("own"), server: text("server"), peers: text("peers"), lanes: text("lanes"),
+			pauses: text("pauses"), endExpired: text("end_expired"),
+			ownChanging: text("own_changing"), acquire: text("acquire"), ownLanes: text("own_lanes"),
+			ownGiving: text("own_giving"), release: text("release"), leave: text("leave"),
+			note: text("note"), unnote: text("unnote"),
 			fenceSequence: text("fence_sequence"), fenceWriters: text("fence_writers"), fenceBarrier: text("fence_barrier"),
 			barrier:         text("barrier"),
 			read:            text("read"),
@@ -73,15 +79,26 @@ func New(pool *pgxpool.Pool, schema string) *Store {
 	}
 }
 
+// lookers are the statements that look at lanes, which are their first parameter, and the numbers of the parameters
+// that say for whom.
+var lookers = map[string][2]string{
+	"read": {"$7", "$8"}, "read_except": {"$7", "$8"},
+	"held_keys": {"$2", "$3"}, "due_keys": {"$6", "$7"}, "held_rows": {"$9", "$10"}, "old_parked": {"$5", "$6"},
+	"sweep": {"$5", "$6"},
+}
+
 // statement is a file of ours with the schema's name in it. Where it may find nothing, each of its rows has the
-// incarnation of the server in front, and where there are none one row with nothing else.
+// incarnation of the server in front and the lanes that are lost, and where there are none one row with nothing else.
 func statement(file, schema string) string {
 	text := source(file)
 	switch file {
 	case "held_keys", "due_keys", "held_rows", "old_parked", "sweep":
-		text = "SELECT server.incarnation, found.* FROM (SELECT {incarnation} AS incarnation) server LEFT JOIN LATERAL (\n" +
-			text + "\n) found ON true"
+		text = "SELECT seen.incarnation, seen.lost, found.* FROM (SELECT {incarnation} AS incarnation, {lost} AS lost) " +
+			"seen\nLEFT JOIN LATERAL (\n" + text + "\n) found ON found.lane <> ALL(seen.lost)"
 	}
+	text = strings.ReplaceAll(text, "{lost}", source("lost"))
+	owner := lookers[file]
+	text = strings.NewReplacer("{lanes}", "$1", "{relay}", owner[0], "{token}", owner[1]).Replace(text)
 	text = strings.ReplaceAll(text, "{incarnation}", source("incarnation"))
 	return strings.ReplaceAll(text, "{schema}", schema)
 }
@@ -127,13 +144,10 @@ func uuids(ids []outbox.ID) []pgtype.UUID {
 	return list
 }
 
-// tenures are lanes and tokens as two arrays.
-func tenures(held []core.Tenure) (lanes []int16, tokens []pgtype.UUID) {
-	lanes, tokens = make([]int16, len(held)), make([]pgtype.UUID, len(held))
-	for i, tenure := range held {
-		lanes[i], tokens[i] = tenure.Lane, uuid(tenure.Token)
-	}
-	return lanes, tokens
+// asker is for whom a look is: nobody where it is zero.
+func asker(owner core.Owner) []any {
+	asks := owner != core.Owner{}
+	return []any{pgtype.UUID{Bytes: owner.Relay, Valid: asks}, pgtype.UUID{Bytes: owner.Token, Valid: asks}}
 }
 
 // texts is never NULL, which a nil slice would be.

@@ -19,12 +19,13 @@ func TestDueFarAway(t *testing.T) {
 			"infinity": false, "294276-12-31": false, "9999-12-31": false, "2400-01-01": false,
 		} {
 			w.exec(t, "UPDATE {schema}.outbox_events SET next_attempt_at = $2::text::timestamptz WHERE id = $1", id.String(), at)
-			held := must(w.store.HeldKeys(t.Context(), []int16{lane}))(t).Keys
+			held := must(w.store.HeldKeys(t.Context(), core.HeldKeys{Lanes: []int16{lane}}))(t).Keys
 			if len(held) != 1 || (held[0].DueIn < 0) != past {
 				t.Errorf("%s: held are %+v", at, held)
 			}
-			rows := must(w.store.HeldRows(t.Context(),
-				[]core.HeldAsk{{Lane: lane, Aggregate: aggregate("1"), Types: []string{"a"}}}, 10))(t).Events
+			rows := must(w.store.HeldRows(t.Context(), core.HeldRows{
+				Asks: []core.HeldAsk{{Lane: lane, Aggregate: aggregate("1"), Types: []string{"a"}}}, Limit: 10,
+			}))(t).Events
 			if len(rows) != 1 || (rows[0].DueIn < 0) != past {
 				t.Errorf("%s: the rows are %+v", at, rows)
 			}

@@ -13,7 +13,7 @@ import (
 func TestSettleOfOddTimes(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, w *world) {
-		tenure := w.hold(t, "1")
+		held := w.hold(t, "1")
 		for _, at := range []string{
 			"-infinity", "4713-11-25 BC", "0001-01-01", "1500-01-01 00:00:00.000001", "1969-12-31 23:59:59.999999+00",
 			"1999-12-31 23:59:59.999999+00",
@@ -24,10 +24,11 @@ func TestSettleOfOddTimes(t *testing.T) {
 				id := w.addType(t, "1", "a", core.Retrying)
 				w.exec(t, "UPDATE {schema}.outbox_events SET next_attempt_at = $2::text::timestamptz WHERE id = $1",
 					id.String(), at)
-				rows := must(w.store.HeldRows(t.Context(),
-					[]core.HeldAsk{{Lane: tenure.Lane, Aggregate: aggregate("1"), Types: []string{"a"}}}, 100))(t).Events
+				rows := must(w.store.HeldRows(t.Context(), core.HeldRows{
+					Asks: []core.HeldAsk{{Lane: held.lane(), Aggregate: aggregate("1"), Types: []string{"a"}}}, Limit: 100,
+				}))(t).Events
 				i := slices.IndexFunc(rows, func(e core.Event) bool { return e.ID == id })
-				settle := &core.Settle{Lanes: []core.Tenure{tenure}}
+				settle := &core.Settle{Owner: held.Owner, Lanes: held.lanes()}
 				switch from := rows[i].Found(); kind {
 				case 0:
 					settle.Dead = []core.Death{{ID: id, From: from, Reason: "max_attempts"}}
@@ -48,11 +49,12 @@ func TestSettleOfOddTimes(t *testing.T) {
 func TestSettleOfWhatIsGone(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, w *world) {
-		tenure := w.hold(t, "1")
+		held := w.hold(t, "1")
 		a, b, c := w.add(t, "1", core.Ready), w.add(t, "1", core.Waiting), w.add(t, "1", core.Ready)
 		gone := outbox.NewID()
 		settle := &core.Settle{
-			Lanes: []core.Tenure{tenure}, Published: []outbox.ID{c, outbox.NewID()}, Wait: []outbox.ID{outbox.NewID()},
+			Owner: held.Owner, Lanes: held.lanes(),
+			Published: []outbox.ID{c, outbox.NewID()}, Wait: []outbox.ID{outbox.NewID()},
 			Dead:  []core.Death{{ID: a, Reason: "max_attempts"}, {ID: gone, Reason: "max_attempts"}},
 			Retry: []core.Retry{{ID: b}},
 		}
@@ -63,10 +65,9 @@ func TestSettleOfWhatIsGone(t *testing.T) {
 			w.state(t, b) != core.Waiting || w.state(t, c) != core.Published {
 			t.Errorf("%+v want %v", answer, want)
 		}
-		lost := core.Tenure{Lane: tenure.Lane + 1, Token: outbox.NewID()}
 		d := w.add(t, "1", core.Ready)
 		answer = w.settle(t, &core.Settle{
-			Lanes: []core.Tenure{tenure, lost}, Dead: []core.Death{{ID: d, Reason: "max_attempts"}},
+			Owner: held.Owner, Lanes: []int16{held.lane(), held.lane() + 1}, Dead: []core.Death{{ID: d, Reason: "max_attempts"}},
 		})
 		if answer.Applied || len(answer.Unchanged) > 0 || w.state(t, d) != core.Ready {
 			t.Errorf("one lost: %+v", answer)
@@ -78,7 +79,7 @@ func TestSettleOfWhatIsGone(t *testing.T) {
 func TestSettleBehindAnOperator(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, w *world) {
-		tenure := w.hold(t, "1")
+		held := w.hold(t, "1")
 		touched, skipped, deleted := w.add(t, "1", core.Waiting), w.add(t, "1", core.Waiting), w.add(t, "1", core.Waiting)
 		tx := w.begin(t)
 		for _, statement := range []string{
@@ -95,7 +96,7 @@ func TestSettleBehindAnOperator(t *testing.T) {
 		go func() {
 			from := core.Found{State: core.Waiting}
 			answer, err := w.store.Settle(t.Context(), &core.Settle{
-				Lanes: []core.Tenure{tenure}, Dead: []core.Death{
+				Owner: held.Owner, Lanes: held.lanes(), Dead: []core.Death{
 					{ID: touched, From: from, Reason: "max_attempts"}, {ID: skipped, From: from, Reason: "max_attempts"},
 				}, Retry: []core.Retry{{ID: deleted, From: from}},
 			})

@@ -26,18 +26,18 @@ type without struct {
 	core.Store
 	sim *Simulation
 
-	noToken, dropsSettles, doubleCharges, noBarrier, noStandby, noCut, noGone, noHeld, anyLane, noParking, noPauses,
+	noToken, dropsSettles, doubleCharges, noBarrier, noStandby, noCut, noGone, noHeld, endsAnybody, noParking, noPauses,
 	noFound bool
 }
 
 func (s *without) Settle(ctx context.Context, settle *core.Settle) (core.SettleAnswer, error) {
 	changed := *settle
 	if s.noToken {
-		lanes := s.sim.store.Lanes()
-		changed.Lanes = slices.Clone(settle.Lanes)
-		for i := range changed.Lanes {
-			if token := lanes[changed.Lanes[i].Lane].Token; token != (outbox.ID{}) {
-				changed.Lanes[i].Token = token
+		changed.Lanes = settle.Lanes[:1]
+		owner := s.sim.store.Lanes()[settle.Lanes[0]].Owner
+		for _, relay := range s.sim.store.Relays() {
+			if relay.Relay == owner {
+				changed.Owner = relay.Owner
 			}
 		}
 	}
@@ -94,8 +94,8 @@ func (s *without) Read(ctx context.Context, read core.Read) (core.ReadAnswer, er
 	return answer, err
 }
 
-func (s *without) HeldKeys(ctx context.Context, lanes []int16) (core.KeysAnswer, error) {
-	answer, err := s.Store.HeldKeys(ctx, lanes)
+func (s *without) HeldKeys(ctx context.Context, held core.HeldKeys) (core.KeysAnswer, error) {
+	answer, err := s.Store.HeldKeys(ctx, held)
 	if s.noHeld {
 		answer.Keys = nil
 	}
@@ -107,19 +107,19 @@ func (s *without) Heartbeat(ctx context.Context, beat core.Heartbeat) (core.Hear
 	if s.noPauses {
 		answer.Pauses = nil
 	}
-	for i := range answer.Lanes {
-		answer.Lanes[i].Free = answer.Lanes[i].Free || s.anyLane
+	for i := range answer.Relays {
+		answer.Relays[i].Expired = answer.Relays[i].Expired || s.endsAnybody && answer.Relays[i].ID != beat.Relay
 	}
 	return answer, err
 }
 
-func (s *without) Acquire(ctx context.Context, take core.Acquire) (core.AcquireAnswer, error) {
-	if s.anyLane {
-		for _, lane := range take.Lanes {
-			s.sim.store.ExpireLane(lane)
+func (s *without) EndExpired(ctx context.Context, end core.EndExpired) ([]outbox.ID, error) {
+	if s.endsAnybody {
+		for _, relay := range s.sim.store.Relays() {
+			s.sim.store.ExpireRelay(relay.Relay)
 		}
 	}
-	return s.Store.Acquire(ctx, take)
+	return s.Store.EndExpired(ctx, end)
 }
 
 func lacking(change func(*without)) Mutant {
@@ -156,7 +156,7 @@ func TestMutantsAreFound(t *testing.T) {
 			"held rows not read at take-over", lacking(func(s *without) { s.noHeld = true }),
 			[]check.Counter{check.OrderViolations},
 		},
-		{"lease ignored", lacking(func(s *without) { s.anyLane = true }), []check.Counter{check.OwnersOverlapping}},
+		{"lease ignored", lacking(func(s *without) { s.endsAnybody = true }), []check.Counter{check.OwnersOverlapping}},
 		{"pauses not told", lacking(func(s *without) { s.noPauses = true }), nil},
 		{
 			"a death does not ask for the row that was read", lacking(func(s *without) { s.noFound = true }),

@@ -27,7 +27,7 @@ func (sim *Simulation) operate() {
 // redriveSome lets an operator redrive some of those who have just died, before their relay has done anything else.
 func (sim *Simulation) redriveSome(dead []core.Death) {
 	for i := range dead {
-		if !sim.healed && sim.chance(0.2) {
+		if !sim.healed && sim.chance(sim.plan.hasty) {
 			sim.after(sim.soon(time.Millisecond), func() { sim.decide(dead[i].ID, 0) })
 		}
 	}

@@ -42,13 +42,14 @@ type plan struct {
 	producers    int
 	pace         time.Duration // between a producer's transactions
 	async        float64       // commits that do not wait for the disk
-	config       core.Config   // but for the relay's id, name and registry
+	config       core.Config   // but for the relay's name and registry
 	ending       ending
 	pooled       bool // relays reach the database through a pooler: no call of theirs fails when the server is another one
 
 	rate   [Faults]float64       // a call, or a publish
 	every  [Faults]time.Duration // on average, for those that happen at a time
 	poison int                   // events that kill
+	hasty  float64               // deaths after which an operator acts at once
 
 	// The link to the database is slow, also when the faults are over: answers of reads with more than so many rows or
 	// bytes time out. Zero: it is not.
@@ -61,7 +62,7 @@ func draw(seed uint64, steps int) *plan {
 	p := &plan{
 		seed: seed, steps: steps, time: span(r, 15*time.Second, 40*time.Second),
 		lanes: 1 + r.IntN(8), aggregates: 1 + r.IntN(8), relays: 1 + r.IntN(4), producers: 1 + r.IntN(6),
-		pace: span(r, 50*time.Millisecond, 900*time.Millisecond), ending: ending(r.IntN(3)),
+		pace: span(r, 50*time.Millisecond, 900*time.Millisecond), ending: ending(r.IntN(3)), hasty: 0.2,
 	}
 	p.unserialised = r.IntN(1 + p.aggregates/3)
 	if r.IntN(3) == 0 {
@@ -159,7 +160,7 @@ func (p *plan) drawFaults(r *rand.Rand) {
 // faultless returns a plan without faults, for a scenario to change.
 func faultless(seed uint64) *plan {
 	p := draw(seed, 0)
-	p.rate, p.every, p.poison = [Faults]float64{}, [Faults]time.Duration{}, 0
+	p.rate, p.every, p.poison, p.hasty = [Faults]float64{}, [Faults]time.Duration{}, 0, 0
 	p.mostRows, p.mostBytes = 0, 0
 	p.lanes, p.async, p.old, p.unserialised, p.producers, p.relays, p.time = 64, 0, 0, 0, 0, 1, 0
 	p.topics = []string{"topic-0"}

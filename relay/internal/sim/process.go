@@ -16,7 +16,6 @@ import (
 type relayProcess struct {
 	sim  *Simulation
 	name string
-	id   outbox.ID
 	old  bool
 	core *core.Core
 	gone bool // ended, or killed
@@ -38,10 +37,8 @@ func (sim *Simulation) join(old bool) *relayProcess {
 		sim: sim, name: fmt.Sprintf("relay-%d", sim.born), old: old, calls: map[core.Op]int{},
 		pausedAt: map[string]time.Duration{},
 	}
-	relay.id[0], relay.id[6], relay.id[8], relay.id[15] = 0xee, 0x70, 0x80, byte(sim.born)
-	relay.id[14] = byte(sim.born >> 8)
 	config := sim.plan.config
-	config.Relay, config.Name, config.Routes = relay.id, relay.name, registry{sim.plan, old}
+	config.Name, config.Routes = relay.name, registry{sim.plan, old}
 	config.Random = sim.rand.Uint64
 	config.Observe = func(s core.Step) { sim.record.observe(relay, s) }
 	relay.core = core.New(config)

@@ -44,14 +44,14 @@ type tenure struct {
 	lane  int16
 }
 
-// jump is a step forward of the database's clock, which shortens every lease, or a lane's lease that
+// jump is a step forward of the database's clock, which shortens every lease, or a relay's lease that
 // somebody ended.
 type jump struct {
 	at, by time.Duration
-	lane   int16 // everyLane: all
+	relay  string // everybody: all
 }
 
-const everyLane int16 = -1
+const everybody = ""
 
 // doubtful is a transaction that committed. A crash takes it back if it did not wait for the disk, and a failover
 // in any case.
@@ -109,7 +109,7 @@ func (r *recorder) observe(relay *relayProcess, s core.Step) {
 		if s.Do == core.DidRenew {
 			step.Do = check.Renew
 		}
-		until := r.shortened(s.Lane, s.Since)
+		until := r.shortened(relay.name, s.Since)
 		r.leases[key] = max(r.leases[key], until)
 		step.Until = at(until)
 		r.believed[key] = s.Since + sim.plan.config.Lease
@@ -202,10 +202,10 @@ func (r *recorder) checkContract(relay *relayProcess, s core.Step) {
 }
 
 // shortened is when a lease ends that began then, after all that has shortened it since.
-func (r *recorder) shortened(lane int16, since time.Duration) time.Duration {
+func (r *recorder) shortened(relay string, since time.Duration) time.Duration {
 	until := since + r.sim.plan.config.Lease
 	for _, j := range r.jumps {
-		if j.at >= since && (j.lane == lane || j.lane == everyLane) {
+		if j.at >= since && (j.relay == relay || j.relay == everybody) {
 			until = min(until, max(j.at, until-j.by))
 		}
 	}
@@ -213,11 +213,11 @@ func (r *recorder) shortened(lane int16, since time.Duration) time.Duration {
 }
 
 // jumped shortens the leases that there are. For the checker it is as if they were given back then.
-func (r *recorder) jumped(lane int16, by time.Duration) {
+func (r *recorder) jumped(relay string, by time.Duration) {
 	now := r.sim.now
-	r.jumps = append(r.jumps, jump{now, by, lane})
+	r.jumps = append(r.jumps, jump{now, by, relay})
 	for key, until := range r.leases {
-		if lane != everyLane && key.lane != lane {
+		if relay != everybody && key.relay != relay {
 			continue
 		}
 		until = min(until, max(now, until-by))

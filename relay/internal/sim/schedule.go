@@ -14,7 +14,7 @@ var timedFaults = [...]struct {
 }{
 	{DatabaseRestart, (*Simulation).restartDatabase},
 	{Standby, (*Simulation).leadToStandby},
-	{LeaseLost, (*Simulation).takeLaneAway},
+	{LeaseLost, (*Simulation).expireLease},
 	{ClockForward, func(sim *Simulation) bool { return sim.turnClock(sim.span(time.Second, 2*sim.plan.config.Lease)) }},
 	{ClockBack, func(sim *Simulation) bool { return sim.turnClock(-sim.span(time.Second, sim.plan.config.Lease)) }},
 	{RelayKilled, (*Simulation).killOne},
@@ -63,14 +63,15 @@ func (sim *Simulation) leadToStandby() bool {
 	return true
 }
 
-func (sim *Simulation) takeLaneAway() bool {
+// expireLease ends the lease of a relay that holds lanes.
+func (sim *Simulation) expireLease() bool {
 	lanes := sim.store.Lanes()
 	lane := lanes[sim.rand.IntN(len(lanes))]
 	if lane.Owner == (outbox.ID{}) {
 		return false
 	}
-	sim.store.ExpireLane(lane.Lane)
-	sim.record.jumped(lane.Lane, sim.plan.config.Lease)
+	sim.store.ExpireRelay(lane.Owner)
+	sim.record.jumped(sim.owners[lane.Owner], sim.plan.config.Lease)
 	sim.record.moment(check.LeaseLost, "", outbox.ID{})
 	return true
 }
@@ -78,7 +79,7 @@ func (sim *Simulation) takeLaneAway() bool {
 func (sim *Simulation) turnClock(by time.Duration) bool {
 	sim.offset += by
 	if by > 0 {
-		sim.record.jumped(everyLane, by)
+		sim.record.jumped(everybody, by)
 	}
 	return true
 }

@@ -32,7 +32,8 @@ type Simulation struct {
 	broker      broker
 	record      recorder
 
-	relays     []*relayProcess // in the order of their starts
+	relays     []*relayProcess      // in the order of their starts
+	owners     map[outbox.ID]string // the relay that has, or had, this id
 	born       int
 	standbyFor *relayProcess
 	standbyEnd time.Duration
@@ -60,6 +61,7 @@ func newSimulation(p *plan, mutant Mutant, trace io.Writer) *Simulation {
 	sim := &Simulation{
 		plan: p, mutant: mutant, trace: trace, now: start, rand: rand.New(rand.NewPCG(p.seed, 0x51)),
 		locks: make([]lock, p.aggregates), versions: make([]uint64, p.aggregates), incarnation: 1,
+		owners: map[outbox.ID]string{},
 	}
 	sim.record = newRecorder(sim)
 	sim.broker = newBroker(sim)

@@ -71,6 +71,12 @@ func (h *heartbeatStore) Heartbeat(ctx context.Context, beat core.Heartbeat) (co
 	return answer, err
 }
 
+// Heartbeat of the store, which tells under which id the relay is there.
+func (c *connection) Heartbeat(ctx context.Context, beat core.Heartbeat) (core.HeartbeatAnswer, error) {
+	c.relay.sim.owners[beat.Relay] = c.relay.name
+	return c.Store.Heartbeat(ctx, beat)
+}
+
 // beginFence reads the sequence.
 func (c *connection) beginFence() {
 	c.half = c.FenceBegin()

@@ -3,7 +3,7 @@
 -- The limits are hidden from the planner, which else may take another index for a few rows of many. States: 0 ready.
 WITH heads AS MATERIALIZED (
     SELECT l.lane, e.seq, e.created_at
-      FROM {schema}.outbox_lanes l CROSS JOIN LATERAL (
+      FROM {schema}.outbox_lane_status l CROSS JOIN LATERAL (
         SELECT e.seq, e.created_at FROM {schema}.outbox_events e
          WHERE {schema}.outbox_lane(e.namespace, e.aggregate_type, e.aggregate_id) = l.lane AND e.seq > l.floor
            AND e.state = 0

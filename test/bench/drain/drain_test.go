@@ -10,9 +10,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/posthaste-dev/posthaste/outbox"
 	"github.com/posthaste-dev/posthaste/test/bench/drain"
 	"github.com/posthaste-dev/posthaste/test/bench/measure"
 	"github.com/posthaste-dev/posthaste/test/kit/goroutines"
+	"github.com/posthaste-dev/posthaste/test/kit/leases"
 	"github.com/posthaste-dev/posthaste/test/kit/services"
 )
 
@@ -149,14 +151,14 @@ func TestLaneWatchSeesWhoIsFree(t *testing.T) {
 	if err := w.Empty(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	lease := func(seconds string) {
+	run := func(statement string, args ...any) {
 		t.Helper()
-		err := w.DB.Exec(t.Context(), "UPDATE public.outbox_lanes SET owner = gen_random_uuid(), token = "+
-			"gen_random_uuid(), lease_until = clock_timestamp() + interval '"+seconds+" seconds'")
+		_, err := w.DB.Control.Exec(t.Context(), strings.ReplaceAll(statement, "{schema}", "public"), args...)
 		if err != nil {
 			t.Fatal(err)
 		}
 	}
+	id := outbox.NewID().String()
 	sleep := func(seconds string) {
 		t.Helper()
 		if err := w.DB.Exec(t.Context(), "SELECT pg_sleep("+seconds+")"); err != nil {
@@ -175,13 +177,14 @@ func TestLaneWatchSeesWhoIsFree(t *testing.T) {
 	}
 	until(64)
 	sleep("0.5") // nobody has had them yet, so this does not count
-	lease("60")
+	run(leases.Join, id, "holder", "1 minute")
+	run(leases.Hold, id)
 	until(0)
 	began := time.Now()
-	lease("-1") // expired is free as well
+	run(leases.Expire, "holder") // expired is free as well
 	until(64)
 	sleep("0.3")
-	lease("60")
+	run("UPDATE {schema}.outbox_beats SET until = clock_timestamp() + interval '1 minute'")
 	until(0)
 	most := time.Since(began)
 	longest, err := watch.Stop(t.Context())

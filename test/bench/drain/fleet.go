@@ -263,7 +263,8 @@ func (f Fleet) meters(ctx context.Context, members []*member,
 // kill ends the first relay in the middle of the drain and waits until its lanes have other owners.
 func (f Fleet) kill(ctx context.Context, members []*member, turn *FleetTurn) error {
 	var victim outbox.ID
-	err := f.Env.DB.Control.QueryRow(ctx, "SELECT id FROM "+outboxSchema+".outbox_relays WHERE name = $1",
+	err := f.Env.DB.Control.QueryRow(ctx,
+		"SELECT id FROM "+outboxSchema+".outbox_relays WHERE name = $1 AND ended_at IS NULL",
 		members[0].name).Scan((*[16]byte)(&victim))
 	if err != nil {
 		return fmt.Errorf("drain: whom to kill: %w", err)

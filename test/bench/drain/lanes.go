@@ -67,7 +67,8 @@ func (w *LaneWatch) run(ctx context.Context) {
 
 func (w *LaneWatch) look(ctx context.Context) error {
 	rows, err := w.conn.Query(ctx,
-		"SELECT lane, coalesce(lease_until > clock_timestamp(), false), clock_timestamp() FROM "+outboxSchema+".outbox_lanes")
+		"SELECT lane, coalesce(lease_until > clock_timestamp(), false), clock_timestamp() FROM "+outboxSchema+
+			".outbox_lane_status")
 	if err != nil {
 		return fmt.Errorf("drain: watch the lanes: %w", err)
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/posthaste-dev/posthaste/internal/wait"
 	"github.com/posthaste-dev/posthaste/outbox"
 	"github.com/posthaste-dev/posthaste/relay/operator"
+	"github.com/posthaste-dev/posthaste/test/kit/leases"
 )
 
 // The trials without a point.
@@ -128,19 +129,12 @@ func (t *trial) poisoned(ctx context.Context, p *child, quarantines int) (*child
 	return p, nil
 }
 
-// died writes down that a relay is dead, and ends its leases at once. How many relays an event may kill is counted in
+// died writes down that a relay is dead, and ends its lease at once. How many relays an event may kill is counted in
 // those that come to it while they isolate it, and they do for two leases: if these were so short that a busy machine
 // can outlast them, its pauses would be counted too, and if nobody ended long ones, the trial would only wait.
 func (t *trial) died(ctx context.Context, p *child) error {
-	for _, statement := range []string{
-		"UPDATE {schema}.outbox_lanes l SET lease_until = clock_timestamp() FROM {schema}.outbox_relays r " +
-			"WHERE r.name = $1 AND l.owner = r.id AND l.lease_until > clock_timestamp()",
-		"UPDATE {schema}.outbox_relays SET alive_until = clock_timestamp() " +
-			"WHERE name = $1 AND alive_until > clock_timestamp()",
-	} {
-		if _, err := t.env.Pool.Exec(ctx, t.env.SQL(statement), p.task.Name); err != nil {
-			return fmt.Errorf("crash: end the leases of a dead relay: %w", err)
-		}
+	if _, err := t.env.Pool.Exec(ctx, t.env.SQL(leases.Expire), p.task.Name); err != nil {
+		return fmt.Errorf("crash: end the lease of a dead relay: %w", err)
 	}
 	now := time.Now().UnixMicro()
 	for _, kind := range []check.FaultKind{check.Kill, check.LeaseLost} {

@@ -15,6 +15,8 @@ type setting struct {
 	stop bool
 	// old tells that the victim does not know all types.
 	old bool
+	// orphaned tells that all lanes are those of a relay that is dead, and that nobody has ended.
+	orphaned bool
 	// parked tells that a relay that does not know all types was there before.
 	parked bool
 	// careful tells that relays have died before, so that events are noted before they are sent.
@@ -36,6 +38,8 @@ var settings = map[string]setting{
 	"emit.after_insert":     {victim: produces, passage: 9},
 	"emit.before_commit":    {victim: produces, passage: 9},
 	"emit.after_commit":     {victim: produces, passage: 9, committed: true},
+	"end.before":            {orphaned: true},
+	"end.after":             {orphaned: true},
 	"renew.before":          {passage: 2},
 	"renew.after":           {passage: 2},
 	"unpark.before":         {parked: true},

@@ -33,11 +33,12 @@ var hooks = map[string]hook{
 	"claim.before_commit": {commits: true, trigger: `CONSTRAINT TRIGGER crash AFTER UPDATE ON {schema}.outbox_lanes ` +
 		`INITIALLY DEFERRED FOR EACH ROW
 		WHEN (NEW.token IS NOT NULL AND NEW.token IS DISTINCT FROM OLD.token) EXECUTE FUNCTION {schema}.crash_wait()`},
-	"floor.after_update": {trigger: `TRIGGER crash AFTER UPDATE ON {schema}.outbox_lanes FOR EACH ROW
-		WHEN (NEW.floor > OLD.floor) EXECUTE FUNCTION {schema}.crash_wait()`},
-	"floor.before_commit": {commits: true, trigger: `CONSTRAINT TRIGGER crash AFTER UPDATE ON {schema}.outbox_lanes ` +
+	// Floors begin at 0 in an outbox that is new.
+	"floor.after_update": {trigger: `TRIGGER crash AFTER INSERT ON {schema}.outbox_beats FOR EACH ROW
+		WHEN (0 < ANY (NEW.floors)) EXECUTE FUNCTION {schema}.crash_wait()`},
+	"floor.before_commit": {commits: true, trigger: `CONSTRAINT TRIGGER crash AFTER INSERT ON {schema}.outbox_beats ` +
 		`INITIALLY DEFERRED FOR EACH ROW
-		WHEN (NEW.floor > OLD.floor) EXECUTE FUNCTION {schema}.crash_wait()`},
+		WHEN (0 < ANY (NEW.floors)) EXECUTE FUNCTION {schema}.crash_wait()`},
 	"settle.mid_batch": {trigger: `TRIGGER crash BEFORE UPDATE ON {schema}.outbox_events FOR EACH ROW
 		WHEN (NEW.state = 6) EXECUTE FUNCTION {schema}.crash_wait_second()`},
 	"settle.after_update": {trigger: `TRIGGER crash AFTER UPDATE ON {schema}.outbox_events FOR EACH ROW

@@ -12,6 +12,7 @@ import (
 	"github.com/posthaste-dev/posthaste/internal/check"
 	"github.com/posthaste-dev/posthaste/outbox"
 	"github.com/posthaste-dev/posthaste/relay/operator"
+	"github.com/posthaste-dev/posthaste/test/kit/leases"
 )
 
 // relayDies brings a relay to the point, with most of the events before it and the rest behind it.
@@ -33,18 +34,37 @@ func (t *trial) prepare(ctx context.Context) error {
 	switch {
 	case t.setting.parked:
 		return t.parkFirst(ctx)
+	case t.setting.orphaned:
+		return t.orphan(ctx)
 	case t.setting.isolating:
 		statement = "UPDATE {schema}.outbox_lanes SET crash_count = 3"
 	case t.setting.suspect:
-		statement = `UPDATE {schema}.outbox_lanes l SET crash_count = 3, marked_count = 3, marked_event = e.id, 
-			marked_by = gen_random_uuid()
-			FROM {schema}.outbox_events e WHERE e.payload_json #>> '{data,fate}' = 'poison'
-			AND l.lane = {schema}.outbox_lane(e.namespace, e.aggregate_type, e.aggregate_id)`
+		statement = `WITH poison AS (
+				SELECT e.id, {schema}.outbox_lane(e.namespace, e.aggregate_type, e.aggregate_id) AS lane
+				FROM {schema}.outbox_events e WHERE e.payload_json #>> '{data,fate}' = 'poison'
+			), marked AS (
+				INSERT INTO {schema}.outbox_markers (layout, lane, event_id, token, deaths)
+				SELECT 1, lane, id, gen_random_uuid(), 3 FROM poison
+			) UPDATE {schema}.outbox_lanes l SET crash_count = 3 FROM poison p WHERE l.lane = p.lane`
 	default:
 		return nil
 	}
 	if _, err := t.env.Pool.Exec(ctx, t.env.SQL(statement)); err != nil {
 		return fmt.Errorf("crash: %w", err)
+	}
+	return nil
+}
+
+// orphan leaves all lanes to a relay whose lease has ended, and which nobody has ended yet.
+func (t *trial) orphan(ctx context.Context) error {
+	id := outbox.NewID().String()
+	for _, step := range []struct {
+		statement string
+		args      []any
+	}{{leases.Join, []any{id, "gone", "0"}}, {leases.Hold, []any{id}}} {
+		if _, err := t.env.Pool.Exec(ctx, t.env.SQL(step.statement), step.args...); err != nil {
+			return fmt.Errorf("crash: %w", err)
+		}
 	}
 	return nil
 }

@@ -187,7 +187,7 @@ func (s *succession) fallBehind(ctx context.Context, on *torture.Target, heir *c
 		if err != nil || published < lostAtLeast {
 			return false, err
 		}
-		const movers = "SELECT count(DISTINCT owner) FROM {schema}.outbox_lanes WHERE floor > $1"
+		const movers = "SELECT count(DISTINCT owner) FROM {schema}.outbox_lane_status WHERE floor > $1"
 		owners, err := number(ctx, s.primary, on.Env.SQL(movers), g.from)
 		if err != nil || owners < on.Plan.Relays {
 			return false, err
@@ -206,7 +206,7 @@ const applied = `SELECT pg_last_wal_replay_lsn() >= pg_last_wal_receive_lsn() OR
 // belowFloors counts the aggregates, by type, with events that the standby misses and that are below their lane's
 // floor.
 const belowFloors = `SELECT count(*) FROM (
-	SELECT FROM {schema}.outbox_events e JOIN {schema}.outbox_lanes l
+	SELECT FROM {schema}.outbox_events e JOIN {schema}.outbox_lane_status l
 		ON l.lane = {schema}.outbox_lane(e.namespace, e.aggregate_type, e.aggregate_id)
 	WHERE e.seq > $1 AND e.seq <= l.floor AND e.aggregate_id LIKE 'thing-%'
 	GROUP BY e.aggregate_id, e.event_type) b`
@@ -226,11 +226,11 @@ type gap struct {
 
 // look reads the gap from the primary that is about to end.
 func (g *gap) look(ctx context.Context, primary *cluster.Cluster, on *torture.Target) (err error) {
-	const floors = "SELECT json_object_agg(lane, floor) FROM {schema}.outbox_lanes"
+	const floors = "SELECT json_object_agg(lane, floor) FROM {schema}.outbox_lane_status"
 	if g.floors, err = primary.Text(ctx, on.Env.SQL(floors)); err != nil {
 		return err
 	}
-	const moved = "SELECT count(*) FROM {schema}.outbox_lanes WHERE floor > $1"
+	const moved = "SELECT count(*) FROM {schema}.outbox_lane_status WHERE floor > $1"
 	if g.moved, err = number(ctx, primary, on.Env.SQL(moved), g.from); err != nil {
 		return err
 	}

@@ -151,7 +151,7 @@ func kill(ctx context.Context, on *cluster.Cluster) error {
 func renewed(ctx context.Context, on *cluster.Cluster) error {
 	const times = 2
 	for range times {
-		const latest = "SELECT coalesce(max(lease_until), '-infinity') FROM outbox_lanes WHERE owner IS NOT NULL"
+		const latest = "SELECT coalesce(max(lease_until), '-infinity') FROM outbox_lane_status WHERE owner IS NOT NULL"
 		before, err := on.Text(ctx, latest)
 		if err != nil {
 			return err

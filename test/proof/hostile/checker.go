@@ -196,7 +196,9 @@ func (o *outlet) intact(e event, found outcome) string {
 
 // checkStatus looks at what the relay tells about routes and about itself.
 func (r *run) checkStatus(ctx context.Context, o *outlet) error {
-	for _, table := range []string{"outbox_topics", "outbox_relays", "outbox_lanes"} {
+	for _, table := range []string{
+		"outbox_topics", "outbox_relays", "outbox_beats", "outbox_known", "outbox_lanes", "outbox_markers",
+	} {
 		rows, err := o.pool.Query(ctx, `SELECT t::text FROM "`+o.schema+`".`+table+" t")
 		if err != nil {
 			return fmt.Errorf("hostile: %w", err)

@@ -102,7 +102,7 @@ func readTables(ctx context.Context, pool *pgxpool.Pool) (h check.History, err e
 	return append(h, leases...), err
 }
 
-// readLeases reads the tenures of all lanes. A process of a publisher has an id of its own, which is its name here.
+// readLeases reads the tenures of all lanes. Every start of a publisher has an id of its own, which is its name here.
 func readLeases(ctx context.Context, pool *pgxpool.Pool) (h check.History, err error) {
 	const microseconds = "(extract(epoch FROM %s) * 1000000)::bigint"
 	leases, err := rows[struct {

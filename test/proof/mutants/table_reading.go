@@ -51,9 +51,21 @@ var reading = []mutant{
 				"f.incarnation != seen.Incarnation\n",
 				"f.incarnation != seen.Incarnation && false\n",
 			},
-			{coreTests + "/fence.go", "if setBack || l.server != seen.Incarnation {", "if setBack {"},
+			{
+				coreTests + "/fence.go",
+				"if setBack || c.members.made != seen.Incarnation ||\n\t\tslices.ContainsFunc(c.sorted, func(l *lane) bool { " +
+					"return l.server != seen.Incarnation }) {",
+				"if setBack {",
+			},
+			{coreTests + "/members.go", "if answer.Incarnation != m.made {", "if false {"},
 		},
 		test(coreTests, "TestAnotherServer", "lane 0 is held as before"),
+	},
+	{
+		"read-without-the-lane",
+		"a read shows what is in lanes that are not the relay's", "S6",
+		[]change{{storeTests + "/sql/lost.sql", "WHERE {relay}::uuid IS NOT NULL", "WHERE false"}},
+		test(storeTests, "TestAnEndedRelayDoesNothing", "ended, read: it had an effect: true"),
 	},
 	{
 		"cursor-without-watermark",

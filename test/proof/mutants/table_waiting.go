@@ -21,9 +21,9 @@ var waiting = []mutant{
 	{
 		"outlived-counts-nothing", "a relay that has outlived a publish of the noted event does not speak for it", "C17",
 		[]change{{
-			storeTests + "/sql/note.sql",
-			"marked_count - ($4::boolean AND marked_count > 0 AND marked_by IS NOT DISTINCT FROM token)::integer",
-			"marked_count",
+			storeTests + "/sql/unnote.sql",
+			"SET deaths = m.deaths - ($5::boolean AND m.token IS NOT DISTINCT FROM $4::uuid)::integer, token = NULL",
+			"SET token = NULL",
 		}},
 		test(storeTests, "TestNote", "outlived once: "),
 	},

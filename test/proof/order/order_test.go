@@ -120,6 +120,7 @@ func TestMutantsAreFound(t *testing.T) {
 		{name: "publisher sends twice", ofPublisher: torture.MutantTwice, counter: check.DuplicatesUnexplained},
 		{name: "relay has a cursor without a watermark", standIn: bugCursor, counter: check.Stuck},
 		{name: "relay settles without its lane", standIn: bugUnfenced, faults: true, counter: check.StaleSettlesApplied},
+		{name: "relay ends others that are alive", standIn: bugImpatient, counter: check.OwnersOverlapping},
 		{name: "relay charges for outages", standIn: bugChargesAll, outage: true, counter: check.ChargedWrongly},
 		{name: "relay passes a dead head", standIn: bugNoBlock, counter: check.OrderViolations},
 		{name: "relay passes a retry", standIn: bugFollowers, counter: check.OrderViolations},

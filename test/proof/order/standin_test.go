@@ -20,12 +20,13 @@ import (
 // beginning, publishes, settles. It stands for relays with bugs that ours must not have.
 type standIn struct {
 	config relay.Config
-	id     outbox.ID
 	bug    string
 	conn   *pgx.Conn
 
+	id      outbox.ID // zero: it has to start
+	beaten  int64
 	lanes   []int16
-	token   outbox.ID
+	token   outbox.ID // of the relay, and of its lanes
 	renewed time.Time
 	cursor  int64
 	steps   sync.Mutex
@@ -35,7 +36,8 @@ type standIn struct {
 const (
 	noBug         = ""
 	bugCursor     = "cursor"    // reads only above what it has seen: a lower number that appears later is lost
-	bugUnfenced   = "unfenced"  // settles whatever the lane's token says, and publishes after its lease
+	bugUnfenced   = "unfenced"  // settles though it was ended, and publishes after its lease
+	bugImpatient  = "impatient" // ends others before their lease has
 	bugChargesAll = "charges"   // counts failures of the route as attempts
 	bugNoBlock    = "no-block"  // lets later events pass a dead head that blocks
 	bugUnsettled  = "unsettled" // forgets to settle one publish in a hundred
@@ -44,7 +46,7 @@ const (
 
 func newStandIn(bug string) func(relay.Config) (torture.Runner, error) {
 	return func(config relay.Config) (torture.Runner, error) {
-		return &standIn{config: config, bug: bug, id: outbox.NewID()}, nil
+		return &standIn{config: config, bug: bug}, nil
 	}
 }
 
@@ -73,49 +75,93 @@ func (s *standIn) Run(ctx context.Context) error {
 			}
 		}
 	}
-	_, err = s.conn.Exec(context.Background(),
-		"UPDATE outbox_lanes SET owner = NULL, token = NULL, lease_until = NULL WHERE token = $1", s.token)
-	return err
+	return s.leave(context.Background())
 }
 
-// hold takes what is free, under a new token with all that it has, or prolongs it.
+// hold says that the relay is alive, ends those that are not, and takes all that is free if it has nothing.
 func (s *standIn) hold(ctx context.Context) error {
-	_, err := s.conn.Exec(ctx, `INSERT INTO outbox_relays (id, name, alive_until) VALUES ($1, $2, clock_timestamp() + $3)
-		ON CONFLICT (id) DO UPDATE SET alive_until = excluded.alive_until`, s.id, s.config.Name, s.config.Lease)
-	if err != nil {
-		return err
-	}
 	sent := time.Now()
-	if len(s.lanes) > 0 {
-		kept, err := s.list(ctx,
-			"UPDATE outbox_lanes SET lease_until = clock_timestamp() + $2 WHERE token = $1 RETURNING lane", s.token,
-			s.config.Lease)
-		if err != nil {
-			return err
-		}
-		if len(kept) == len(s.lanes) {
-			s.renewed = sent
-			return nil
-		}
-		if s.bug == bugUnfenced {
-			return nil // what of it
-		}
+	alive, err := s.beat(ctx)
+	switch {
+	case err != nil:
+		return err
+	case alive:
+		s.renewed = sent
+	case s.bug == bugUnfenced && len(s.lanes) > 0:
+		return nil // what of it
+	default:
 		for _, lane := range s.lanes {
 			s.step(relay.Step{Kind: relay.StepLose, Lane: lane, Token: s.token})
 		}
-		_, err = s.conn.Exec(ctx, "UPDATE outbox_lanes SET owner = NULL, token = NULL, lease_until = NULL WHERE token = $1",
-			s.token)
-		s.lanes = nil
+		s.id, s.lanes = outbox.ID{}, nil
+		return nil
+	}
+	if err := s.endOthers(ctx); err != nil || len(s.lanes) > 0 {
 		return err
 	}
-	s.token = outbox.NewID()
-	s.lanes, err = s.list(ctx, `UPDATE outbox_lanes SET owner = $1, token = $2, lease_until = clock_timestamp() + $3, 
-		acquired_at = clock_timestamp()
-		WHERE (layout, lane) IN (SELECT layout, lane FROM outbox_lanes WHERE owner IS NULL OR lease_until < clock_timestamp() 
-		FOR UPDATE SKIP LOCKED)
-		RETURNING lane`, s.id, s.token, s.config.Lease)
-	s.renewed = sent
+	return pgx.BeginFunc(ctx, s.conn, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, "SELECT FROM outbox_relays WHERE id = $1 FOR NO KEY UPDATE", s.id); err != nil {
+			return err
+		}
+		s.lanes, err = s.list(ctx, `UPDATE outbox_lanes SET owner = $1, token = $2, acquired_at = clock_timestamp()
+			WHERE (layout, lane) IN (SELECT layout, lane FROM outbox_lanes WHERE owner IS NULL FOR UPDATE SKIP LOCKED)
+			AND EXISTS (SELECT FROM outbox_relays WHERE id = $1 AND ended_at IS NULL) RETURNING lane`, s.id, s.token)
+		if err == nil {
+			_, err = tx.Exec(ctx, "UPDATE outbox_relays SET lanes = $2 WHERE id = $1 AND ended_at IS NULL", s.id, s.lanes)
+		}
+		return err
+	})
+}
+
+// beat says that the relay is alive. A new one is there from its first beat on. False: others have ended it.
+func (s *standIn) beat(ctx context.Context) (alive bool, err error) {
+	err = pgx.BeginFunc(ctx, s.conn, func(tx pgx.Tx) error {
+		if s.id == (outbox.ID{}) {
+			s.id, s.token, s.beaten = outbox.NewID(), outbox.NewID(), 0
+			_, err := tx.Exec(ctx, "INSERT INTO outbox_relays (id, token, name) VALUES ($1, $2, $3)", s.id, s.token,
+				s.config.Name)
+			if err != nil {
+				return err
+			}
+		}
+		s.beaten++
+		beaten, err := tx.Exec(ctx, `WITH own AS MATERIALIZED (
+				SELECT id FROM outbox_relays WHERE id = $1 AND ended_at IS NULL FOR KEY SHARE
+			) INSERT INTO outbox_beats (relay, number, until) SELECT id, $2, clock_timestamp() + $3 FROM own`, s.id, s.beaten,
+			s.config.Lease)
+		alive = beaten.RowsAffected() == 1
+		return err
+	})
+	return alive, err
+}
+
+// endOthers frees the lanes of relays whose lease has ended.
+func (s *standIn) endOthers(ctx context.Context) error {
+	if s.bug == bugImpatient && len(s.lanes) == 0 { // whoever has lanes is as good as dead
+		_, err := s.conn.Exec(ctx, `UPDATE outbox_beats SET until = clock_timestamp() - interval '1 ms'
+			WHERE relay <> $1 AND until > clock_timestamp()`, s.id)
+		if err != nil {
+			return err
+		}
+	}
+	_, err := s.conn.Exec(ctx, "SELECT outbox_end_expired(NULL, 8, false)")
 	return err
+}
+
+// leave gives back what the relay has, and ends it.
+func (s *standIn) leave(ctx context.Context) error {
+	return pgx.BeginFunc(ctx, s.conn, func(tx pgx.Tx) error {
+		for _, statement := range []string{
+			"SELECT FROM outbox_relays WHERE id = $1 FOR UPDATE",
+			"UPDATE outbox_lanes SET owner = NULL, token = NULL WHERE owner = $1",
+			"UPDATE outbox_relays SET lanes = '{}', ended_at = clock_timestamp() WHERE id = $1 AND ended_at IS NULL",
+		} {
+			if _, err := tx.Exec(ctx, statement, s.id); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
 }
 
 func (s *standIn) list(ctx context.Context, query string, args ...any) ([]int16, error) {
@@ -243,11 +289,11 @@ func (s *standIn) settle(ctx context.Context, events []*open) error {
 	stale := false
 	err := pgx.BeginFunc(ctx, s.conn, func(tx pgx.Tx) error {
 		var held int
-		if err := tx.QueryRow(ctx, "SELECT count(*) FROM (SELECT FROM outbox_lanes WHERE token = $1 FOR KEY SHARE) l",
-			s.token).Scan(&held); err != nil {
+		if err := tx.QueryRow(ctx, `SELECT count(*) FROM (SELECT FROM outbox_relays
+			WHERE id = $1 AND ended_at IS NULL AND lanes @> $2 FOR KEY SHARE) r`, s.id, s.lanes).Scan(&held); err != nil {
 			return err
 		}
-		if stale = held != len(s.lanes) && s.bug != bugUnfenced; stale {
+		if stale = held == 0 && s.bug != bugUnfenced; stale {
 			return nil
 		}
 		for _, e := range events {

@@ -71,8 +71,8 @@ func (p *env) wantPaused(t *testing.T, r *run, wouldSend int64) {
 	if got := r.RestoreHold().WouldSend(); got != wouldSend {
 		t.Errorf("it would send %d events, want %d: %+v", got, wouldSend, r.RestoreHold())
 	}
-	if n := p.Count(t, "SELECT count(*) FROM {schema}.outbox_lanes l JOIN {schema}.outbox_relays r ON r.id = l.owner "+
-		"WHERE r.name = $1 AND lease_until > now()", r.name); n > 0 {
+	if n := p.Count(t, "SELECT count(*) FROM {schema}.outbox_lane_status WHERE owner_name = $1 AND lease_until > now()",
+		r.name); n > 0 {
 		t.Errorf("paused, it holds %d lanes", n)
 	}
 	if n := p.broker.countOf(r.name); n > 0 {

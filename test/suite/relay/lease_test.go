@@ -11,7 +11,9 @@ import (
 	"github.com/posthaste-dev/posthaste/outbox"
 	"github.com/posthaste-dev/posthaste/publish"
 	"github.com/posthaste-dev/posthaste/relay"
+	"github.com/posthaste-dev/posthaste/relay/operator"
 	"github.com/posthaste-dev/posthaste/test/kit/eventually"
+	"github.com/posthaste-dev/posthaste/test/kit/leases"
 	"github.com/posthaste-dev/posthaste/test/kit/proxy"
 )
 
@@ -38,18 +40,16 @@ func (p *env) leaseEnds(t testing.TB) time.Time {
 	t.Helper()
 	var at time.Time
 	if err := p.Pool.QueryRow(t.Context(),
-		p.SQL("SELECT max(lease_until) FROM {schema}.outbox_lanes")).Scan(&at); err != nil {
+		p.SQL("SELECT max(lease_until) FROM {schema}.outbox_lane_status")).Scan(&at); err != nil {
 		t.Fatal(err)
 	}
 	return at
 }
 
-// expire ends the leases of a relay that is dead, as if their time had passed.
+// expire ends the lease of a relay that is dead, as if its time had passed.
 func (p *env) expire(t testing.TB, name string) {
 	t.Helper()
-	p.Exec(t, `UPDATE {schema}.outbox_lanes SET lease_until = clock_timestamp() WHERE owner IN (SELECT id FROM `+
-		`{schema}.outbox_relays WHERE name = $1)`, name)
-	p.Exec(t, `UPDATE {schema}.outbox_relays SET alive_until = clock_timestamp() WHERE name = $1`, name)
+	p.Exec(t, leases.Expire, name)
 }
 
 // RL-2, C2, L2: what a crashed relay held moves when its lease ends, by itself, and is not blamed for the crash.
@@ -72,15 +72,15 @@ func TestACrashedRelaysEventsMoveWhenItsLeaseEnds(t *testing.T) {
 		if p.inState(t, ready) != events {
 			t.Fatal("the crash came too late")
 		}
-		p.start(t, "b")
-		p.awaitBeatsOf(t, "b", 5)
+		b := p.start(t, "b")
+		p.awaitLooks(t, 5, b)
 		if n := p.broker.countOf("b"); n > 0 || p.leaseEnds(t).Before(time.Now()) {
 			t.Errorf("the second relay has sent %d events before the lease's end at %s", n, p.leaseEnds(t))
 		}
 		p.expire(t, "a")
-		beats := p.beatsUntil(t, "b", "the first event", func() bool { return p.broker.countOf("b") > 0 })
-		if beats > 10 {
-			t.Errorf("taken over %d heartbeats after the lease's end", beats)
+		looks := p.looksUntil(t, b, "the first event", func() bool { return p.broker.countOf("b") > 0 })
+		if looks > 10 {
+			t.Errorf("taken over %d looks after the lease's end", looks)
 		}
 		p.awaitPublished(t, events)
 		if n := p.broker.countOf("b"); n != events {
@@ -90,39 +90,32 @@ func TestACrashedRelaysEventsMoveWhenItsLeaseEnds(t *testing.T) {
 	})
 }
 
-// awaitBeatsOf waits until a relay has sent so many heartbeats.
-func (p *env) awaitBeatsOf(t testing.TB, name string, n int) {
+// untouched is the pause of a type that nobody emits: whether a relay has heard of it shows that it has looked.
+var untouched = operator.TypeScope("nobody_emits_it")
+
+// awaitLooks waits until the relays have looked at the fleet so often.
+func (p *env) awaitLooks(t *testing.T, n int, relays ...*run) {
 	t.Helper()
-	p.beatsOf(t, name, fmt.Sprintf("%d heartbeats", n), func(beats int) bool { return beats >= n })
+	for look := range n {
+		p.order(t, untouched, look%2 == 0)
+		p.awaitHeard(t, untouched, look%2 == 0, relays...)
+	}
 }
 
-// beatsUntil waits for a condition, and returns how many heartbeats of a relay were seen until then.
-func (p *env) beatsUntil(t testing.TB, name, what string, holds func() bool) (beats int) {
+// looksUntil waits for a condition, and returns how many looks of a relay were seen until then.
+func (p *env) looksUntil(t *testing.T, r *run, what string, holds func() bool) (looks int) {
 	t.Helper()
-	p.beatsOf(t, name, what, func(seen int) bool {
-		beats = seen
+	paused := !r.knowsPaused(untouched)
+	p.order(t, untouched, paused)
+	eventually.True(t, what, func() bool {
+		if r.knowsPaused(untouched) == paused {
+			looks++
+			paused = !paused
+			p.order(t, untouched, paused)
+		}
 		return holds()
 	})
-	return beats
-}
-
-// beatsOf counts the heartbeats of a relay until it is enough.
-func (p *env) beatsOf(t testing.TB, name, what string, enough func(beats int) bool) {
-	t.Helper()
-	var last string
-	beats := -1 // the first that is seen was sent before
-	eventually.True(t, what, func() bool {
-		var at string
-		if err := p.Pool.QueryRow(t.Context(),
-			p.SQL("SELECT coalesce(max(alive_until)::text, '') FROM {schema}.outbox_relays WHERE name = $1"),
-			name).Scan(&at); err != nil {
-			t.Fatal(err)
-		}
-		if at != last && at != "" {
-			last, beats = at, beats+1
-		}
-		return enough(beats)
-	})
+	return looks
 }
 
 // RL-5: what is written down as published is what the broker has acknowledged, not before.
@@ -164,8 +157,7 @@ func TestASettleThatLostItsLeaseChangesNothing(t *testing.T) {
 		taken := make(chan struct{})
 		p.broker.answer = func(_ context.Context, _ *publish.Message, try int) error {
 			if try == 1 { // somebody takes all lanes while the broker acknowledges
-				p.Exec(t, `UPDATE {schema}.outbox_lanes SET owner = gen_random_uuid(), token = gen_random_uuid(), lease_until = `+
-					`clock_timestamp() + interval '1 hour'`)
+				p.Exec(t, leases.Steal, leases.All())
 				close(taken)
 			}
 			return nil
@@ -181,7 +173,7 @@ func TestASettleThatLostItsLeaseChangesNothing(t *testing.T) {
 		if len(p.logs.lines(t, "outcome", "settled too late: the lane is another relay's")) == 0 {
 			t.Error("nothing was logged about it")
 		}
-		p.Exec(t, "UPDATE {schema}.outbox_lanes SET lease_until = clock_timestamp()")
+		p.Exec(t, leases.Return)
 		p.awaitPublished(t, 1)
 		if n := len(p.broker.of(id)); n != 2 {
 			t.Errorf("%d deliveries, want 2", n)
@@ -197,7 +189,7 @@ func (p *env) inLease(t testing.TB, checked *atomic.Int64) func(context.Context,
 	return func(ctx context.Context, message *publish.Message, _ int) error {
 		var left float64
 		err := p.Pool.QueryRow(ctx, p.SQL(`SELECT extract(epoch FROM lease_until - clock_timestamp())::float8 
-			FROM {schema}.outbox_lanes
+			FROM {schema}.outbox_lane_status
 			WHERE lane = {schema}.outbox_lane($1, $2, $3)`), message.Namespace, message.AggregateType,
 			message.AggregateID).Scan(&left)
 		deadline, ok := ctx.Deadline()
@@ -265,7 +257,7 @@ func TestNoPublishOutlivesItsLease(t *testing.T) {
 		eventually.True(t, "the first acknowledgement", func() bool { return len(p.broker.took("0")) > 0 })
 		tx := p.Begin(t) // heartbeats wait for it, in vain
 		if _, err := tx.Exec(t.Context(),
-			p.SQL("LOCK TABLE {schema}.outbox_relays IN SHARE ROW EXCLUSIVE MODE")); err != nil {
+			p.SQL("LOCK TABLE {schema}.outbox_beats IN SHARE ROW EXCLUSIVE MODE")); err != nil {
 			t.Fatal(err)
 		}
 		ends := p.leaseEnds(t)

@@ -102,7 +102,7 @@ func TestKilledSessionsLoseNothingAndChargeNobody(t *testing.T) {
 			eventually.True(t, "a session to kill", func() bool { return p.terminate(t, p.Schema) > 0 })
 		}
 		tx := p.Begin(t)
-		if _, err := tx.Exec(t.Context(), p.SQL("LOCK TABLE {schema}.outbox_lanes IN ACCESS EXCLUSIVE MODE")); err != nil {
+		if _, err := tx.Exec(t.Context(), p.SQL("LOCK TABLE {schema}.outbox_relays IN ACCESS EXCLUSIVE MODE")); err != nil {
 			t.Fatal(err)
 		}
 		p.emit(t, placed.New("locked", note{}))

@@ -122,10 +122,11 @@ func (p *env) awaitRenewals(t *testing.T, n int) {
 	t.Helper()
 	for range n {
 		var before string
-		must(t, p.Pool.QueryRow(t.Context(), p.SQL("SELECT min(lease_until)::text FROM {schema}.outbox_lanes")).Scan(&before))
+		must(t, p.Pool.QueryRow(t.Context(),
+			p.SQL("SELECT min(lease_until)::text FROM {schema}.outbox_lane_status")).Scan(&before))
 		eventually.True(t, "a renewal", func() bool {
-			return p.Count(t, "SELECT count(*) FROM {schema}.outbox_lanes WHERE lease_until > $1::text::timestamptz", before) ==
-				64
+			return p.Count(t, "SELECT count(*) FROM {schema}.outbox_lane_status WHERE lease_until > $1::text::timestamptz",
+				before) == 64
 		})
 	}
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/posthaste-dev/posthaste/outbox"
 	"github.com/posthaste-dev/posthaste/test/kit/eventually"
+	"github.com/posthaste-dev/posthaste/test/kit/leases"
 )
 
 // copied writes an event with its number, as logical replication does: the sequence does not hear of it.
@@ -17,6 +18,16 @@ func (p *env) copied(t *testing.T, seq int64, aggregateID string) {
 		OVERRIDING SYSTEM VALUE VALUES ($1, $2::text::uuid, 'order_placed', 'order', $3, $4::text::json)`, seq, id,
 		aggregateID,
 		`{"version":1,"eventId":"`+id+`","occurredAt":"2026-03-01T12:30:15Z","data":{"n":1}}`)
+}
+
+// toldFloor is a relay of the old server, copied with the table: it holds all lanes, and in its last beat it is so far.
+func (p *env) toldFloor(t *testing.T, floor int64) {
+	t.Helper()
+	id := outbox.NewID().String()
+	p.Exec(t, leases.Join, id, "copied", "1 hour")
+	p.Exec(t, leases.Hold, id)
+	p.Exec(t, `UPDATE {schema}.outbox_beats b SET lanes = r.lanes, floors = array_fill($2::bigint, ARRAY[64])
+		FROM {schema}.outbox_relays r WHERE r.id = $1::text::uuid AND b.relay = r.id`, id, floor)
 }
 
 // wantsSequence waits until the relay is paused, checks that it does nothing, and returns the statement that it asks
@@ -44,12 +55,13 @@ func TestATableWithoutItsSequenceIsPaused(t *testing.T) {
 	onEach(t, func(t *testing.T, p *env) {
 		p.copied(t, 500, "X") // an event that waited when the switch was made
 		p.Exec(t, "UPDATE {schema}.outbox_lanes SET floor = 400")
+		p.toldFloor(t, 400)
 		fresh := p.emit(t, placed.New("X", note{N: 2}))[0]
 		r := p.start(t, "a")
 		repair := p.wantsSequence(t, r, 2)
-		want := fmt.Sprintf(`UPDATE "%s"."outbox_lanes" SET floor = 0; SELECT setval('"%[1]s"."outbox_events_seq_seq"', 500)`,
-			p.Schema)
-		if repair != want {
+		want := fmt.Sprintf(`UPDATE "%s"."outbox_lanes" SET owner = NULL, token = NULL, floor = 0; SELECT `+
+			`setval('"%[1]s"."outbox_events_seq_seq"', 500); COMMIT`, p.Schema)
+		if !strings.HasPrefix(repair, "BEGIN; LOCK TABLE ") || !strings.HasSuffix(repair, want) {
 			t.Errorf("it wants %s, want %s", repair, want)
 		}
 		lines := p.logs.lines(t, "msg", "paused: the outbox came without its sequence")
@@ -74,7 +86,7 @@ func TestATableWithoutItsSequenceIsPaused(t *testing.T) {
 }
 
 // K7: the next number is what counts, not the last: a sequence that has given out nothing would give out 1 again. And
-// numbers count that only a lane's floor knows, since retention has removed the events.
+// numbers count that only a lane's floor knows, or only a relay's last beat, since retention has removed the events.
 func TestWhatASequenceIsBehindOf(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, p *env) {
@@ -90,6 +102,13 @@ func TestWhatASequenceIsBehindOf(t *testing.T) {
 		p.Exec(t, p.wantsSequence(t, second, 0))
 		p.emit(t, placed.New("X", note{}))
 		p.awaitPublished(t, 2)
+		if err := second.stop(t); err != nil {
+			t.Error(err)
+		}
+		p.toldFloor(t, 90)
+		p.Exec(t, p.wantsSequence(t, p.start(t, "c"), 0))
+		p.emit(t, placed.New("X", note{}))
+		p.awaitPublished(t, 3)
 	})
 }
 

@@ -39,7 +39,7 @@ func TestSeveralRelaysPublishEveryEventOnceAndInOrder(t *testing.T) {
 		group.Wait()
 		eventually.True(t, "three relays with a third of the lanes each", func() bool {
 			return p.Count(t, `SELECT count(*) 
-				FROM (SELECT owner FROM {schema}.outbox_lanes WHERE lease_until > clock_timestamp()
+				FROM (SELECT owner FROM {schema}.outbox_lane_status WHERE lease_until > clock_timestamp()
 				GROUP BY owner HAVING count(*) BETWEEN 21 AND 22) fair`) == 3
 		})
 		p.awaitPublished(t, producers*aggregates*each)

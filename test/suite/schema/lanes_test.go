@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/posthaste-dev/posthaste/test/kit/leases"
 	"github.com/posthaste-dev/posthaste/test/kit/pgtest"
 )
 
@@ -78,15 +79,15 @@ func TestThereAre64Lanes(t *testing.T) {
 	pgtest.OnEach(t, func(t *testing.T, db *pgtest.DB) {
 		if n := db.Count(t, `SELECT count(*) FROM {schema}.outbox_lanes l JOIN {schema}.outbox_meta m 
 			ON m.lane_layout = l.layout
-			WHERE lane BETWEEN 0 AND 63 AND owner IS NULL AND token IS NULL AND lease_until IS NULL AND floor = 0 
+			WHERE lane BETWEEN 0 AND 63 AND owner IS NULL AND token IS NULL AND floor = 0 AND NOT crashed 
 			AND crash_count = 0`); n != 64 {
 			t.Errorf("%d free lanes of layout 1", n)
 		}
 		if n := db.Count(t, "SELECT count(*) FROM {schema}.outbox_lanes"); n != 64 {
 			t.Errorf("%d lanes", n)
 		}
-		// Half a lease is none: the relay could neither prove it nor lose it.
-		for _, set := range []string{"owner = gen_random_uuid()", "token = gen_random_uuid()", "lease_until = now()"} {
+		// Half an owner is none: the relay could not give the lane back.
+		for _, set := range []string{"owner = gen_random_uuid()", "token = gen_random_uuid()"} {
 			if _, err := db.Pool.Exec(t.Context(), db.SQL("UPDATE {schema}.outbox_lanes SET "+set)); pgtest.SQLState(err) !=
 				"23514" {
 				t.Errorf("%s: got %v", set, err)
@@ -94,8 +95,22 @@ func TestThereAre64Lanes(t *testing.T) {
 		}
 		if unique := column(t, db.Pool,
 			"SELECT indexrelid::regclass::text FROM pg_index WHERE indrelid = $1::regclass AND indisunique",
-			quote(db.Schema)+".outbox_lanes"); len(unique) != 1 {
-			t.Errorf("unique indexes %v: a second one would make renewals wait for settles", unique)
+			quote(db.Schema)+".outbox_relays"); len(unique) != 1 {
+			t.Errorf("unique indexes %v: a second one would make acquisitions wait for settles", unique)
 		}
+	})
+}
+
+// TestAnEndedRelayHasNoLanes: who ends a relay frees its lanes, or the two would name different owners.
+func TestAnEndedRelayHasNoLanes(t *testing.T) {
+	t.Parallel()
+	pgtest.OnEach(t, func(t *testing.T, db *pgtest.DB) {
+		db.Exec(t, leases.Join, relayOne, "first", "1 hour")
+		db.Exec(t, leases.Hold, relayOne)
+		end := "UPDATE {schema}.outbox_relays SET ended_at = now()"
+		if _, err := db.Pool.Exec(t.Context(), db.SQL(end)); pgtest.SQLState(err) != "23514" {
+			t.Errorf("ended with all lanes: got %v", err)
+		}
+		db.Exec(t, end+", lanes = '{}'")
 	})
 }

@@ -46,24 +46,26 @@ func TestEventsCanBecomePartitioned(t *testing.T) {
 
 		relay, lane := asPart(t, db, "relay"), laneOf(t, db, "1")
 		read := column(t, relay, db.SQL("SELECT id::text FROM ("+relaySQL(t, "read")+") r WHERE id IS NOT NULL"),
-			[]int16{lane}, []int64{0}, []int64{0}, []int32{100}, []int64{}, []int64{}, make([]*string, 1))
+			[]int16{lane}, []int64{0}, []int64{0}, []int32{100}, []int64{}, []int64{}, nil, nil)
 		if !slices.Equal(read, events) {
 			t.Fatalf("read %v, want %v in that order", read, events)
 		}
-		if n := countRows(t, relay, db.SQL(relaySQL(t, "acquire")), []int16{lane}, 1, relayOne, tokenOne, 30_000_000,
-			false); n != 1 {
+		countRows(t, relay, db.SQL(relaySQL(t, "register")), relayOne, tokenOne, "one", "")
+		if n := countRows(t, relay, db.SQL(relaySQL(t, "acquire")), []int16{lane}, 1, relayOne, tokenOne,
+			tokenOne); n != 1 {
 			t.Fatalf("took over %d lanes", n)
 		}
+		countRows(t, relay, db.SQL(relaySQL(t, "own_lanes")), relayOne, tokenOne)
 		none, never := []string{}, []*time.Time{}
 		for again := range 2 {
 			var applied bool
 			var held []int16
 			var at int64
 			var unchanged []string
-			err := relay.QueryRow(t.Context(), db.SQL(relaySQL(t, "settle")), []int16{lane}, []string{tokenOne}, events[1:],
+			err := relay.QueryRow(t.Context(), db.SQL(relaySQL(t, "settle")), relayOne, tokenOne, []int16{lane}, events[1:],
 				none, []int32{}, []int64{}, none, []int16{}, never, none, none, none, []int16{}, never,
 				events[:1], []bool{true}, []int32{1}, []string{"orders"}, []string{"rejected"}, []string{""}, []int16{0},
-				[]*time.Time{nil}, []int16{}, none).Scan(&applied, &held, &at, &unchanged)
+				[]*time.Time{nil}, []int16{}).Scan(&applied, &held, &at, &unchanged)
 			if err != nil || !applied || len(unchanged) != again {
 				t.Errorf("time %d: the settle answered %v, %v, and left %v", again, applied, err, unchanged)
 			}

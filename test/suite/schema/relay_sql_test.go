@@ -10,11 +10,10 @@ import (
 // tests do not have.
 func relaySQL(t testing.TB, name string) string {
 	t.Helper()
-	text, err := os.ReadFile("../../../relay/internal/pgstore/sql/" + name + ".sql")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return strings.NewReplacer("{types}", "true", "{incarnation}", "'this server'").Replace(string(text))
+	lost := strings.NewReplacer("{lanes}", "$1", "{relay}", "$7", "{token}", "$8").
+		Replace(fileSQL(t, "internal/pgstore/sql/lost")) // as a read numbers its parameters
+	return strings.NewReplacer("{lost}", lost, "{incarnation}", "'this server'").
+		Replace(fileSQL(t, "internal/pgstore/sql/"+name))
 }
 
 // janitorSQL is a statement of retention's, from its own file.

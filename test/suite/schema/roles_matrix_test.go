@@ -181,35 +181,72 @@ var operations = []operation{
 
 	// Lanes and relays.
 	{
-		name: "read lanes", sql: "SELECT layout, lane, owner, lease_until, acquired_at, floor, needs, crash_count, " +
-			"marked_event, marked_count FROM {schema}.outbox_lanes", may: "relay viewer operator",
-	},
-	{name: "read tokens", sql: "SELECT token FROM {schema}.outbox_lanes", may: "relay"},
-	{
-		name: "take over a lane", sql: "WITH free AS MATERIALIZED (SELECT lane FROM {schema}.outbox_lanes WHERE " +
-			"lease_until IS NULL FOR UPDATE SKIP LOCKED) UPDATE {schema}.outbox_lanes l SET owner = '{new}', token = '{new}', " +
-			"lease_until = now(), acquired_at = now() FROM free WHERE l.lane = free.lane", may: "relay",
+		name: "read lanes", sql: "SELECT layout, lane, owner, acquired_at, floor, needs, crashed, crash_count FROM " +
+			"{schema}.outbox_lanes", may: "relay viewer operator",
 	},
 	{
-		name: "hold a lane in a settle", sql: "SELECT lane FROM {schema}.outbox_lanes ORDER BY lane FOR KEY SHARE",
-		may: "relay",
+		name: "read how lanes stand", sql: "SELECT * FROM {schema}.outbox_lane_status", may: "relay viewer operator",
+	},
+	{name: "read tokens of lanes", sql: "SELECT token FROM {schema}.outbox_lanes", may: "relay"},
+	{
+		name: "take a lane", sql: "WITH layout AS MATERIALIZED (SELECT FROM {schema}.outbox_meta FOR KEY SHARE), free AS " +
+			"MATERIALIZED (SELECT lane FROM {schema}.outbox_lanes WHERE owner IS NULL AND EXISTS (SELECT FROM layout) FOR " +
+			"UPDATE SKIP LOCKED) UPDATE {schema}.outbox_lanes l SET owner = '{new}', token = '{new}', acquired_at = now() " +
+			"FROM free WHERE l.lane = free.lane", may: "relay",
 	},
 	{
 		name: "move a floor",
-		sql: "UPDATE {schema}.outbox_lanes SET floor = 1, needs = '{}', crash_count = 0, marked_event " +
-			"= NULL, marked_by = NULL, marked_count = 0", may: "relay",
+		sql:  "UPDATE {schema}.outbox_lanes SET floor = 1, needs = '{}', crashed = true, crash_count = 0", may: "relay",
 	},
 	{name: "renumber a lane", sql: "UPDATE {schema}.outbox_lanes SET lane = 99 WHERE lane = 1"},
 	{name: "add a lane", sql: "INSERT INTO {schema}.outbox_lanes (layout, lane) VALUES (9, 9)"},
 	{name: "delete lanes", sql: "DELETE FROM {schema}.outbox_lanes"},
-	{name: "read relays", sql: "SELECT * FROM {schema}.outbox_relays", may: readers},
+	{name: "change the layout", sql: "UPDATE {schema}.outbox_meta SET lane_layout = 2"},
+	{
+		name: "read relays", sql: "SELECT id, name, version, started_at, ended_at, lanes FROM {schema}.outbox_relays",
+		may: "relay viewer operator",
+	},
+	{name: "read tokens of relays", sql: "SELECT token FROM {schema}.outbox_relays", may: "relay"},
 	{
 		name: "register a relay",
-		sql:  "INSERT INTO {schema}.outbox_relays (id, name, alive_until, known_types) VALUES ('{new}', 'r', now(), '{}')",
+		sql:  "INSERT INTO {schema}.outbox_relays (id, token, name, version) VALUES ('{new}', '{new}', 'r', 'v')",
 		may:  "relay",
 	},
-	{name: "prolong a relay", sql: "UPDATE {schema}.outbox_relays SET alive_until = now()", may: "relay"},
-	{name: "forget a relay", sql: "DELETE FROM {schema}.outbox_relays", may: "relay janitor"},
+	{
+		name: "hold lanes in a settle", sql: "SELECT id FROM {schema}.outbox_relays WHERE lanes @> '{}' FOR KEY SHARE",
+		may: "relay",
+	},
+	{name: "end a relay", sql: "UPDATE {schema}.outbox_relays SET lanes = '{}', ended_at = now()", may: "relay"},
+	{name: "give a relay another token", sql: "UPDATE {schema}.outbox_relays SET token = '{new}'"},
+	{name: "give a relay another name", sql: "UPDATE {schema}.outbox_relays SET name = 'other'"},
+	{name: "end expired relays", sql: "SELECT {schema}.outbox_end_expired(NULL, 8, false)", may: "relay"},
+	{name: "forget a relay", sql: "DELETE FROM {schema}.outbox_relays WHERE ended_at IS NOT NULL", may: "relay"},
+
+	{name: "read beats", sql: "SELECT * FROM {schema}.outbox_beats", may: "relay viewer operator"},
+	{
+		name: "beat", sql: "INSERT INTO {schema}.outbox_beats (relay, number, until, lanes, floors, recovered, need_lanes, " +
+			"need_types) SELECT id, 9, now(), '{1}', '{1}', '{t}', '{}', '{}' FROM {schema}.outbox_relays", may: "relay",
+	},
+	{name: "prolong a beat", sql: "UPDATE {schema}.outbox_beats SET until = now()"},
+	{name: "delete old beats", sql: "DELETE FROM {schema}.outbox_beats WHERE number < 1", may: "relay"},
+	{name: "read what relays know", sql: "SELECT * FROM {schema}.outbox_known", may: "relay viewer operator"},
+	{
+		name: "say what a relay knows", sql: "INSERT INTO {schema}.outbox_known (relay, event_type, topic) SELECT id, 't', " +
+			"'orders' FROM {schema}.outbox_relays ON CONFLICT (relay, event_type) DO NOTHING", may: "relay",
+	},
+	{name: "change what a relay knows", sql: "UPDATE {schema}.outbox_known SET topic = 'other'"},
+	{
+		name: "read which event is sent alone", sql: "SELECT layout, lane, event_id, deaths FROM {schema}.outbox_markers",
+		may: "relay viewer operator",
+	},
+	{name: "read tokens of markers", sql: "SELECT token FROM {schema}.outbox_markers", may: "relay"},
+	{
+		name: "mark an event", sql: "INSERT INTO {schema}.outbox_markers AS m (layout, lane, event_id, token) VALUES (1, " +
+			"1, '{new}', '{new}') ON CONFLICT (layout, lane) DO UPDATE SET event_id = excluded.event_id, " +
+			"token = excluded.token, deaths = m.deaths + 1", may: "relay",
+	},
+	{name: "move a marker", sql: "UPDATE {schema}.outbox_markers SET lane = 2"},
+	{name: "take a marker away", sql: "DELETE FROM {schema}.outbox_markers", may: "relay"},
 
 	{name: "read routes", sql: "SELECT * FROM {schema}.outbox_topics", may: "relay viewer operator"},
 	{

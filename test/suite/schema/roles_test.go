@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/posthaste-dev/posthaste/schema"
+	"github.com/posthaste-dev/posthaste/test/kit/leases"
 	"github.com/posthaste-dev/posthaste/test/kit/pgtest"
 )
 
@@ -27,7 +28,8 @@ func newMatrix(t testing.TB, db *pgtest.DB) *matrix {
 	ready, dead, discarded, published := insertEvent(t, db, "1", 0), insertEvent(t, db, "1", 4),
 		insertEvent(t, db, "1", 7), insertEvent(t, db, "1", 6)
 	db.Exec(t, "SELECT {schema}.outbox_emit('order_created', 'order', '1', '{}', dedupe_key => 'taken')")
-	db.Exec(t, "INSERT INTO {schema}.outbox_relays (id, name, alive_until) VALUES (gen_random_uuid(), 'r', now())")
+	db.Exec(t, leases.Join, relayOne, "r", "1 hour")
+	db.Exec(t, "INSERT INTO {schema}.outbox_markers (layout, lane, event_id) VALUES (1, 1, $1)", ready)
 	resolved, unresolved := insertDeadLetter(t, db, dead), insertDeadLetter(t, db, dead)
 	insertAction(t, db, "discard", dead, resolved)
 	for _, delivered := range []string{"NULL", "now()"} {

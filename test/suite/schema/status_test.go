@@ -3,6 +3,7 @@ package schema
 import (
 	"testing"
 
+	"github.com/posthaste-dev/posthaste/test/kit/leases"
 	"github.com/posthaste-dev/posthaste/test/kit/pgtest"
 )
 
@@ -30,14 +31,12 @@ func TestStatusHasAWordForEveryState(t *testing.T) {
 				t.Errorf("state %d is %q, blocks %t, owned %t", state, word, blocks, owned)
 			}
 		}
-		db.Exec(t, "INSERT INTO {schema}.outbox_relays (id, name, alive_until) VALUES ($1, 'first', now())", relayOne)
-		db.Exec(t,
-			"UPDATE {schema}.outbox_lanes SET owner = $1, token = $2, lease_until = clock_timestamp() + interval '1 hour'",
-			relayOne, tokenOne)
+		db.Exec(t, leases.Join, relayOne, "first", "1 hour")
+		db.Exec(t, leases.Hold, relayOne)
 		if word, _, owned := status(ids[0]); word != "processing" || !owned {
 			t.Errorf("with a live holder a ready event is %q, owned %t", word, owned)
 		}
-		db.Exec(t, "UPDATE {schema}.outbox_lanes SET lease_until = clock_timestamp() - interval '1 s'")
+		db.Exec(t, leases.Expire, "first")
 		if word, _, owned := status(ids[0]); word != "pending" || !owned {
 			t.Errorf("with an expired holder a ready event is %q, owned %t", word, owned)
 		}

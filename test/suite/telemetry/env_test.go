@@ -58,6 +58,9 @@ type env struct {
 	seen  map[string]map[float64]bool
 }
 
+// relayName is what the relays of the tests are called.
+const relayName = "measured"
+
 func newEnv(t *testing.T, db *pgtest.DB, change func(*relay.Config)) *env {
 	t.Helper()
 	name := pgtest.NewName("metrics")
@@ -80,7 +83,7 @@ func newEnv(t *testing.T, db *pgtest.DB, change func(*relay.Config)) *env {
 	metrics := prometheus.New()
 	config := relay.Config{
 		Database: db.URL + "&application_name=" + db.Schema, Schema: db.Schema, Registry: registry, Publisher: w.broker(),
-		Version: "v0.0.0-test", SurveyEvery: time.Second,
+		Name: relayName, Version: "v0.0.0-test", SurveyEvery: time.Second,
 		Logger: slog.New(slog.NewTextHandler(w.log, nil)),
 		// No test waits for the end of a lease; publishes that are held up end before that of a test's patience.
 		Settings: relay.Settings{

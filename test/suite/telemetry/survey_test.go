@@ -1,6 +1,7 @@
 package telemetry
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"regexp"
@@ -10,15 +11,18 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/posthaste-dev/posthaste/outbox"
 	"github.com/posthaste-dev/posthaste/relay"
 	"github.com/posthaste-dev/posthaste/relay/survey"
 	"github.com/posthaste-dev/posthaste/test/kit/eventually"
+	"github.com/posthaste-dev/posthaste/test/kit/leases"
 	"github.com/posthaste-dev/posthaste/test/kit/pgtest"
 	"github.com/posthaste-dev/posthaste/test/kit/services"
 )
 
 // fill writes an outbox on a bad day: 300,000 events, of which 200,000 are not published. Triggers are off, because
-// they take most of the time. 50,000 were published just now, and vacuum has not come by since.
+// they take most of the time. 50,000 were published just now, and vacuum has not come by since. How far the owner of
+// the lanes is, only its beat tells.
 const fill = `
 SET LOCAL session_replication_role = replica;
 INSERT INTO {schema}.outbox_events (id, event_type, aggregate_type, aggregate_id, payload_json, state)
@@ -26,7 +30,13 @@ SELECT gen_random_uuid(), 'order_placed', 'order', 'old-' || i, '{}', 0 FROM gen
 UPDATE {schema}.outbox_events SET state = 6, published_at = now();
 INSERT INTO {schema}.outbox_events (id, event_type, aggregate_type, aggregate_id, payload_json, state, published_at)
 SELECT gen_random_uuid(), 'order_placed', 'order', 'published-' || i, '{}', 6, now() FROM generate_series(1, 50000) i;
-UPDATE {schema}.outbox_lanes SET floor = (SELECT max(seq) FROM {schema}.outbox_events);
+WITH relay AS (INSERT INTO {schema}.outbox_relays (id, token, name, lanes)
+  SELECT gen_random_uuid(), gen_random_uuid(), 'r', array_agg(lane) FROM {schema}.outbox_lanes
+  RETURNING id, token, lanes
+), beat AS (INSERT INTO {schema}.outbox_beats (relay, number, until, lanes, floors)
+  SELECT id, 1, now() + interval '1 hour', lanes, array_fill((SELECT max(seq) FROM {schema}.outbox_events), ARRAY[64])
+  FROM relay
+) UPDATE {schema}.outbox_lanes l SET owner = r.id, token = r.token FROM relay r;
 INSERT INTO {schema}.outbox_events (id, created_at, event_type, aggregate_type, aggregate_id, payload_json, state,
   next_attempt_at, attempt_count)
 SELECT gen_random_uuid(), now() - interval '1 hour', 'order_placed', 'order', 'o-' || i % 5000, '{}', s,
@@ -50,6 +60,46 @@ func statements() []surveyed {
 		{"fleet", "", "none", 0},
 		{"retention", "", "none", 0},
 	}
+}
+
+// TestALaneWhoseOwnerIsSilentIsUnheld: nobody works for it, though nobody has ended that relay yet. Of a relay's beats
+// the one with the highest number counts.
+func TestALaneWhoseOwnerIsSilentIsUnheld(t *testing.T) {
+	t.Parallel()
+	pgtest.OnEach(t, func(t *testing.T, db *pgtest.DB) {
+		ctx, stop := context.WithCancel(t.Context())
+		surveyor, ended := survey.New(survey.Config{Schema: db.Schema, Every: 10 * time.Millisecond}), make(chan struct{})
+		go func() {
+			defer close(ended)
+			surveyor.Run(ctx, db.Pool)
+		}()
+		defer func() {
+			stop()
+			<-ended
+		}()
+		want := func(unheld, relays int64) {
+			t.Helper()
+			eventually.True(t, fmt.Sprintf("%d lanes without an owner, %d relays", unheld, relays), func() bool {
+				report := surveyor.Report()
+				return report.UnheldLanes == unheld && report.Relays == relays
+			})
+		}
+		id := outbox.NewID().String()
+		want(64, 0)
+		db.Exec(t, leases.Join, id, "a", "1 hour")
+		want(64, 1)
+		db.Exec(t, leases.Hold, id)
+		want(0, 1)
+		db.Exec(t, leases.Expire, "a")
+		want(64, 0)
+		for _, number := range []int{0, 2} {
+			db.Exec(t, "INSERT INTO {schema}.outbox_beats (relay, number, until) VALUES ($1::text::uuid, $2, "+
+				"clock_timestamp() + interval '1 hour')", id, number)
+		}
+		want(0, 1)
+		db.Exec(t, "DELETE FROM {schema}.outbox_beats WHERE number = 2")
+		want(64, 0)
+	})
 }
 
 // TestASurveyIsCheap looks at the plans, before and after ANALYZE, and with generic ones: none may walk the table.

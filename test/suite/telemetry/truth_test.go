@@ -12,6 +12,7 @@ import (
 	"github.com/posthaste-dev/posthaste/outbox"
 	"github.com/posthaste-dev/posthaste/relay/operator"
 	"github.com/posthaste-dev/posthaste/relay/retention"
+	"github.com/posthaste-dev/posthaste/test/kit/leases"
 	"github.com/posthaste-dev/posthaste/test/kit/pgtest"
 )
 
@@ -261,18 +262,14 @@ func (w *env) laneTaken() {
 	published, _ := value(w.until(map[string]string{"relay_stale_settles_total": "= 0"}), series)
 	for stale := 0.0; stale == 0; published++ {
 		aggregate := fmt.Sprint("taken-", published)
-		lease := func(until string) {
-			w.Exec(w.t, `UPDATE {schema}.outbox_lanes SET token = gen_random_uuid(), 
-				lease_until = clock_timestamp() + $2::text::interval
-				WHERE lane = {schema}.outbox_lane('default', 'order', $1)`, aggregate, until)
-		}
+		lane := int16(w.Count(w.t, "SELECT {schema}.outbox_lane('default', 'order', $1)", aggregate))
 		open := w.gate(aggregate)
 		w.emit(w.placed, aggregate)
 		w.until(map[string]string{"relay_in_flight_events": "= 1"})
-		lease("1 hour")
+		w.Exec(w.t, leases.Steal, []int16{lane})
 		open()
 		w.until(map[string]string{"relay_lanes": "= 63"})
-		lease("0") // that of the other one has run out
+		w.Exec(w.t, leases.Return)
 		families := w.until(map[string]string{"relay_lanes": "= 64", series: fmt.Sprint("= ", published+1)})
 		stale, _ = value(families, "relay_stale_settles_total")
 		if published > 200 {
@@ -283,10 +280,9 @@ func (w *env) laneTaken() {
 
 // anotherRelay is alive and takes none of the lanes that it is left.
 func (w *env) anotherRelay() {
-	w.Exec(w.t, "INSERT INTO {schema}.outbox_relays (id, name, alive_until) VALUES ($1::text::uuid, 'idle', now() + "+
-		"interval '1 hour')", outbox.NewID().String())
+	w.Exec(w.t, leases.Join, outbox.NewID().String(), "idle", "1 hour")
 	w.until(map[string]string{"outbox_relays": "= 2", "outbox_unheld_lanes": "= 32", "relay_lanes": "= 32"})
-	w.Exec(w.t, "DELETE FROM {schema}.outbox_relays WHERE name = 'idle'")
+	w.Exec(w.t, "UPDATE {schema}.outbox_relays SET ended_at = clock_timestamp() WHERE name = 'idle'")
 	w.until(map[string]string{"outbox_relays": "= 1", "outbox_unheld_lanes": "= 0", "relay_lanes": "= 64"})
 }
 
@@ -331,8 +327,8 @@ func (w *env) restored() {
 	w.Exec(w.t, "UPDATE {schema}.outbox_identity SET system_identifier = 1")
 	w.Exec(w.t, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = $1", w.Schema)
 	w.until(map[string]string{"relay_paused": "= 1", "relay_lanes": ">= 0"})
-	// Nobody waits here until the leases from before have run out.
-	w.Exec(w.t, "UPDATE {schema}.outbox_lanes SET lease_until = clock_timestamp()")
+	// Nobody waits here until the lease from before has run out.
+	w.Exec(w.t, leases.Expire, relayName)
 	w.Exec(w.t, "SELECT {schema}.outbox_resume('ada', 'test', 'restored')")
 	w.until(map[string]string{"relay_paused": "= 0", "relay_lanes": "= 64"})
 }

@@ -1,15 +1,13 @@
--- $1 lanes, $2 watermark and $3 cursor of each, $4 limit of each, $5 and $6 open writers as xid and low, $7 token
--- of each lane, or null.
+-- $1 lanes, $2 watermark and $3 cursor of each, $4 limit of each, $5 and $6 open writers as xid and low, $7
+-- relay and $8 its token, or null.
 --
 -- The statement's own snapshot decides which of the writers have ended, and reads from the lowest number
--- that one of them can have drawn. Of a lane whose token has changed nothing is read: what its new owner has
+-- that one of them can have drawn. Of a lane that is not the relay's any more nothing is read: what its new owner has
 -- done would be taken for the whole. The first row says who and which they were; it is there when nothing else is.
 -- States: 0 ready.
 WITH gone AS MATERIALIZED (
     SELECT coalesce(array_agg(x), '{}') AS xids, min(low) AS low,
-           ARRAY(SELECT t.lane FROM unnest($1::smallint[], $7::uuid[]) t(lane, token)
-                   LEFT JOIN {schema}.outbox_lanes l ON l.layout = 1 AND l.lane = t.lane
-                  WHERE t.token IS NOT NULL AND l.token IS DISTINCT FROM t.token) AS lost
+           {lost} AS lost
       FROM unnest($5::bigint[], $6::bigint[]) t(x, low)
      WHERE pg_visible_in_snapshot(x::text::xid8, pg_current_snapshot())
 )

@@ -1,4 +1,4 @@
--- $1-$7 as in read.sql, $8 event types to leave out.
+-- $1-$8 as in read.sql, $9 event types to leave out.
 --
 -- The inner query has a limit that is none, hidden in a sub-select. It keeps the condition on the types out:
 -- with that inside the planner expects few rows, and reads and sorts all that is ready instead of walking the
@@ -7,9 +7,7 @@
 -- States: 0 ready.
 WITH gone AS MATERIALIZED (
     SELECT coalesce(array_agg(x), '{}') AS xids, min(low) AS low,
-           ARRAY(SELECT t.lane FROM unnest($1::smallint[], $7::uuid[]) t(lane, token)
-                   LEFT JOIN {schema}.outbox_lanes l ON l.layout = 1 AND l.lane = t.lane
-                  WHERE t.token IS NOT NULL AND l.token IS DISTINCT FROM t.token) AS lost
+           {lost} AS lost
       FROM unnest($5::bigint[], $6::bigint[]) t(x, low)
      WHERE pg_visible_in_snapshot(x::text::xid8, pg_current_snapshot())
 )
@@ -30,6 +28,6 @@ SELECT e.*, NULL, NULL, NULL FROM unnest($1::smallint[], $2::bigint[], $3::bigin
            AND r.seq > greatest(l.w, least(l.c, (SELECT low FROM gone)))
          ORDER BY r.seq LIMIT (SELECT 9223372036854775807)
       ) o
-     WHERE o.event_type <> ALL($8::text[])
+     WHERE o.event_type <> ALL($9::text[])
      LIMIT CASE WHEN l.lane = ANY ((SELECT lost FROM gone)::smallint[]) THEN 0 ELSE l.lim END
 ) e

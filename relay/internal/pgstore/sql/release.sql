@@ -1,13 +1,28 @@
--- $1 lanes, $2 tokens, $3 floors, $4 and $5 what the lanes need: lane and type, $6 and $7 as $7 and $8 of renew.sql
-WITH own AS MATERIALIZED (
-    SELECT l.lane, CASE WHEN $6::text IN ('', {incarnation}) THEN t.floor ELSE 0 END AS floor, t.calm
-      FROM {schema}.outbox_lanes l
-      JOIN unnest($1::smallint[], $2::uuid[], $3::bigint[], $7::boolean[]) t(lane, token, floor, calm)
+-- $1 relay, $2 its token; $3-$6 lanes with the tokens of their acquisitions, floors and whether they are calm; $7 and
+-- $8 what the lanes need: lane and type; $9 as $10 of beat.sql; $10 tokens of acquisitions whose outcome is not known,
+-- $11 that the relay ends, and gives back whatever it has.
+-- The relay's row is locked by now (own_giving.sql). What its newest beat says counts as well, or a floor would fall
+-- back to where it was when the lane was taken. A release that was given up and comes late has the token of an
+-- acquisition that is over, and changes nothing.
+WITH before AS MATERIALIZED (
+    SELECT f.lane, f.floor FROM (
+        SELECT b.lanes, b.floors FROM {schema}.outbox_beats b WHERE b.relay = $1::uuid ORDER BY b.number DESC
+         LIMIT (SELECT 1)) b CROSS JOIN unnest(b.lanes, b.floors) f(lane, floor)
+), own AS MATERIALIZED (
+    SELECT l.lane, t.lane IS NOT NULL AS told, t.calm,
+           greatest(before.floor, CASE WHEN $9::text IN ('', {incarnation}) THEN t.floor ELSE 0 END) AS floor
+      FROM {schema}.outbox_relays r
+      JOIN {schema}.outbox_lanes l ON l.layout = 1 AND l.owner = r.id
+      LEFT JOIN unnest($3::smallint[], $4::uuid[], $5::bigint[], $6::boolean[]) t(lane, token, floor, calm)
         ON l.lane = t.lane AND l.token = t.token
-     WHERE l.layout = 1 ORDER BY l.lane FOR NO KEY UPDATE OF l
+      LEFT JOIN before ON before.lane = l.lane
+     WHERE r.id = $1::uuid AND r.token = $2::uuid AND r.ended_at IS NULL
+       AND (t.lane IS NOT NULL OR l.token = ANY($10::uuid[]) OR $11::boolean)
+     ORDER BY l.lane FOR NO KEY UPDATE OF l
 )
 UPDATE {schema}.outbox_lanes l
-   SET owner = NULL, token = NULL, lease_until = NULL,
+   SET owner = NULL, token = NULL, crashed = l.crashed AND NOT own.told,
        floor = greatest(l.floor, own.floor), crash_count = CASE WHEN own.calm THEN 0 ELSE l.crash_count END,
-       needs = ARRAY(SELECT n.type FROM unnest($4::smallint[], $5::text[]) n(lane, type) WHERE n.lane = l.lane)
+       needs = CASE WHEN own.told THEN ARRAY(
+           SELECT n.type FROM unnest($7::smallint[], $8::text[]) n(lane, type) WHERE n.lane = l.lane) ELSE l.needs END
   FROM own WHERE l.layout = 1 AND l.lane = own.lane

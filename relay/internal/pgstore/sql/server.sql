@@ -1,1 +1,1 @@
-SELECT {incarnation}
+SELECT {incarnation}, pg_is_in_recovery()

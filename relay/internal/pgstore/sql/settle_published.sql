@@ -1,13 +1,14 @@
--- $1 and $2 lanes and tokens, $3 published. What settle.sql does, for the batches in which nothing went wrong.
--- States: 0 ready, 1 retrying, 3 waiting, 6 published.
+-- $1 relay, $2 its token, $3 lanes of the batch, $4 published. What settle.sql does, for the batches in which nothing
+-- went wrong. States: 0 ready, 1 retrying, 3 waiting, 6 published.
 WITH own AS MATERIALIZED (
-    SELECT l.lane FROM {schema}.outbox_lanes l
-      JOIN unnest($1::smallint[], $2::uuid[]) t(lane, token) ON l.lane = t.lane AND l.token = t.token
-     WHERE l.layout = 1 ORDER BY l.lane FOR KEY SHARE OF l
+    SELECT r.lanes FROM {schema}.outbox_relays r
+     WHERE r.id = $1::uuid AND r.token = $2::uuid AND r.ended_at IS NULL FOR KEY SHARE
 ), held AS MATERIALIZED (
-    SELECT count(*) = cardinality($1::smallint[]) AS ok FROM own
+    SELECT EXISTS (SELECT FROM own WHERE own.lanes @> $3::smallint[]) AS ok
 ), published AS (
     UPDATE {schema}.outbox_events SET state = 6, published_at = clock_timestamp()
-     WHERE id = ANY($3::uuid[]) AND state IN (0, 1, 3) AND (SELECT ok FROM held)
+     WHERE id = ANY($4::uuid[]) AND state IN (0, 1, 3) AND (SELECT ok FROM held)
 )
-SELECT (SELECT ok FROM held), ARRAY(SELECT lane FROM own), (extract(epoch FROM clock_timestamp()) * 1000000)::bigint
+SELECT (SELECT ok FROM held),
+       ARRAY(SELECT l.lane FROM own CROSS JOIN unnest(own.lanes) l(lane) WHERE l.lane = ANY($3::smallint[])),
+       (extract(epoch FROM clock_timestamp()) * 1000000)::bigint
