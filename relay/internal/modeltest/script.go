@@ -39,16 +39,17 @@ type script struct {
 	events  []outbox.ID // that were ever written, committed or not
 	open    []int       // transactions
 	begun   int
-	wrote   map[int]bool          // transactions that have something to commit
-	drawn   map[int][]int64       // numbers not used yet, by transaction
-	fenced  []int                 // transactions of the last fence that had an xid
-	last    int64                 // the highest number drawn
-	holds   []hold                // every lane that was ever acquired
-	beats   map[outbox.ID]int64   // the number of each relay's last beat
-	stuck   map[outbox.ID][]int64 // numbers of beats that come late
-	settled []*settlement         // the last settles
-	planned []func() *step        // what comes next, where that is not left to chance
-	saw     map[string]int        // what was met, to know that enough was
+	wrote   map[int]bool           // transactions that have something to commit
+	drawn   map[int][]int64        // numbers not used yet, by transaction
+	fenced  []int                  // transactions of the last fence that had an xid
+	last    int64                  // the highest number drawn
+	holds   []hold                 // every lane that was ever acquired
+	beats   map[outbox.ID]int64    // the number of each relay's last beat
+	stuck   map[outbox.ID][]int64  // numbers of beats that come late
+	known   map[outbox.ID][]string // the types that each relay has said it knows
+	settled []*settlement          // the last settles
+	planned []func() *step         // what comes next, where that is not left to chance
+	saw     map[string]int         // what was met, to know that enough was
 }
 
 func newScript(seed uint64, m *model, laneOf map[core.Aggregate]int16) *script {
@@ -60,7 +61,7 @@ func newScript(seed uint64, m *model, laneOf map[core.Aggregate]int16) *script {
 		rng: rand.New(rand.NewPCG(seed, 0)), model: m, lanes: append(lanes, 42), // and one in which nothing ever is
 		aggregates: aggregates, laneOf: laneOf, ids: map[byte]int{}, saw: map[string]int{},
 		wrote: map[int]bool{}, drawn: map[int][]int64{}, beats: map[outbox.ID]int64{},
-		stuck: map[outbox.ID][]int64{},
+		stuck: map[outbox.ID][]int64{}, known: map[outbox.ID][]string{},
 	}
 }
 

@@ -103,8 +103,11 @@ func (s *script) register() *step {
 		}
 		owner = s.owner(30) // its first answer was lost
 	}
-	who := &core.Registration{Name: "relay", Version: "1", Types: some(s, eventTypes, 0)}
-	slices.Sort(who.Types)
+	if s.known[owner.Relay] == nil { // sent again, it says the same
+		s.known[owner.Relay] = append([]string{}, some(s, eventTypes, 0)...)
+		slices.Sort(s.known[owner.Relay])
+	}
+	who := &core.Registration{Name: "relay", Version: "1", Types: s.known[owner.Relay]}
 	who.Topics = make([]string, len(who.Types))
 	return s.beating(core.Heartbeat{Owner: owner, Register: who, Number: s.beatNumber(owner.Relay), Lease: time.Hour})
 }

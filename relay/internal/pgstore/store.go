@@ -89,6 +89,7 @@ var lookers = map[string][2]string{
 
 // statement is a file of ours with the schema's name in it. Where it may find nothing, each of its rows has the
 // incarnation of the server in front and the lanes that are lost, and where there are none one row with nothing else.
+// What has a limit for all lanes asks for them itself (seen.lost): what is lost must not use it up.
 func statement(file, schema string) string {
 	text := source(file)
 	switch file {

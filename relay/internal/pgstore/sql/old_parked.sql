@@ -10,4 +10,4 @@ SELECT r.* FROM unnest($1::smallint[]) l(lane) CROSS JOIN LATERAL (
        AND e.next_attempt_at <= (SELECT clock_timestamp() - $2::bigint * interval '1 microsecond')
        AND e.event_type <> ALL($4::text[])
      ORDER BY e.next_attempt_at, e.seq LIMIT (SELECT $3::integer)
-) r LIMIT $3::integer
+) r WHERE l.lane <> ALL(seen.lost) LIMIT $3::integer

@@ -6,4 +6,4 @@ SELECT r.* FROM unnest($1::smallint[], $2::bigint[], $4::bigint[]) l(lane, floor
      WHERE {schema}.outbox_lane(e.namespace, e.aggregate_type, e.aggregate_id) = l.lane AND e.state = 0
        AND e.seq <= l.floor AND e.seq > l.above
      ORDER BY e.seq LIMIT (SELECT $3::integer)
-) r LIMIT $3::integer
+) r WHERE l.lane <> ALL(seen.lost) LIMIT $3::integer
