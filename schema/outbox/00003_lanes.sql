@@ -2,7 +2,8 @@
 --
 -- Under a snapshot that is held for a day no old version of a row goes away. So what changes often is appended and read
 -- from its newest end (outbox_beats), and what reads and settles look at changes only when a lane changes hands.
--- Whoever locks several rows does it in this order: the relay's, lanes, events.
+-- Whoever changes what a relay holds locks the relay's row first: behind that lock its lanes and their events are its
+-- own.
 
 -- +goose Up
 

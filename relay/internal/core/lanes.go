@@ -124,6 +124,12 @@ func (c *Core) lose(l *lane, why string) {
 	c.leave(l)
 }
 
+func (c *Core) loseAll(why string) {
+	for _, l := range slices.Clone(c.sorted) {
+		c.lose(l, why)
+	}
+}
+
 // leave forgets everything about a lane.
 func (c *Core) leave(l *lane) {
 	l.lost = true

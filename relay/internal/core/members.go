@@ -80,8 +80,8 @@ func (c *Core) keepMembership(now time.Duration) {
 			case m.owner != beat.Owner: // it was given up meanwhile
 			case err != nil:
 				m.lookAt, m.beatAt = m.gate.retryAt, min(m.beatAt, m.gate.retryAt)
-			case answer.Ended && m.registered && answer.Incarnation != m.made:
-				c.abandon(told, "the server is another one")
+			case m.registered && answer.Incarnation != m.made:
+				c.abandon(told, "the server was restarted, or is another one")
 			case answer.Ended:
 				c.wasEnded(told)
 			default:
@@ -147,10 +147,6 @@ func (c *Core) progress(now time.Duration, l *lane) Progress {
 // looked takes in the answer to a heartbeat that was sent then, when this relay had these lanes.
 func (c *Core) looked(sent, told time.Duration, beat *Heartbeat, lanes []*lane, answer *HeartbeatAnswer) {
 	m := &c.members
-	if answer.Incarnation != m.made {
-		c.abandon(told, "the server was restarted, or is another one")
-		return
-	}
 	if c.fence.known && answer.Incarnation != c.fence.incarnation {
 		c.forgetFence() // the next one comes at once
 	}
@@ -243,9 +239,7 @@ func (c *Core) beaten(sent time.Duration, beat *Heartbeat, server string) {
 
 // wasEnded gives up all lanes: others have found this relay dead. It starts anew.
 func (c *Core) wasEnded(now time.Duration) {
-	for _, l := range slices.Clone(c.sorted) {
-		c.lose(l, "the relay was ended by another")
-	}
+	c.loseAll("the relay was ended by another")
 	c.startAnew(now)
 }
 
@@ -257,9 +251,7 @@ func (c *Core) abandon(now time.Duration, why string) {
 		return
 	}
 	m.former = append(m.former, former{Owner: m.owner, lanes: slices.Clone(c.sorted), at: now})
-	for _, l := range slices.Clone(c.sorted) {
-		c.lose(l, why)
-	}
+	c.loseAll(why)
 	c.startAnew(now)
 }
 
@@ -532,8 +524,6 @@ func (c *Core) stopped(now time.Duration) bool {
 		c.wakeAt(c.stopBy)
 		return false
 	}
-	for _, l := range slices.Clone(c.sorted) {
-		c.lose(l, "given up at the end of the drain")
-	}
+	c.loseAll("given up at the end of the drain")
 	return true
 }

@@ -113,7 +113,7 @@ func (f *foreign) key() []core.HeldKey {
 
 func (f *foreign) Read(ctx context.Context, read core.Read) (core.ReadAnswer, error) {
 	if f.is(core.OpRead) {
-		return core.ReadAnswer{Events: []core.Event{f.event}, Incarnation: elsewhere}, nil
+		return core.ReadAnswer{Events: []core.Event{f.event}, Seen: core.Seen{Incarnation: elsewhere}}, nil
 	}
 	return f.Store.Read(ctx, read)
 }

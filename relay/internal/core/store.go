@@ -278,12 +278,18 @@ type LaneRead struct {
 	Limit int
 }
 
+// Seen is what a look was at: the incarnation of the server that showed it, as in a fence, and the lanes that it did not
+// show because they are not the owner's any more.
+type Seen struct {
+	Incarnation string
+	Lost        []int16
+}
+
 // ReadAnswer is what a read found: events by lane in the order asked for, and within a lane by number.
 type ReadAnswer struct {
-	Events      []Event
-	Gone        []uint64 // xids of Read.Writers that had ended
-	Incarnation string   // of the server that answered, as in a fence
-	Lost        []int16  // lanes that are not the owner's: nothing of them was read
+	Seen
+	Events []Event
+	Gone   []uint64 // xids of Read.Writers that had ended
 	// Stopped tells that MaxBytes was reached: the last event's lane is cut there, and lanes behind it
 	// were not read.
 	Stopped bool
@@ -357,13 +363,6 @@ type HeldKey struct {
 	State     State
 	DueIn     time.Duration
 	Place     DuePlace // of a due retry, if DueKeys was asked
-}
-
-// Seen is what a look was at: the incarnation of the server that showed it, and the lanes that it did not show because
-// they are not the owner's any more.
-type Seen struct {
-	Incarnation string
-	Lost        []int16
 }
 
 // KeysAnswer is what a look at held rows found.

@@ -63,16 +63,17 @@ func (s *Store) gone(xid uint64) bool {
 
 // Read reads ready rows, in the order of the lanes asked for.
 func (s *Store) Read(_ context.Context, read core.Read) (core.ReadAnswer, error) {
-	answer := core.ReadAnswer{Incarnation: s.incarnationName()}
+	var lanes []int16 // all of them, also those that MaxBytes keeps from being read
+	for _, query := range read.Lanes {
+		lanes = append(lanes, query.Lane)
+	}
+	answer := core.ReadAnswer{Seen: s.seen(read.Owner, lanes...)}
 	low := int64(math.MaxInt64)
 	for _, w := range read.Writers {
 		if s.gone(w.XID) {
 			answer.Gone = append(answer.Gone, w.XID)
 			low = min(low, w.Low)
 		}
-	}
-	for _, query := range read.Lanes { // all of them, also those that MaxBytes keeps from being read
-		answer.Lost = append(answer.Lost, s.seen(read.Owner, query.Lane).Lost...)
 	}
 	bytes := 0
 	for _, query := range read.Lanes {

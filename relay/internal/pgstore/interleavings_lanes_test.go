@@ -159,7 +159,7 @@ func (w *world) releaseText(ctx context.Context, tx pgx.Tx, lock string, held ho
 func TestAReleaseWaitsForSettles(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, w *world) {
-		lock := statement("own_giving", w)
+		lock := statement("own_to_give", w)
 		for _, unsafe := range []bool{false, true} {
 			if unsafe {
 				lock = swap(t, lock, "FOR UPDATE", "FOR NO KEY UPDATE")
@@ -201,7 +201,7 @@ func TestALaneIsFreeBecauseItsRowSaysSo(t *testing.T) {
 			early, tenure := w.register(t), outbox.NewID().String()
 			relay, token := pgstore.Asker(early)
 			acquiring, gate := w.beginAs(t), w.shut(t)
-			do(t, acquiring, statement("own_changing", w), relay, token)
+			do(t, acquiring, statement("own_to_take", w), relay, token)
 			acquired := beside(func() (any, error) {
 				return acquiring.Exec(t.Context(), text, []int16{lane}, int32(1), relay, token, tenure)
 			})
@@ -324,7 +324,7 @@ func TestAcquireSettleAndReleaseAtOnce(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, w *world) {
 		for _, unsafe := range []bool{false, true} {
-			held, first, wait := w.hold(t, "1"), statement("own_giving", w), 2
+			held, first, wait := w.hold(t, "1"), statement("own_to_give", w), 2
 			w.exec(t, "UPDATE {schema}.outbox_lanes SET crash_count = 1 WHERE lane = $1", held.lane()) // which the settle resets
 			releasing := w.beginAs(t)
 			if unsafe {

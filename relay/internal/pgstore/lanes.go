@@ -43,7 +43,7 @@ func progresses(list []core.Progress) laneArrays {
 func (s *Store) Acquire(ctx context.Context, take core.Acquire) (core.AcquireAnswer, error) {
 	var answer core.AcquireAnswer
 	batch := &pgx.Batch{}
-	batch.Queue(s.sql.ownChanging, uuid(take.Relay), uuid(take.Token))
+	batch.Queue(s.sql.ownToTake, uuid(take.Relay), uuid(take.Token))
 	batch.Queue(s.sql.acquire, numbers(take.Lanes), int32(take.Max), uuid(take.Relay), uuid(take.Token),
 		uuid(take.Tenure)).
 		Query(func(rows pgx.Rows) (err error) {
@@ -73,7 +73,7 @@ func (s *Store) Acquire(ctx context.Context, take core.Acquire) (core.AcquireAns
 func (s *Store) Release(ctx context.Context, give core.Release) error {
 	lanes := progresses(give.Lanes)
 	batch := &pgx.Batch{}
-	batch.Queue(s.sql.ownGiving, uuid(give.Relay), uuid(give.Token))
+	batch.Queue(s.sql.ownToGive, uuid(give.Relay), uuid(give.Token))
 	batch.Queue(s.sql.release, uuid(give.Relay), uuid(give.Token), lanes.lanes, lanes.tokens, lanes.floors, lanes.calm,
 		lanes.needLanes, lanes.needTypes, give.Incarnation, uuids(give.Tokens), give.End)
 	batch.Queue(s.sql.ownLanes, uuid(give.Relay), uuid(give.Token))

@@ -42,8 +42,8 @@ type statements struct {
 	register, registerKnown, forgetRelays       string
 	beat, own, server, peers, lanes, pauses     string
 	endExpired                                  string
-	ownChanging, acquire, ownLanes              string
-	ownGiving, release, leave                   string
+	ownToTake, acquire, ownLanes                string
+	ownToGive, release, leave                   string
 	note, unnote                                string
 	fenceSequence, fenceWriters, fenceBarrier   string
 	barrier                                     string
@@ -63,8 +63,8 @@ func New(pool *pgxpool.Pool, schema string) *Store {
 			register: text("register"), registerKnown: text("register_known"), forgetRelays: text("forget_relays"),
 			beat: text("beat"), own: text("own"), server: text("server"), peers: text("peers"), lanes: text("lanes"),
 			pauses: text("pauses"), endExpired: text("end_expired"),
-			ownChanging: text("own_changing"), acquire: text("acquire"), ownLanes: text("own_lanes"),
-			ownGiving: text("own_giving"), release: text("release"), leave: text("leave"),
+			ownToTake: text("own_to_take"), acquire: text("acquire"), ownLanes: text("own_lanes"),
+			ownToGive: text("own_to_give"), release: text("release"), leave: text("leave"),
 			note: text("note"), unnote: text("unnote"),
 			fenceSequence: text("fence_sequence"), fenceWriters: text("fence_writers"), fenceBarrier: text("fence_barrier"),
 			barrier:         text("barrier"),
@@ -89,15 +89,15 @@ var lookers = map[string][2]string{
 
 // statement is a file of ours with the schema's name in it. Where it may find nothing, each of its rows has the
 // incarnation of the server in front and the lanes that are lost, and where there are none one row with nothing else.
-// What has a limit for all lanes asks for them itself (seen.lost): what is lost must not use it up.
+// It leaves out what is lost itself (seen.lost), before its limits.
 func statement(file, schema string) string {
 	text := source(file)
 	switch file {
 	case "held_keys", "due_keys", "held_rows", "old_parked", "sweep":
 		text = "SELECT seen.incarnation, seen.lost, found.* FROM (SELECT {incarnation} AS incarnation, {lost} AS lost) " +
-			"seen\nLEFT JOIN LATERAL (\n" + text + "\n) found ON found.lane <> ALL(seen.lost)"
+			"seen\nLEFT JOIN LATERAL (\n" + text + "\n) found ON true"
 	}
-	text = strings.ReplaceAll(text, "{lost}", source("lost"))
+	text = strings.NewReplacer("{lost}", source("lost"), "{told_floors}", source("told_floors")).Replace(text)
 	owner := lookers[file]
 	text = strings.NewReplacer("{lanes}", "$1", "{relay}", owner[0], "{token}", owner[1]).Replace(text)
 	text = strings.ReplaceAll(text, "{incarnation}", source("incarnation"))

@@ -57,7 +57,7 @@ var reading = []mutant{
 					"return l.server != seen.Incarnation }) {",
 				"if setBack {",
 			},
-			{coreTests + "/members.go", "if answer.Incarnation != m.made {", "if false {"},
+			{coreTests + "/members.go", "case m.registered && answer.Incarnation != m.made:", "case false:"},
 		},
 		test(coreTests, "TestAnotherServer", "lane 0 is held as before"),
 	},

@@ -1,5 +1,5 @@
 -- $1 lanes in the order of preference, $2 how many at most, $3 relay and $4 its token, $5 token of this acquisition.
--- The relay's row is locked by now (own_changing.sql), so a relay that was ended takes nothing. The lock on the layout
+-- The relay's row is locked by now (own_to_take.sql), so a relay that was ended takes nothing. The lock on the layout
 -- keeps it as it is until this has committed; who changes it takes FOR UPDATE.
 -- Materialised, or the planner may run the LIMIT once for every row that it joins and take more lanes.
 WITH layout AS MATERIALIZED (

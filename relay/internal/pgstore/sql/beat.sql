@@ -10,9 +10,7 @@ WITH own AS MATERIALIZED (
     SELECT r.id, r.lanes FROM {schema}.outbox_relays r
      WHERE r.id = $1::uuid AND r.token = $2::uuid AND r.ended_at IS NULL FOR KEY SHARE
 ), before AS MATERIALIZED (
-    SELECT f.lane, f.floor FROM (
-        SELECT b.lanes, b.floors FROM {schema}.outbox_beats b WHERE b.relay = $1::uuid ORDER BY b.number DESC
-         LIMIT (SELECT 1)) b CROSS JOIN unnest(b.lanes, b.floors) f(lane, floor)
+    {told_floors}
 ), beat AS (
     INSERT INTO {schema}.outbox_beats (relay, number, until, lanes, floors, recovered, need_lanes, need_types)
     SELECT own.id, $3::bigint, clock_timestamp() + $4::bigint * interval '1 microsecond', $5::smallint[],

@@ -14,4 +14,4 @@ SELECT k.* FROM unnest($1::smallint[], $4::timestamptz[], $5::bigint[]) l(lane, 
        AND (e.next_attempt_at, e.seq) < (least(l.due, (SELECT clock_timestamp())), l.seq)
        AND e.event_type <> ALL($2::text[])
      ORDER BY e.next_attempt_at DESC, e.seq DESC LIMIT (SELECT $3::integer)
-) k
+) k WHERE l.lane <> ALL(seen.lost)

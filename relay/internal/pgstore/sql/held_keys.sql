@@ -23,4 +23,4 @@ SELECT l.lane, k.state, CASE WHEN k.next_attempt_at IS NOT NULL THEN (extract(ep
              ORDER BY e.namespace, e.aggregate_type, e.aggregate_id, e.event_type, e.seq LIMIT (SELECT 1)) next
     )
     SELECT * FROM first
-) k
+) k WHERE l.lane <> ALL(seen.lost)

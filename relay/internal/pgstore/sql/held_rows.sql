@@ -27,6 +27,7 @@ SELECT r.lane, r.seq, r.id, r.state, r.attempt_count, r.created_at, r.due_in, r.
            AND e.event_type = type.event_type AND e.state IN (1, 2, 3, 4)
          ORDER BY e.seq LIMIT (SELECT $8::integer)
      ) e
+     WHERE ask.lane <> ALL(seen.lost)
   ) r
  WHERE r.place <= $8::integer
  ORDER BY r.number, r.seq

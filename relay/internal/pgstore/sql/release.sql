@@ -1,13 +1,11 @@
 -- $1 relay, $2 its token; $3-$6 lanes with the tokens of their acquisitions, floors and whether they are calm; $7 and
 -- $8 what the lanes need: lane and type; $9 as $10 of beat.sql; $10 tokens of acquisitions whose outcome is not known,
 -- $11 that the relay ends, and gives back whatever it has.
--- The relay's row is locked by now (own_giving.sql). What its newest beat says counts as well, or a floor would fall
+-- The relay's row is locked by now (own_to_give.sql). What its newest beat says counts as well, or a floor would fall
 -- back to where it was when the lane was taken. A release that was given up and comes late has the token of an
 -- acquisition that is over, and changes nothing.
 WITH before AS MATERIALIZED (
-    SELECT f.lane, f.floor FROM (
-        SELECT b.lanes, b.floors FROM {schema}.outbox_beats b WHERE b.relay = $1::uuid ORDER BY b.number DESC
-         LIMIT (SELECT 1)) b CROSS JOIN unnest(b.lanes, b.floors) f(lane, floor)
+    {told_floors}
 ), own AS MATERIALIZED (
     SELECT l.lane, t.lane IS NOT NULL AS told, t.calm,
            greatest(before.floor, CASE WHEN $9::text IN ('', {incarnation}) THEN t.floor ELSE 0 END) AS floor
