@@ -41,6 +41,8 @@ check-deploy: services-postgres ## Check what people deploy with: image, compose
 	@scripts/check-deploy
 check-alerts: ## Test the alert rules with promtool, which it builds, and read the dashboard's expressions
 	@scripts/check-alerts
+check-costs: ## Count what an event costs the database: pages, WAL, HOT updates, round trips. It fails where that has grown
+	@$(call program,./test/cmd/check-costs)
 vulncheck: ## Look for known vulnerabilities
 	@scripts/vulncheck
 
@@ -118,4 +120,4 @@ publisher-binaries:
 services-postgres:
 	@services/services up postgres18 postgres15 pgbouncer >/dev/null
 
-.PHONY: run-outbox-publisher example-event marketplace help services services-status services-check services-down build test examples lint format tidy house coverage check-deps check-deploy check-alerts vulncheck proof-emit bench-emit proof-sim proof-model proof-order proof-crash proof-chaos proof-failover proof-hostile proof-inbox proof-mutants proof-retention proof-publisher proof-drain-stop proof-leaks proof-marketplace proofs fuzz bench-inbox bench-pinned bench-drain ci publisher-binaries services-postgres
+.PHONY: run-outbox-publisher example-event marketplace help services services-status services-check services-down build test examples lint format tidy house coverage check-deps check-deploy check-alerts check-costs vulncheck proof-emit bench-emit proof-sim proof-model proof-order proof-crash proof-chaos proof-failover proof-hostile proof-inbox proof-mutants proof-retention proof-publisher proof-drain-stop proof-leaks proof-marketplace proofs fuzz bench-inbox bench-pinned bench-drain ci publisher-binaries services-postgres

@@ -12,7 +12,8 @@ import (
 // An Event is something that happened to an aggregate, about to be written. Make one with
 // [ContractFor.New] and set what else applies before [Emit].
 type Event struct {
-	// ID is the event's id, a UUIDv7. Defaults to a new one.
+	// ID is the event's id, a UUIDv7. Defaults to a new one. Consumers take two events with one id for the same, and the
+	// database does not refuse the second: what may be emitted twice needs a DedupeKey.
 	ID ID
 	// AggregateID names the aggregate within its type.
 	AggregateID string

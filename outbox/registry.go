@@ -1,6 +1,7 @@
 package outbox
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -100,7 +101,32 @@ type Stored struct {
 	EventType     string
 	AggregateType string
 	AggregateID   string
+	Namespace     string // empty: the default one
+	TenantID      string // empty: none
+	DedupeKey     string // empty: none
+	Headers       map[string]string
 	Payload       []byte
+}
+
+// problem says what is wrong with what is around the payload of a stored event. Who writes rows by hand may write
+// anything, and what is not text of that kind must not become a message.
+func (s *Stored) problem() string {
+	for _, check := range [...]struct{ field, problem string }{
+		{"namespace", checkName(cmp.Or(s.Namespace, DefaultNamespace))},
+		{"aggregate_id", checkText(s.AggregateID, MaxAggregateIDBytes)},
+		{"tenant_id", checkText(s.TenantID, MaxTenantIDBytes)},
+		{"dedupe_key", checkText(s.DedupeKey, MaxDedupeKeyBytes)},
+		{"dedupe_key", checkKeyOfTenant(s.TenantID, s.DedupeKey)},
+		{"headers", checkHeaders(s.Headers)},
+	} {
+		if check.problem != "" {
+			return check.field + ": " + check.problem
+		}
+	}
+	if !s.ID.isVersion7() {
+		return "id: not a UUIDv7"
+	}
+	return ""
 }
 
 // Check decodes and validates a stored event and returns its contract. Whatever it refuses, it refuses
@@ -117,6 +143,9 @@ func (r *Registry) Check(stored Stored) (Contract, error) {
 		}
 	case stored.AggregateID == "":
 		return Contract{}, &ContractError{Reason: AggregateMismatch, Detail: "the aggregate id is missing"}
+	}
+	if problem := stored.problem(); problem != "" {
+		return Contract{}, &ContractError{Reason: InvalidPayload, Detail: problem}
 	}
 	// What this library wrote is taken apart in one step. What that refuses is looked at with all care: it may
 	// be a good envelope in another form, and if not its problem must be named.

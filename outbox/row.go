@@ -13,8 +13,8 @@ type row struct {
 	id          ID
 	contract    *Contract
 	event       *Event
-	payload     []byte
-	headers     any // JSON text or nil
+	payload     string
+	headers     string // JSON, or "" where there are none
 	contentHash [sha256.Size]byte
 }
 
@@ -75,7 +75,7 @@ func (e *Event) row(index int) row {
 	if envelope.OccurredAt.IsZero() {
 		envelope.OccurredAt = time.Now()
 	}
-	made.payload = envelope.appendTo(make([]byte, 0, len(e.data)+160))
+	made.payload = string(envelope.appendTo(make([]byte, 0, len(e.data)+160)))
 	if len(e.Headers) > 0 {
 		headers, _ := encode(e.Headers) // valid UTF-8; escaped for HTML as well it would outgrow the column's limit
 		made.headers = string(headers)
@@ -96,7 +96,7 @@ func contentHash(aggregateType, aggregateID string, data []byte) [sha256.Size]by
 }
 
 // merge lets one row stand for all events of the call that have the same dedupe key: the database
-// cannot meet one key twice in one statement. Nor can it store one id twice, so that is refused here.
+// cannot meet one key twice in one statement. It would store one id twice: that is refused here.
 func merge(rows []row) (*Stmt, error) {
 	stmt := &Stmt{of: make([]int, len(rows))}
 	type key struct{ namespace, eventType, tenant, dedupe string }

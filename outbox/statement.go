@@ -44,7 +44,7 @@ func Statement(schema string, events ...Event) (*Stmt, error) {
 	if len(stmt.rows) == 1 {
 		stmt.Args = stmt.values()
 	} else {
-		stmt.Args = stmt.literals()
+		stmt.Args = stmt.joined()
 	}
 	return stmt, nil
 }
@@ -68,33 +68,26 @@ func statementText(schema, name string) string {
 
 func quoteIdent(name string) string { return `"` + strings.ReplaceAll(name, `"`, `""`) + `"` }
 
-func orNil(text string) any {
-	if text == "" {
-		return nil
-	}
-	return text
-}
-
-// columns say what a row has for each parameter of the statements, as text or nil.
-func (s *Stmt) columns() []func(r *row) any {
-	columns := []func(r *row) any{
-		func(r *row) any { return r.id.String() },
-		func(r *row) any { return r.contract.Namespace },
-		func(r *row) any { return r.contract.Type },
-		func(r *row) any { return r.contract.Aggregate },
-		func(r *row) any { return r.event.AggregateID },
-		func(r *row) any { return orNil(r.event.TenantID) },
+// columns say what a row has for each parameter of the statements; "" is null.
+func (s *Stmt) columns() []func(r *row) string {
+	columns := []func(r *row) string{
+		func(r *row) string { return r.id.String() },
+		func(r *row) string { return r.contract.Namespace },
+		func(r *row) string { return r.contract.Type },
+		func(r *row) string { return r.contract.Aggregate },
+		func(r *row) string { return r.event.AggregateID },
+		func(r *row) string { return r.event.TenantID },
 	}
 	if s.dedupe {
 		columns = append(columns,
-			func(r *row) any { return orNil(r.event.DedupeKey) },
-			func(r *row) any { return `\x` + hex.EncodeToString(r.contentHash[:]) },
-			func(r *row) any { return strconv.FormatBool(r.contract.FirstWins) },
+			func(r *row) string { return r.event.DedupeKey },
+			func(r *row) string { return `\x` + hex.EncodeToString(r.contentHash[:]) },
+			func(r *row) string { return strconv.FormatBool(r.contract.FirstWins) },
 		)
 	}
 	return append(columns,
-		func(r *row) any { return string(r.payload) },
-		func(r *row) any { return r.headers },
+		func(r *row) string { return r.payload },
+		func(r *row) string { return r.headers },
 	)
 }
 
@@ -103,40 +96,28 @@ func (s *Stmt) values() []any {
 	columns := s.columns()
 	args := make([]any, len(columns))
 	for i, column := range columns {
-		args[i] = column(&s.rows[0])
+		if text := column(&s.rows[0]); text != "" {
+			args[i] = text
+		}
 	}
 	return args
 }
 
-// literals are the arguments of the statements for many: an array a column.
-func (s *Stmt) literals() []any {
+// separator stands between the values of a column. No value holds it: names and identifiers have no control
+// characters, and in JSON there is none but white space. So nothing is escaped, and PostgreSQL takes a column apart
+// for less than it reads an array for. The statements name it as chr(30).
+const separator = "\x1e"
+
+// joined are the arguments of the statements for many events: a column each.
+func (s *Stmt) joined() []any {
 	columns := s.columns()
 	args := make([]any, len(columns))
+	texts := make([]string, len(s.rows))
 	for i, column := range columns {
-		args[i] = arrayLiteral(s.rows, column)
+		for j := range s.rows {
+			texts[j] = column(&s.rows[j])
+		}
+		args[i] = strings.Join(texts, separator)
 	}
 	return args
-}
-
-var escapeElement = strings.NewReplacer(`\`, `\\`, `"`, `\"`)
-
-// arrayLiteral writes a column as a PostgreSQL array in text form, which every driver can send.
-func arrayLiteral(rows []row, column func(*row) any) string {
-	var literal strings.Builder
-	literal.WriteByte('{')
-	for i := range rows {
-		if i > 0 {
-			literal.WriteByte(',')
-		}
-		text, ok := column(&rows[i]).(string)
-		if !ok {
-			literal.WriteString("NULL")
-			continue
-		}
-		literal.WriteByte('"')
-		_, _ = escapeElement.WriteString(&literal, text) // a Builder does not fail
-		literal.WriteByte('"')
-	}
-	literal.WriteByte('}')
-	return literal.String()
 }

@@ -27,8 +27,8 @@ func TestStatementIsOneOfFour(t *testing.T) {
 		calls  string
 		args   int
 	}{
-		{"one", []Event{thing("1", `{}`)}, "VALUES ($1", 8},
-		{"many", []Event{thing("1", `{}`), thing("2", `{}`)}, "unnest($1", 8},
+		{"one", []Event{thing("1", `{}`)}, "VALUES (", 8},
+		{"many", []Event{thing("1", `{}`), thing("2", `{}`)}, "string_to_table($1", 8},
 		{"one with a key", []Event{keyed("k", `{}`)}, "ON CONFLICT ON CONSTRAINT", 11},
 		{"many with a key", []Event{keyed("k", `{}`), thing("1", `{}`)}, "outbox_emit_all_or_none(", 11},
 		{"two that are one", []Event{keyed("k", `{}`), keyed("k", `{}`)}, "ON CONFLICT ON CONSTRAINT", 11},
@@ -50,15 +50,51 @@ func TestStatementIsOneOfFour(t *testing.T) {
 	}
 }
 
-func TestArrayLiteralQuotesEverything(t *testing.T) {
+// A column of many events is taken apart at the separator: it has as many values as there are events, whatever stands
+// in them.
+func TestColumnsComeApartAsTheyWentTogether(t *testing.T) {
 	t.Parallel()
-	rows := make([]row, 6)
-	values := []any{`plain`, `a,b`, `"quoted" {x}`, `back\slash`, `NULL`, nil}
-	next := 0
-	got := arrayLiteral(rows, func(*row) any { next++; return values[next-1] })
-	want := `{"plain","a,b","\"quoted\" {x}","back\\slash","NULL",NULL}`
-	if got != want {
-		t.Errorf("got  %s\nwant %s", got, want)
+	odd := thing("NULL", `{"a":"\u001e\\ \" ,{}","b":null}`)
+	odd.TenantID, odd.Headers = `{"a","b"}`, map[string]string{"x": `"\`}
+	plain := thing("a,b", `{ "a" : 1 }`)
+	stmt, err := Statement("", odd, plain, keyed("k", "{\n\t}\r\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, column := range stmt.columns() {
+		values := strings.Split(stmt.Args[i].(string), "\x1e")
+		if len(values) != len(stmt.rows) {
+			t.Fatalf("argument %d has %d values for %d events: %q", i+1, len(values), len(stmt.rows), stmt.Args[i])
+		}
+		for j, value := range values {
+			if want := column(&stmt.rows[j]); value != want {
+				t.Errorf("argument %d, event %d: %q, want %q", i+1, j, value, want)
+			}
+		}
+	}
+}
+
+func TestNoValueHoldsTheSeparator(t *testing.T) {
+	t.Parallel()
+	for field, change := range map[string]func(*Event){
+		"aggregate_id": func(e *Event) { e.AggregateID += separator },
+		"tenant_id":    func(e *Event) { e.TenantID = separator },
+		"dedupe_key":   func(e *Event) { e.DedupeKey = separator },
+		"actor":        func(e *Event) { e.Actor = &Actor{Type: "user", ID: separator} },
+		"headers":      func(e *Event) { e.Headers = map[string]string{"x": separator} },
+		"data":         func(e *Event) { *e = thing("1", `{"a":"`+separator+`"}`) },
+		"data outside": func(e *Event) { *e = thing("1", `{}`+separator) },
+		"name":         func(e *Event) { e.Headers = map[string]string{"x" + separator: ""} },
+		"contract": func(e *Event) {
+			*e = Define[json.RawMessage](Contract{Type: "a" + separator, Aggregate: "b" + separator, Topic: "t"}).New("1",
+				json.RawMessage(`{}`))
+		},
+	} {
+		event := thing("1", `{}`)
+		change(&event)
+		if stmt, err := Statement("", thing("2", `{}`), event); !errors.Is(err, ErrRefused) {
+			t.Errorf("%s: got %v with %q", field, err, stmt.Args)
+		}
 	}
 }
 

@@ -79,7 +79,7 @@ func (s *sender) answered(p *core.Publish, err error) core.Outcome {
 
 // check holds an event against its contract. A check that panics has not passed it: that of a bad deployment does so
 // with all events of the type, and then they are parked.
-func (s *sender) check(event *core.Event) (err error) {
+func (s *sender) check(event *core.Event, headers map[string]string) (err error) {
 	defer func() {
 		if cause := recover(); cause != nil {
 			what := fmt.Sprintf("%T", cause) // not its text: that may quote the payload
@@ -91,6 +91,7 @@ func (s *sender) check(event *core.Event) (err error) {
 	}()
 	_, err = s.config.Registry.Check(outbox.Stored{
 		ID: event.ID, EventType: event.Type, AggregateType: event.Aggregate.Type, AggregateID: event.Aggregate.ID,
+		Namespace: event.Aggregate.Namespace, TenantID: event.Tenant, DedupeKey: event.DedupeKey, Headers: headers,
 		Payload: event.Payload,
 	})
 	return err

@@ -178,6 +178,9 @@ const (
 	minStay     = 15 * time.Second
 )
 
+// readWindow is how many numbers a read looks at: rows that are settled there cost a microsecond each.
+const readWindow = 50_000
+
 func (s Settings) withDefaults() Settings {
 	fill(&s.Batch, 500)
 	fill(&s.MaxInFlight, 8*s.Batch)

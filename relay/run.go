@@ -125,9 +125,10 @@ func (s *shell) prepare() {
 	s.sender = newSender(s.work, config, s.clock, &s.running, s.results)
 	s.core = core.New(core.Config{
 		Name: config.Name, Version: config.Version, Routes: newCoreRegistry(config.Registry),
-		Batch: config.Batch, MaxInFlight: config.MaxInFlight, MaxBytes: config.MaxBytes, Concurrency: config.Concurrency,
-		Depth:   s.sender.depth(),
-		MinPoll: min(minPoll, config.Poll), Poll: config.Poll, FencePeriod: fencePeriod, HeldPeriod: heldPeriod,
+		Batch: config.Batch, Window: readWindow, MaxInFlight: config.MaxInFlight, MaxBytes: config.MaxBytes,
+		Concurrency: config.Concurrency,
+		Depth:       s.sender.depth(),
+		MinPoll:     min(minPoll, config.Poll), Poll: config.Poll, FencePeriod: fencePeriod, HeldPeriod: heldPeriod,
 		SweepPeriod: sweepPeriod,
 		Lease:       config.Lease, Deadline: config.Deadline, Margin: config.margin(), Drain: config.Drain,
 		MinStay:     min(minStay, config.Lease),

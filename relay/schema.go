@@ -16,7 +16,7 @@ import (
 )
 
 // SchemaVersion is the oldest schema that this relay works with.
-const SchemaVersion = 9
+const SchemaVersion = 8
 
 // errHidden: the relay would see no work, and nobody would see why.
 var errHidden = errors.New("relay: row level security hides events from this role; give it a policy: " +

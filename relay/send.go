@@ -239,8 +239,15 @@ func (s *sender) message(p *core.Publish) (_ *publish.Message, failure *core.Out
 			Detail: fmt.Sprintf("the payload has %d bytes, the limit is %d", size, outbox.MaxContractBytes),
 		}
 	}
+	attributes := make(map[string]string, 9)
+	if event.Headers != nil && !texts(event.Headers, &attributes) {
+		return nil, &core.Outcome{
+			Class: core.Terminal, Reason: string(outbox.InvalidPayload), Detail: "headers: not an object of texts",
+			Contract: true,
+		}
+	}
 	if !s.unchecked {
-		err := s.check(event)
+		err := s.check(event, attributes)
 		if broken := (*outbox.ContractError)(nil); errors.As(err, &broken) {
 			return nil, &core.Outcome{
 				Class: core.Terminal, Reason: string(broken.Reason), Detail: clean.Error(err), Contract: true,
@@ -259,15 +266,7 @@ func (s *sender) message(p *core.Publish) (_ *publish.Message, failure *core.Out
 		Seq: event.Seq, Namespace: event.Aggregate.Namespace, EventType: event.Type, AggregateType: event.Aggregate.Type,
 		AggregateID: event.Aggregate.ID, CreatedAt: event.CreatedAt, Attempt: p.Attempt,
 		Redelivered: p.Redelivered,
-		Attributes:  make(map[string]string, 9),
-	}
-	if event.Headers != nil {
-		if !texts(event.Headers, &message.Attributes) {
-			return nil, &core.Outcome{
-				Class: core.Terminal, Reason: string(outbox.InvalidPayload), Detail: "headers: not an object of texts",
-				Contract: true,
-			}
-		}
+		Attributes:  attributes,
 	}
 	// One string for the three that must be written out.
 	text := make([]byte, 0, 96)

@@ -170,6 +170,7 @@ func (c *pruneCommand) prune(ctx context.Context, out io.Writer, pool *pgxpool.P
 		for _, kind := range due {
 			if kind.Halted == "" {
 				meter.due += kind.Rows
+				meter.estimated = meter.estimated || kind.Estimated
 			}
 		}
 	}
@@ -209,7 +210,7 @@ func (c *pruneCommand) count(ctx context.Context, out io.Writer, pool *pgxpool.P
 	line := figures.New("prune")
 	for _, kind := range due {
 		line.Addf(kind.Kind, "%d", kind.Rows)
-		if err := say(out, "%s: at most %d rows, older than %s\n", kind.Kind, kind.Rows,
+		if err := say(out, "%s: %s %d rows, older than %s\n", kind.Kind, words(kind.Estimated), kind.Rows,
 			kind.CutOff.UTC().Format(time.RFC3339)); err != nil {
 			return err
 		}
@@ -260,6 +261,15 @@ type pruneMeter struct {
 	began, said time.Time
 	due         int64
 	known       bool // whether due is
+	estimated   bool // whether it is not exact
+}
+
+// words say how exact a count is: of dedupe keys some may stay.
+func words(estimated bool) string {
+	if estimated {
+		return "about"
+	}
+	return "at most"
 }
 
 func (m *pruneMeter) report(result retention.Result) {
@@ -272,7 +282,8 @@ func (m *pruneMeter) report(result retention.Result) {
 	text := fmt.Sprintf("prune: %d rows are gone, %.0f rows/s", done, fast)
 	if m.known {
 		left := time.Duration(float64(max(m.due-done, 0)) / max(fast, 0.001) * float64(time.Second))
-		text = fmt.Sprintf("prune: %d of at most %d rows are gone, %.0f rows/s, at most %s left", done, m.due, fast,
+		exact := words(m.estimated)
+		text = fmt.Sprintf("prune: %d of %s %d rows are gone, %.0f rows/s, %s %s left", done, exact, m.due, fast, exact,
 			left.Round(time.Second))
 	}
 	_, _ = fmt.Fprintln(m.out, text) // of no consequence: the last line is checked

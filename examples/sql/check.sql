@@ -40,8 +40,10 @@ WITH stored AS (
     ('one event has a tenant, which owns its key',
         (SELECT count(*) = 1 FROM stored WHERE tenant_id = 'acme' AND starts_with(dedupe_key, 'acme/'))),
     ('new events are ready, due and without attempts',
-        (SELECT bool_and(state = 0 AND attempt_count = 0 AND next_attempt_at IS NULL AND published_at IS NULL)
-        FROM stored)),
+        (SELECT bool_and(state = 0 AND attempt_count = 0 AND published_at IS NULL) FROM stored)
+        AND NOT EXISTS (SELECT FROM :"schema".outbox_held)),
+    ('every event is in the lane of its aggregate',
+        (SELECT bool_and(lane = :"schema".outbox_lane(namespace, aggregate_type, aggregate_id)) FROM stored)),
     ('two dedupe keys stand for their events',
         (SELECT count(*) = 2 FROM stored s JOIN :"schema".outbox_dedupe d ON d.event_id = s.id
         AND d.dedupe_key = s.dedupe_key)),

@@ -75,6 +75,8 @@ func (c *Checker) addGeneral(r *Record) {
 		c.fault(r.Fault)
 	case r.Step != nil:
 		c.laneStep(r.Step)
+	case r.Held != nil:
+		c.countf(RowWithoutHeld, ID{}, "outbox_held has lane %d, number %d, and no event has", r.Held.Lane, r.Held.Seq)
 	case r.End != nil:
 		if c.end != nil {
 			c.malformedf("the history ends twice")
@@ -97,6 +99,8 @@ func (c *Checker) addOfEvent(e *entry, r *Record) {
 		c.change(e, r.Change)
 	case r.Row != nil:
 		c.row(e, r.Row)
+	case r.Held != nil:
+		c.foldHeld(e, r.Held)
 	case r.Letter != nil:
 		c.letter(e, r.Letter)
 	case r.Action != nil:
@@ -110,7 +114,8 @@ func (c *Checker) addOfEvent(e *entry, r *Record) {
 func (r *Record) clone() Record {
 	return Record{
 		Delivery: cloned(r.Delivery), Effect: cloned(r.Effect), Step: cloned(r.Step), Change: cloned(r.Change),
-		Row: cloned(r.Row), Letter: cloned(r.Letter), Action: cloned(r.Action), Request: cloned(r.Request),
+		Row: cloned(r.Row), Held: cloned(r.Held), Letter: cloned(r.Letter), Action: cloned(r.Action),
+		Request: cloned(r.Request),
 	}
 }
 

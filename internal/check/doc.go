@@ -46,6 +46,10 @@
 //     reverse; a row that is gone although nothing was allowed to delete it.
 //   - dead_without_letter, letter_without_dead (zero): a dead row without a dead letter; a dead letter
 //     whose row is not dead and that no operator redrove or discarded.
+//   - held_without_row, row_without_held, held_differs (zero): a row of outbox_events that says that the event is held,
+//     and outbox_held has none of it; a row of outbox_held of an event that is not held, or that is not there; one
+//     that says another kind than the event has, has a time for what is no retry or none for one that is, or has
+//     other names than the event.
 //   - taken_back: events whose commit was durable and went with its server: a standby that was behind became the
 //     primary. They may have been delivered, and need not be; they have no place in any order.
 //   - redelivered: deliveries that a request asked for. requests_unserved (zero): a request that counts as

@@ -16,6 +16,7 @@ type entry struct {
 	failures uint16
 	attempts uint16
 	state    State // in the final table
+	kind     State // in outbox_held; Absent: it has no row there
 }
 
 // What is known about an entry.
@@ -50,7 +51,7 @@ func (s *chunks) add() *entry {
 		s.list = append(s.list, make([]entry, chunkSize))
 	}
 	e := s.at(s.n)
-	e.self, e.state = s.n, Absent
+	e.self, e.state, e.kind = s.n, Absent, Absent
 	s.n++
 	return e
 }

@@ -176,6 +176,9 @@ func (r *run) dump() {
 	}
 	for _, row := range r.rows {
 		r.add(check.Record{Row: row})
+		if held := row.State; held >= check.Retrying && held <= check.DeadBlocking {
+			r.add(check.Record{Held: &check.Held{ID: row.ID, Seq: row.Seq, Kind: held, Due: held == check.Retrying}})
+		}
 		if r.effects[row.ID] {
 			r.add(check.Record{Effect: &check.Effect{ID: row.ID, Count: 1}})
 		}
@@ -190,6 +193,8 @@ func (r *run) dump() {
 		r.add(check.Record{Request: &r.asked[i]})
 	}
 	r.add(check.Record{
-		End: &check.End{Interleaved: true, Drained: true, Dumped: true, Effects: true, UnknownTypes: []string{"newer"}},
+		End: &check.End{
+			Interleaved: true, Drained: true, Dumped: true, Held: true, Effects: true, UnknownTypes: []string{"newer"},
+		},
 	})
 }

@@ -12,6 +12,9 @@ func TestContradictions(t *testing.T) {
 	sent := func(records ...check.Record) check.History {
 		return append(check.History{wrote(1), delivery(1, 1), end()}, records...)
 	}
+	held := func(records ...check.Record) check.History {
+		return append(check.History{wrote(1), row(1, check.Parked), ended(check.End{})}, records...)
+	}
 	keyed := func(key string, outcome check.Outcome, events ...check.Event) check.Record {
 		return check.Record{Tx: &check.Tx{Key: key, Outcome: outcome, Events: events}}
 	}
@@ -50,6 +53,15 @@ func TestContradictions(t *testing.T) {
 			good: sent(fault(check.Fault{Kind: "rain"})),
 		},
 		{name: "an impossible state", count: check.Malformed, bad: sent(impossible), good: sent(row(1, check.Published))},
+		{
+			name: "an impossible kind", count: check.Malformed, bad: held(heldRow(1, check.Dead)),
+			good: held(heldRow(1, check.Parked)),
+		},
+		{
+			name: "a held row listed twice", count: check.Malformed,
+			bad:  held(heldRow(1, check.Parked), heldRow(1, check.Parked)),
+			good: held(heldRow(1, check.Parked)),
+		},
 		{
 			name: "an effect listed twice", count: check.Malformed, bad: sent(effect(1, 1), effect(1, 1)),
 			good: sent(effect(1, 1), effect(1, 0)),

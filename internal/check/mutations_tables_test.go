@@ -12,6 +12,8 @@ func isRow(states ...check.State) func(*check.Record) bool {
 	}
 }
 
+func isHeld(r *check.Record) bool { return r.Held != nil }
+
 func isAction(verb check.Verb) func(*check.Record) bool {
 	return func(r *check.Record) bool { return r.Action != nil && r.Action.Verb == verb }
 }
@@ -70,13 +72,15 @@ var mutatedTables = []mutation{
 		})
 	}},
 	{
-		name: "revive a dead row", caught: check.LetterWithoutDead, also: []check.Counter{check.Stuck, check.OrderViolations},
+		name: "revive a dead row", caught: check.LetterWithoutDead,
+		also: []check.Counter{check.Stuck, check.OrderViolations, check.HeldWithoutRow, check.HeldDiffers},
 		apply: func(v *view) bool {
 			return v.edit(isRow(check.Dead, check.DeadBlocking), func(r *check.Record) { r.Row.State = check.Retrying })
 		},
 	},
 	{
-		name: "stop a dead row from blocking", caught: check.IllegalTransitions, also: []check.Counter{check.Stuck},
+		name: "stop a dead row from blocking", caught: check.IllegalTransitions,
+		also: []check.Counter{check.Stuck, check.RowWithoutHeld},
 		apply: func(v *view) bool {
 			return v.edit(isRow(check.DeadBlocking), func(r *check.Record) { r.Row.State = check.Dead })
 		},
@@ -110,7 +114,10 @@ var mutatedTables = []mutation{
 	}},
 	{
 		name: "forget a dead row", caught: check.Lost,
-		also: []check.Counter{check.LetterWithoutDead, check.Stuck, check.IllegalTransitions}, apply: func(v *view) bool {
+		also: []check.Counter{
+			check.LetterWithoutDead, check.Stuck, check.IllegalTransitions, check.RowWithoutHeld,
+		},
+		apply: func(v *view) bool {
 			return v.drop(func(r *check.Record) bool {
 				return isRow(check.Dead, check.DeadBlocking)(r) && v.deliveries(r.Row.ID) == 0
 			})
@@ -126,13 +133,16 @@ var mutatedTables = []mutation{
 			r.Row.State, r.Row.Published = check.Ready, false
 		})
 	}},
-	{name: "mark a row published that was never sent", caught: check.Lost, apply: func(v *view) bool {
-		return v.edit(func(r *check.Record) bool {
-			return isRow(check.Waiting)(r) && v.deliveries(r.Row.ID) == 0
-		}, func(r *check.Record) {
-			r.Row.State, r.Row.Published = check.Published, true
-		})
-	}},
+	{
+		name: "mark a row published that was never sent", caught: check.Lost, also: []check.Counter{check.RowWithoutHeld},
+		apply: func(v *view) bool {
+			return v.edit(func(r *check.Record) bool {
+				return isRow(check.Waiting)(r) && v.deliveries(r.Row.ID) == 0
+			}, func(r *check.Record) {
+				r.Row.State, r.Row.Published = check.Published, true
+			})
+		},
+	},
 	{name: "know the type of a parked row", caught: check.Stuck, apply: func(v *view) bool {
 		return v.any(isRow(check.Parked)) && v.edit(func(r *check.Record) bool {
 			return r.End != nil
@@ -140,6 +150,34 @@ var mutatedTables = []mutation{
 	}},
 	{name: "list a row twice", caught: check.Malformed, apply: func(v *view) bool {
 		return v.add(*v.pick(func(r *check.Record) bool { return r.Row != nil }))
+	}},
+	{name: "forget how an event is held", caught: check.HeldWithoutRow, apply: func(v *view) bool {
+		return v.drop(isHeld)
+	}},
+	{name: "keep a published event in outbox_held", caught: check.RowWithoutHeld, apply: func(v *view) bool {
+		r := v.pick(isRow(check.Published))
+		return r != nil && v.add(check.Record{
+			Held: &check.Held{ID: r.Row.ID, Seq: r.Row.Seq, Kind: check.Retrying, Due: true},
+		})
+	}},
+	{name: "keep nothing in outbox_held", caught: check.RowWithoutHeld, apply: func(v *view) bool {
+		return v.add(check.Record{Held: &check.Held{Lane: 1, Seq: 1 << 40, Kind: check.Waiting}})
+	}},
+	{name: "hold an event in another way", caught: check.HeldDiffers, apply: func(v *view) bool {
+		return v.edit(isHeld, func(r *check.Record) {
+			r.Held.Kind = check.Retrying + (r.Held.Kind-check.Retrying+1)%4
+			r.Held.Due = r.Held.Kind == check.Retrying
+		})
+	}},
+	{name: "make a held event due that is no retry", caught: check.HeldDiffers, apply: func(v *view) bool {
+		return v.edit(isHeld, func(r *check.Record) { r.Held.Due = !r.Held.Due })
+	}},
+	{name: "hold an event under another name", caught: check.HeldDiffers, apply: func(v *view) bool {
+		return v.edit(isHeld, func(r *check.Record) { r.Held.Alien = true })
+	}},
+	{name: "list a held event twice", caught: check.Malformed, apply: func(v *view) bool {
+		r := v.pick(isHeld)
+		return r != nil && v.add(*r)
 	}},
 	{name: "count attempts that never failed", caught: check.ChargedWrongly, apply: func(v *view) bool {
 		return v.edit(func(r *check.Record) bool { return r.Row != nil }, func(r *check.Record) { r.Row.Attempts += 30 })

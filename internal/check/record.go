@@ -9,6 +9,7 @@ type Record struct {
 	Step     *Step     `json:"step,omitempty"`
 	Change   *Change   `json:"change,omitempty"`
 	Row      *Row      `json:"row,omitempty"`
+	Held     *Held     `json:"held,omitempty"`
 	Letter   *Letter   `json:"letter,omitempty"`
 	Action   *Action   `json:"action,omitempty"`
 	Request  *Request  `json:"request,omitempty"`
@@ -20,7 +21,7 @@ func (r *Record) fields() int {
 	n := 0
 	for _, set := range [...]bool{
 		r.Tx != nil, r.Delivery != nil, r.Effect != nil, r.Fault != nil, r.Step != nil, r.Change != nil,
-		r.Row != nil, r.Letter != nil, r.Action != nil, r.Request != nil, r.End != nil,
+		r.Row != nil, r.Held != nil, r.Letter != nil, r.Action != nil, r.Request != nil, r.End != nil,
 	} {
 		if set {
 			n++
@@ -42,6 +43,8 @@ func (r *Record) event() (id ID, has bool) {
 		return r.Change.ID, true
 	case r.Row != nil:
 		return r.Row.ID, true
+	case r.Held != nil:
+		return r.Held.ID, r.Held.ID != (ID{})
 	case r.Letter != nil:
 		return r.Letter.ID, true
 	case r.Action != nil:
@@ -55,7 +58,7 @@ func (r *Record) event() (id ID, has bool) {
 
 // exists tells whether the record shows that the event got out of its producer's transaction.
 func (r *Record) exists() bool {
-	return r.Delivery != nil || r.Effect != nil || r.Row != nil || r.Letter != nil
+	return r.Delivery != nil || r.Effect != nil || r.Row != nil || r.Held != nil || r.Letter != nil
 }
 
 // History is a whole run in memory.

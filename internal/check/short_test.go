@@ -47,6 +47,10 @@ func row(n byte, state check.State) check.Record {
 	}
 }
 
+func heldRow(n byte, kind check.State) check.Record {
+	return check.Record{Held: &check.Held{ID: id(n), Lane: 1, Seq: int64(n), Kind: kind, Due: kind == check.Retrying}}
+}
+
 func letter(n byte, blocking bool, next uint64) check.Record {
 	return check.Record{
 		Letter: &check.Letter{ID: id(n), Reason: "rejected", Blocking: blocking, Payload: bytesOf(n), Next: next},

@@ -7,7 +7,8 @@ import (
 	"github.com/posthaste-dev/posthaste/internal/state"
 )
 
-// State is the state of a row of outbox_events, with the numbers of that column.
+// State is where an event stands, with the numbers of internal/state: outbox_events has those of what is not held,
+// outbox_held those of how an event is held.
 type State uint8
 
 // The states of an event, and Absent for a row that is not there.
@@ -53,6 +54,28 @@ func (s *State) UnmarshalText(text []byte) error {
 	return fmt.Errorf("check: there is no state of that name, only %v", stateNames)
 }
 
+// isHeld is what the column state of outbox_events says of an event that has a row in outbox_held.
+const isHeld = 1
+
+// StateOf is where an event stands, from the column state of its row and the kind of its row in outbox_held; 0: it has
+// none there. What the column cannot say is no state: the checker calls it malformed. Of a held event that has no such
+// row nobody knows how it is held; it is not finished, and Held records tell on it.
+func StateOf(column, kind int16) State {
+	switch {
+	case column == isHeld && kind > 0:
+		return State(min(kind, int16(Absent)))
+	case column == isHeld:
+		return Retrying
+	case column < 0 || State(min(column, int16(Absent))).held():
+		return Absent
+	default:
+		return State(min(column, int16(Absent)))
+	}
+}
+
+// held tells whether an event in this state has a row in outbox_held.
+func (s State) held() bool { return s >= Retrying && s <= DeadBlocking }
+
 // open tells whether a relay still has something to do with the event.
 func (s State) open() bool { return s <= Waiting }
 
@@ -67,6 +90,17 @@ type Row struct {
 	Type      string `json:"type,omitempty"`
 	Attempts  int    `json:"attempts,omitempty"`
 	Published bool   `json:"published,omitempty"` // published_at is set
+}
+
+// Held is one row of outbox_held.
+type Held struct {
+	ID   ID    `json:"id,omitzero"` // of the event with this lane and number; zero: there is none
+	Lane int   `json:"lane"`
+	Seq  int64 `json:"seq"`
+	Kind State `json:"kind"`
+	Due  bool  `json:"due,omitempty"` // due is set
+	// Alien: its names are not those of the event.
+	Alien bool `json:"alien,omitempty"`
 }
 
 // Letter is one row of outbox_dlq.
@@ -138,6 +172,8 @@ type End struct {
 	Drained bool `json:"drained,omitempty"`
 	// Dumped: the rows, letters, actions and requests are complete.
 	Dumped bool `json:"dumped,omitempty"`
+	// Held: the rows of outbox_held are complete as well. Not every store has such a table.
+	Held bool `json:"held,omitempty"`
 	// Retention ran: published and discarded rows may be missing.
 	Retention bool `json:"retention,omitempty"`
 	// Effects: consumers have finished, and their effects are complete.

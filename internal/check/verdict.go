@@ -33,6 +33,9 @@ const (
 	IllegalTransitions
 	DeadWithoutLetter
 	LetterWithoutDead
+	HeldWithoutRow
+	RowWithoutHeld
+	HeldDiffers
 	RequestsUnserved
 	DuplicatesUnexplained
 	DoubleEffects
@@ -47,8 +50,8 @@ var counterNames = [counterCount]string{
 	"committed", "delivered_distinct", "ordered_aggregates", "held_explained", "pending", "dead", "discarded",
 	"redelivered", "taken_back", "duplicates", "torn",
 	"malformed", "unresolved", "lost", "phantom", "corrupted", "order_violations", "stuck", "illegal_transitions",
-	"dead_without_letter", "letter_without_dead", "requests_unserved", "duplicates_unexplained", "double_effects",
-	"effects_missing",
+	"dead_without_letter", "letter_without_dead", "held_without_row", "row_without_held", "held_differs",
+	"requests_unserved", "duplicates_unexplained", "double_effects", "effects_missing",
 	"charged_wrongly", "owners_overlapping", "stale_settles_applied",
 }
 
@@ -169,6 +172,7 @@ func (c *Checker) Verdict(floor Floor) *Verdict {
 	c.checkDuplicates()
 	c.checkSettles()
 	c.checkDeaths()
+	c.checkHeld()
 	c.checkCharges()
 	c.checkLeases()
 	c.checkOverlaps()

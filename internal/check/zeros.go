@@ -21,6 +21,9 @@ func Zeros() []Figure {
 		{"stale_applied", StaleSettlesApplied},
 		{"dead_without_letter", DeadWithoutLetter},
 		{"letter_without_dead", LetterWithoutDead},
+		{"held_without_row", HeldWithoutRow},
+		{"row_without_held", RowWithoutHeld},
+		{"held_differs", HeldDiffers},
 		{"malformed", Malformed},
 		{"unresolved", Unresolved},
 	}

@@ -1,5 +1,8 @@
-// Package state has the states of an event: the numbers of the column state of outbox_events, and the words for them.
-// Go code takes both from here; SQL has the numbers, with a comment that names them.
+// Package state has the states of an event: their numbers, and the words for them. Go code takes both from here; SQL
+// has the numbers, with a comment that names them.
+//
+// Of an event that is held, outbox_events has a state of 1 and outbox_held the number, as its kind. All others have
+// theirs in outbox_events.
 package state
 
 import "fmt"
@@ -7,13 +10,13 @@ import "fmt"
 // State is where an event stands.
 type State int16
 
-// The states, by their numbers in the table.
+// The states, by their numbers in the tables.
 const (
 	Ready        State = 0 // not looked at yet
-	Retrying     State = 1 // failed, due again at next_attempt_at
-	Parked       State = 2 // since next_attempt_at: of a type that is not known, or most of which break their contract
-	Waiting      State = 3 // behind a held event of its aggregate and topic
-	DeadBlocking State = 4 // dead, and later events of the aggregate wait behind it
+	Retrying     State = 1 // held: failed, and due again at a known time
+	Parked       State = 2 // held: of a type that is not known, or most of which break their contract
+	Waiting      State = 3 // held: behind a held event of its aggregate and topic
+	DeadBlocking State = 4 // held: dead, and later events of the aggregate wait behind it
 	Dead         State = 5 // dead, and later events go on
 	Published    State = 6 // acknowledged by the broker
 	Discarded    State = 7 // closed by an operator

@@ -9,6 +9,7 @@ import (
 	"sort"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/posthaste-dev/posthaste/internal/check"
 	"github.com/posthaste-dev/posthaste/outbox"
@@ -201,7 +202,11 @@ func (c *collector) lastFailure(id outbox.ID, before int64) int64 {
 
 // each runs a query and makes a record of every row.
 func each[R any](ctx context.Context, c *collector, query string, record func(R)) error {
-	rows, err := c.env.Pool.Query(ctx, c.env.SQL(query))
+	return eachRow(ctx, c.env.Pool, c.env.SQL(query), record)
+}
+
+func eachRow[R any](ctx context.Context, pool *pgxpool.Pool, query string, record func(R)) error {
+	rows, err := pool.Query(ctx, query)
 	if err != nil {
 		return fmt.Errorf("torture: %w", err)
 	}

@@ -92,7 +92,7 @@ func (r *run) play(ctx context.Context) (*Report, error) {
 	if err := r.fleet.leaveAll(); err != nil {
 		return nil, err
 	}
-	end := check.End{Drained: r.drained, Dumped: true, Pipelined: r.env.pipelined()}
+	end := check.End{Drained: r.drained, Dumped: true, Held: true, Pipelined: r.env.pipelined()}
 	if err := r.faults.Add(check.Record{End: &end}); err != nil {
 		return nil, err
 	}
@@ -243,7 +243,7 @@ func (r *run) drain(ctx context.Context) (bool, error) {
 	for {
 		var open int
 		err := r.env.Pool.QueryRow(ctx,
-			r.env.SQL("SELECT count(*) FROM {schema}.outbox_events WHERE state IN (0, 1, 2, 3, 4)")).Scan(&open)
+			r.env.SQL("SELECT count(*) FROM {schema}.outbox_events WHERE state IN (0, 1)")).Scan(&open)
 		switch {
 		case r.plan.Unsteady && interrupted(err) && ctx.Err() == nil: // the pool has connections from before
 		case err != nil:

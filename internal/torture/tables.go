@@ -14,15 +14,6 @@ type changeRow struct {
 	Before, After int16
 }
 
-type eventRow struct {
-	ID        outbox.ID
-	Seq       int64
-	State     int16
-	Type      string
-	Attempts  int
-	Published bool
-}
-
 type letterRow struct {
 	Event    outbox.ID
 	Reason   string
@@ -61,15 +52,11 @@ func (c *collector) tables(ctx context.Context) (check.History, error) {
 	if err != nil {
 		return nil, err
 	}
-	err = each(ctx, c, "SELECT id, seq, state, event_type, attempt_count, published_at IS NOT NULL FROM "+
-		"{schema}.outbox_events ORDER BY seq", func(r eventRow) {
-		h = append(h, check.Record{Row: &check.Row{
-			ID: r.ID, Seq: r.Seq, State: check.State(r.State), Type: r.Type, Attempts: r.Attempts, Published: r.Published,
-		}})
-	})
+	events, err := Events(ctx, c.env.Pool, c.env.Run)
 	if err != nil {
 		return nil, err
 	}
+	h = append(h, events...)
 	query := "SELECT event_id, error_reason, attempts, blocking, payload_json::text, headers::text, " +
 		c.clock.ours("failed_at") + " FROM {schema}.outbox_dlq ORDER BY id"
 	err = each(ctx, c, query, func(r letterRow) {

@@ -4,7 +4,13 @@
 //	err := db.Where("aggregate_type = ? AND aggregate_id = ?", "order", id).Order("seq").Find(&events).Error
 //
 // The models are plain structs with tags, so this package imports nothing; the tables are those of
-// package schema, column by column. Where they are in another schema than the connection's search_path
+// package schema, column by column but for the lane of an event. An event that failed, or waits behind one that did,
+// is held: what holds it back stands in a table of its own, which is empty while all is well.
+//
+//	var due []outboxgorm.HeldEvent
+//	err := db.Where("kind = ?", outboxgorm.Retrying).Order("due").Limit(10).Find(&due).Error
+//
+// Where they are in another schema than the connection's search_path
 // finds, name it: db.Table("billing.outbox_events").
 //
 // # What is not promised

@@ -6,8 +6,8 @@ import (
 	"github.com/posthaste-dev/posthaste/internal/state"
 )
 
-// Event is a row of outbox_events. Its fields are in the order of the columns, pointers where a column
-// may be null.
+// Event is a row of outbox_events, all but its lane, which is for relays and for statements that write. Its fields
+// are in the order of the columns, pointers where a column may be null. GORM looks events up by their id.
 type Event struct {
 	// Seq is the order of events. A lower number may become visible after a higher one.
 	Seq int64 `gorm:"column:seq;type:bigint;not null;<-:false"`
@@ -17,12 +17,10 @@ type Event struct {
 	CreatedAt time.Time `gorm:"column:created_at;type:timestamptz;not null;default:now();autoCreateTime:false;<-:false"`
 	// PublishedAt is when the broker acknowledged the event.
 	PublishedAt *time.Time `gorm:"column:published_at;type:timestamptz;<-:false"`
-	// NextAttemptAt is when a failed event is due again; nil means now.
-	NextAttemptAt *time.Time `gorm:"column:next_attempt_at;type:timestamptz;<-:false"`
 	// AttemptCount is how many attempts to publish failed because of the event itself.
 	AttemptCount int32 `gorm:"column:attempt_count;type:integer;not null;default:0;<-:false"`
-	// State says where the event stands.
-	State State `gorm:"column:state;type:smallint;not null;default:0;<-:false;comment:0 ready, 1 retrying, 2 parked, 3 waiting behind a held event, 4 dead and blocking its aggregate, 5 dead, 6 published, 7 discarded"`
+	// State says where the event stands. While it is Held, a [HeldEvent] of the same Seq says how.
+	State State `gorm:"column:state;type:smallint;not null;default:0;<-:false;comment:0 ready, 1 held: outbox_held says how, 5 dead, 6 published, 7 discarded"`
 	// Namespace groups the events of one module.
 	Namespace string `gorm:"column:namespace;type:text;not null;default:'default';<-:false"`
 	// EventType names the event's contract.
@@ -46,17 +44,14 @@ type Event struct {
 // TableName tells GORM the table.
 func (Event) TableName() string { return "outbox_events" }
 
-// State is where an event stands on its way.
+// State is where an event stands on its way, as far as its own row tells.
 type State int16
 
 // The states of an event.
 const (
-	Ready        = State(state.Ready)        // not yet published
-	Retrying     = State(state.Retrying)     // failed, and due again later
-	Parked       = State(state.Parked)       // no relay knows its type yet
-	Waiting      = State(state.Waiting)      // behind a held event of its aggregate
-	DeadBlocking = State(state.DeadBlocking) // dead, and its aggregate waits behind it
-	Dead         = State(state.Dead)         // given up
-	Published    = State(state.Published)    // acknowledged by the broker
-	Discarded    = State(state.Discarded)    // closed by an operator
+	Ready     = State(state.Ready)     // not yet published
+	Held      = State(1)               // not published, and a HeldEvent says why
+	Dead      = State(state.Dead)      // given up, and its aggregate goes on without it
+	Published = State(state.Published) // acknowledged by the broker
+	Discarded = State(state.Discarded) // closed by an operator
 )

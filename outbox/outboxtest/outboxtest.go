@@ -163,10 +163,11 @@ func all[P any](t TB, look look, contract *outbox.ContractFor[P], aggregateID st
 	return emitted
 }
 
+// An id begins with its time, and has an index.
 const newestQuery = `
 SELECT coalesce(string_agg(n.event_type || ' of ' || n.aggregate_type || ' ' || n.aggregate_id, ', ' ORDER BY n.seq), 
        '')
-  FROM (SELECT * FROM {schema}.outbox_events e ORDER BY e.seq DESC LIMIT 10) n`
+  FROM (SELECT * FROM {schema}.outbox_events e ORDER BY e.id DESC LIMIT 10) n`
 
 // newest tells a person what is there instead.
 func newest(look look) string {

@@ -4,9 +4,10 @@ WITH keyed AS (
     ON CONFLICT ON CONSTRAINT outbox_dedupe_pkey DO UPDATE SET repeated = true
     RETURNING d.event_id, d.content_hash, d.repeated
 ), inserted AS (
-    INSERT INTO {schema}.outbox_events (id, namespace, event_type, aggregate_type, aggregate_id, tenant_id, dedupe_key,
-        payload_json, headers)
-    SELECT $1::text::uuid, $2::text, $3::text, $4::text, $5::text, $6::text, $7::text, $10::text::json, $11::text::json
+    INSERT INTO {schema}.outbox_events (lane, id, namespace, event_type, aggregate_type, aggregate_id, tenant_id,
+        dedupe_key, payload_json, headers)
+    SELECT {schema}.outbox_lane($2::text, $4::text, $5::text), $1::text::uuid, $2::text, $3::text, $4::text, $5::text,
+           $6::text, $7::text, $10::text::json, $11::text::json
       FROM keyed k WHERE NOT k.repeated
 )
 SELECT CASE WHEN NOT k.repeated THEN '+' WHEN $9::text::boolean OR k.content_hash = $8::text::bytea THEN '='

@@ -119,26 +119,49 @@ func (e *env) untilWaiting(sessions string) {
 func (e *env) event(aggregate, eventType string, is state.State) outbox.ID {
 	e.t.Helper()
 	id := outbox.NewID()
-	e.exec(`INSERT INTO {schema}.outbox_events (id, event_type, aggregate_type, aggregate_id, payload_json)
-		VALUES ($1::text::uuid, $2, 'order', $3, json_build_object('eventId', $1::text))`, id.String(), eventType, aggregate)
-	e.exec(`UPDATE {schema}.outbox_events SET state = $2::int, attempt_count = 3, last_error = 'broken',
-		published_at = CASE $2::int WHEN 6 THEN now() END, next_attempt_at = CASE $2::int 
-		WHEN 1 THEN now() + interval '1 hour' END WHERE id = $1`, id.String(), int(is))
+	e.exec(`INSERT INTO {schema}.outbox_events (id, event_type, aggregate_type, aggregate_id, payload_json, attempt_count,
+			last_error)
+		VALUES ($1::text::uuid, $2, 'order', $3, json_build_object('eventId', $1::text), 3, 'broken')`,
+		id.String(), eventType, aggregate)
+	e.becomes(id, is)
 	if is == state.DeadBlocking || is == state.Dead {
 		e.exec(`INSERT INTO {schema}.outbox_dlq (event_seq, event_id, created_at, attempts, blocking, namespace, event_type, 
 			aggregate_type, aggregate_id, error_reason, payload_json)
-			SELECT seq, id, created_at, 3, state = 4, namespace, event_type, aggregate_type, aggregate_id, 'max_attempts', 
-			payload_json FROM {schema}.outbox_events WHERE id = $1`, id.String())
+			SELECT seq, id, created_at, 3, $2::bool, namespace, event_type, aggregate_type, aggregate_id, 'max_attempts', 
+			payload_json FROM {schema}.outbox_events WHERE id = $1`, id.String(), is == state.DeadBlocking)
 	}
 	return id
 }
 
-// row is everything about an event that an operator may change: state, attempts and whether it is due.
+// held tells whether an event in this state has a row in outbox_held.
+func held(is state.State) bool { return is >= state.Retrying && is <= state.DeadBlocking }
+
+// becomes puts an event into a state, in both tables.
+func (e *env) becomes(id outbox.ID, is state.State) {
+	e.t.Helper()
+	e.exec(`DELETE FROM {schema}.outbox_held h USING {schema}.outbox_events e
+		WHERE e.id = $1 AND h.lane = e.lane AND h.seq = e.seq`, id.String())
+	onEvent := is
+	if held(is) {
+		onEvent = state.Retrying // held, on the event's own row
+		e.exec(`INSERT INTO {schema}.outbox_held (lane, seq, kind, due, namespace, event_type, aggregate_type,
+				aggregate_id)
+			SELECT lane, seq, $2::int, CASE $2::int WHEN 1 THEN now() + interval '1 hour' END, namespace, event_type,
+			aggregate_type, aggregate_id FROM {schema}.outbox_events WHERE id = $1`, id.String(), int(is))
+	}
+	e.exec(`UPDATE {schema}.outbox_events SET state = $2::int, published_at = CASE $2::int WHEN 6 THEN now() END
+		WHERE id = $1`, id.String(), int(onEvent))
+}
+
+// row is everything about an event that an operator may change: state, attempts and whether it is due. An event that is
+// held by one table and not by the other is in no state.
 func (e *env) row(id outbox.ID) string {
 	e.t.Helper()
-	return e.one(`SELECT state || ' attempts=' || attempt_count || CASE WHEN next_attempt_at <= clock_timestamp() 
-		THEN ' due' ELSE '' END
-		FROM {schema}.outbox_events WHERE id = $1`, id.String())
+	return e.one(`SELECT CASE WHEN (e.state = 1) = (h.kind IS NOT NULL) THEN coalesce(h.kind, e.state)::text
+			ELSE 'event ' || e.state || ', held ' || coalesce(h.kind::text, 'not') END
+		|| ' attempts=' || e.attempt_count || CASE WHEN h.due <= clock_timestamp() THEN ' due' ELSE '' END
+		FROM {schema}.outbox_events e LEFT JOIN {schema}.outbox_held h ON h.lane = e.lane AND h.seq = e.seq
+		WHERE e.id = $1`, id.String())
 }
 
 // actions is the log of an event.

@@ -21,25 +21,27 @@ import (
 	"github.com/posthaste-dev/posthaste/relay/internal/sqltext"
 )
 
+//go:embed sql/begin.sql
+var beginSQL string
+
 //go:embed sql/operate.sql
 var operateSQL string
 
 // MaxEvents is how many events one action may name.
 const MaxEvents = 10_000
 
-const (
-	// actionTries is how often an action is begun, where PostgreSQL gave it up for a deadlock with a settle.
-	actionTries = 5
-	// wakeTimeout bounds the wake-up behind an action. Without it a relay looks within about a second.
-	wakeTimeout = 2 * time.Second
-)
+// wakeTimeout bounds the wake-up behind an action. Without it a relay looks within about a second.
+const wakeTimeout = 2 * time.Second
 
 // An Operator does by hand what no relay does by itself: it decides about events that are dead, parked or
 // blocked, and what the relays shall not publish for now. It changes an event only if it still is in a state that the
 // verb starts from, and writes who did it and why in the same transaction. It needs no relay, holds no lane, and the
-// grants of the operator role are enough.
+// grants of the operator role are enough. Of all actions on the events of an outbox one runs at a time, whoever begins
+// them.
 type Operator struct {
 	db        DB
+	schema    string
+	begin     string
 	statement string
 	wake      string
 	pause     string
@@ -63,6 +65,8 @@ func New(db DB, schema string) *Operator {
 	quoted := pgx.Identifier{schema}.Sanitize()
 	return &Operator{
 		db:        db,
+		schema:    schema,
+		begin:     beginSQL,
 		statement: sqltext.In(schema, operateSQL),
 		wake:      "SELECT " + quoted + ".outbox_wake()",
 		pause:     "SELECT " + quoted + ".outbox_pause($1::text, $2::text, $3::text, $4::text, $5::text::uuid)",
@@ -151,29 +155,20 @@ func (o *Operator) act(ctx context.Context, what verb, action Action, events []o
 	if len(events) == 0 {
 		return nil, nil
 	}
-	results, err := o.insist(ctx, what, action, events)
+	results, err := o.once(ctx, what, action, events)
 	if err != nil {
 		return nil, fmt.Errorf("operator: %s: %w", what.name, err)
 	}
 	if what.endsBlocks() {
 		// While the action ran, a relay may have put an event behind the block: the action did not see that event, and
 		// the relay still saw the block. The event would wait forever. So the action looks for followers a second time.
-		if _, err := o.insist(ctx, what, action, events); err != nil {
+		if _, err := o.once(ctx, what, action, events); err != nil {
 			return nil, fmt.Errorf("operator: %s: it is done, but followers may still wait: send the same action again: %w",
 				what.name, err)
 		}
 	}
 	o.ring(ctx)
 	return results, nil
-}
-
-// insist does the action, again where PostgreSQL asks for it.
-func (o *Operator) insist(ctx context.Context, what verb, action Action, events []outbox.ID) ([]Result, error) {
-	results, err := o.once(ctx, what, action, events)
-	for tries := 1; err != nil && tries < actionTries && outbox.Retryable(err); tries++ {
-		results, err = o.once(ctx, what, action, events)
-	}
-	return results, err
 }
 
 // check lists everything that is wrong with the action.
@@ -203,7 +198,7 @@ func (a Action) check(events int) error {
 	return errors.Join(problems...)
 }
 
-// once runs the action in a transaction.
+// once runs the action in a transaction. Nobody is given up for a deadlock with it: see sql/operate.sql.
 func (o *Operator) once(ctx context.Context, what verb, action Action, events []outbox.ID) ([]Result, error) {
 	// At any other level the statement would not see what the same action did while it waited for the lock.
 	tx, err := o.db.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.ReadCommitted})
@@ -211,9 +206,7 @@ func (o *Operator) once(ctx context.Context, what verb, action Action, events []
 		return nil, fmt.Errorf("begin: %w", err)
 	}
 	defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }()
-	// The same action, sent twice at the same time, is done once and answered twice.
-	if _, err := tx.Exec(ctx, "SELECT pg_catalog.pg_advisory_xact_lock(pg_catalog.hashtextextended($1, 0))",
-		action.ID.String()); err != nil {
+	if _, err := tx.Exec(ctx, o.begin, action.ID.String(), o.schema); err != nil {
 		return nil, fmt.Errorf("lock the action: %w", err)
 	}
 	ids := make([]string, len(events))
@@ -250,8 +243,10 @@ func read(rows pgx.Rows, what verb, events []outbox.ID) ([]Result, error) {
 	_, err := pgx.ForEachRow(rows, []any{&kind, &id, &was, &verbBefore}, func() error {
 		result := found[id]
 		switch kind {
-		case "found":
-			result.Was = state.State(*was).String()
+		case "found", "locked":
+			if result.Was == "" || kind == "locked" { // behind its lock it is known better
+				result.Was = state.State(*was).String()
+			}
 			if result.Outcome == "" {
 				result.Outcome = NotApplicable
 			}

@@ -84,7 +84,10 @@ func TestAnActionIsDoneOnce(t *testing.T) {
 			t.Errorf("first: %s", got)
 		}
 		// Both died meanwhile. What was decided is over: who wants them tried again decides again.
-		e.exec("UPDATE {schema}.outbox_events SET state = 4, attempt_count = 9")
+		for _, id := range []outbox.ID{dead, waiting} {
+			e.becomes(id, state.DeadBlocking)
+		}
+		e.exec("UPDATE {schema}.outbox_events SET attempt_count = 9")
 		for range 2 {
 			if got := outcomes(); got != "done before, not applicable, done before, not found" {
 				t.Errorf("again: %s", got)
@@ -106,7 +109,9 @@ func TestAnActionIsDoneOnce(t *testing.T) {
 			t.Errorf("the row is %q", got)
 		}
 		// Retention takes the event and not the memory of the action.
-		e.exec("UPDATE {schema}.outbox_events SET state = 7")
+		for _, id := range []outbox.ID{dead, waiting} {
+			e.becomes(id, state.Discarded)
+		}
 		e.exec("DELETE FROM {schema}.outbox_events")
 		if got := outcomes(); got != "done before, not found, done before, not found" {
 			t.Errorf("after retention: %s", got)
@@ -272,8 +277,8 @@ func TestAFollowerThatCameWhileTheBlockEndedIsDue(t *testing.T) {
 				t.Fatal(err)
 			}
 			t.Cleanup(func() { _ = busy.Rollback(context.Background()) })
-			if _, err := busy.Exec(t.Context(), e.sql("SELECT FROM {schema}.outbox_events WHERE id = $1 FOR UPDATE"),
-				head.String()); err != nil {
+			if _, err := busy.Exec(t.Context(), e.sql(`SELECT FROM {schema}.outbox_held h JOIN {schema}.outbox_events e
+				ON h.lane = e.lane AND h.seq = e.seq WHERE e.id = $1 FOR UPDATE OF h`), head.String()); err != nil {
 				t.Fatal(err)
 			}
 			done := make(chan error, 1)
@@ -364,10 +369,12 @@ func TestTheLargestAction(t *testing.T) {
 					ids[i] = id
 				}
 			}
-			e.exec(`INSERT INTO {schema}.outbox_events (id, event_type, aggregate_type, aggregate_id, payload_json)
-				SELECT i.id::uuid, 'order_created', 'order', i.place::text, json_build_object('eventId', i.id) 
+			e.exec(`INSERT INTO {schema}.outbox_events (id, event_type, aggregate_type, aggregate_id, payload_json, state)
+				SELECT i.id::uuid, 'order_created', 'order', i.place::text, json_build_object('eventId', i.id), 1
 				FROM unnest($1::text[]) WITH ORDINALITY AS i (id, place)`, texts)
-			e.exec("UPDATE {schema}.outbox_events SET state = $1 WHERE state = 0", int16(is))
+			e.exec(`INSERT INTO {schema}.outbox_held (lane, seq, kind, namespace, event_type, aggregate_type, aggregate_id)
+				SELECT lane, seq, $1::int, namespace, event_type, aggregate_type, aggregate_id FROM {schema}.outbox_events
+				ON CONFLICT DO NOTHING`, int16(is))
 		}
 		listener, err := e.admin.Acquire(t.Context())
 		if err != nil {
@@ -390,7 +397,8 @@ func TestTheLargestAction(t *testing.T) {
 		if got := e.one("SELECT count(*)::text FROM {schema}.outbox_events WHERE state = 5"); got != fmt.Sprint(len(ids)) {
 			t.Errorf("%s events are skipped", got)
 		}
-		if got := e.one("SELECT count(*)::text FROM {schema}.outbox_events WHERE state = 1"); got != fmt.Sprint(len(ids)) {
+		if got := e.one(`SELECT count(*)::text FROM {schema}.outbox_held
+			WHERE kind = 1 AND due <= clock_timestamp()`); got != fmt.Sprint(len(ids)) {
 			t.Errorf("%s followers are due", got)
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), patience)

@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-
 	"github.com/posthaste-dev/posthaste/relay/internal/sqlstate"
 )
 
@@ -56,16 +54,20 @@ func (r *run) implausible(ctx context.Context, last memory, cutOff time.Time) (s
 			return "", nil
 		}
 	}
-	if r.kind.due == "" {
+	if r.kind.due == nil {
 		return "", nil
 	}
-	due, staying, err := r.due(ctx, r.kind.reach(cutOff, last.events))
+	reach := r.kind.reach(cutOff, last.events)
+	found, err := r.kind.due(r, ctx, reach)
+	if sqlstate.Of(err) == sqlstate.QueryCanceled {
+		return "", fmt.Errorf("%w; if the clock is right, set Confirmed to %s", err, stamp(reach.Add(24*time.Hour)))
+	}
 	if err != nil {
 		return "", err
 	}
-	if due >= fewRows && staying < due {
-		return r.unconfirmed(cutOff, fmt.Sprintf("%d rows would go and %d stay: that is the greater part of them", due,
-			staying)), nil
+	if due := found.total(); due >= fewRows && found.staying < due {
+		return r.unconfirmed(cutOff, fmt.Sprintf("%s%d rows would go and %d stay: that is the greater part of them",
+			map[bool]string{true: "about "}[found.estimated], due, found.staying)), nil
 	}
 	return "", nil
 }
@@ -77,24 +79,3 @@ func (r *run) unconfirmed(cutOff time.Time, reason string) string {
 }
 
 func stamp(at time.Time) string { return at.UTC().Format(time.RFC3339) }
-
-// byIndex: an index has all that is counted; the table, which may be a thousand times as large, is not read through.
-const byIndex = "SET LOCAL enable_seqscan = off"
-
-// due counts what would go, and of the others as many.
-func (r *run) due(ctx context.Context, cutOff time.Time) (due, staying int64, err error) {
-	err = r.inTx(ctx, dueTimeout, func(tx pgx.Tx) error {
-		if _, err := tx.Exec(ctx, byIndex); err != nil {
-			return err //nolint:wrapcheck // said below
-		}
-		return tx.QueryRow(ctx, r.statement(r.kind.due), cutOff, fewRows).Scan(&due, &staying)
-	})
-	if sqlstate.Of(err) == sqlstate.QueryCanceled {
-		return 0, 0, fmt.Errorf("count what would go: %w; if the clock is right, set Confirmed to %s", err,
-			stamp(cutOff.Add(24*time.Hour)))
-	}
-	if err != nil {
-		return 0, 0, fmt.Errorf("count what would go: %w", err)
-	}
-	return due, staying, nil
-}

@@ -27,8 +27,8 @@ var files embed.FS
 type Config struct {
 	// Schema is where the outbox is. Defaults to "public".
 	Schema string
-	// Published is how long an event is kept after it was published or discarded. Defaults to 720 h. Negative:
-	// forever, as for the next two.
+	// Published is how long an event is kept after it was published or discarded, and a day longer at most where that was
+	// long after it was created. Defaults to 720 h. Negative: forever, as for the next two.
 	Published time.Duration
 	// Dead is how long a dead letter is kept after it was resolved; one that is not resolved is never deleted.
 	// Defaults to 2160 h.
@@ -71,6 +71,10 @@ const (
 	dueTimeout = time.Minute
 	// workFor is how long after its last sign of life a run counts as dead.
 	workFor = 2 * dueTimeout
+	// roundLength is how long an event that was settled late may stay: so often all of them are looked at anew.
+	roundLength = 24 * time.Hour
+	// mostNumbers is at how many numbers in a row a statement may look that are nobody's.
+	mostNumbers = 1 << 20
 	// ordinarySteps is how many times Every a cut-off may move with nobody counting what will go.
 	ordinarySteps = 4
 	// fewRows may go whatever their share.
@@ -98,17 +102,20 @@ type Runner struct {
 type kind struct {
 	name   string
 	window time.Duration
-	// batches delete; they take and answer the same.
-	batches []batch
-	// due is the file that counts what would go; empty: nothing does.
-	due string
+	// parts are what it is told apart by in a result.
+	parts []part
+	// empty deletes what is older; count counts it.
+	empty func(r *run, ctx context.Context, reach time.Time) error
+	count func(r *run, ctx context.Context, reach time.Time) (counted, error)
+	// due counts what would go and what would stay, before a long step; nil: nobody does.
+	due func(r *run, ctx context.Context, reach time.Time) (counted, error)
 	// followsEvents: a row goes only when its event has gone.
 	followsEvents bool
 }
 
-type batch struct {
-	file  string
-	count func(*Result) *int64
+type part struct {
+	name string
+	of   func(*Result) *int64
 }
 
 // New checks the configuration. It does not connect.
@@ -118,16 +125,21 @@ func New(db DB, config Config) (*Runner, error) {
 		return nil, fmt.Errorf("retention: %w", errors.Join(problems...))
 	}
 	return &Runner{db: db, config: config, kinds: []kind{
-		{name: "published", window: config.Published, due: "due_published", batches: []batch{
-			{"published", func(r *Result) *int64 { return &r.Published }},
-			{"discarded", func(r *Result) *int64 { return &r.Discarded }},
-		}},
-		{name: "dead", window: config.Dead, batches: []batch{
-			{"dead", func(r *Result) *int64 { return &r.Dead }},
-		}},
-		{name: "dedupe", window: config.Dedupe, due: "due_dedupe", followsEvents: true, batches: []batch{
-			{"dedupe", func(r *Result) *int64 { return &r.Dedupe }},
-		}},
+		{
+			name: "published", window: config.Published, empty: (*run).walk, count: (*run).dueEvents, due: (*run).dueEvents,
+			parts: []part{
+				{"published", func(r *Result) *int64 { return &r.Published }},
+				{"discarded", func(r *Result) *int64 { return &r.Discarded }},
+			},
+		},
+		{
+			name: "dead", window: config.Dead, empty: (*run).batches, count: (*run).countAll,
+			parts: []part{{"dead", func(r *Result) *int64 { return &r.Dead }}},
+		},
+		{
+			name: "dedupe", window: config.Dedupe, empty: (*run).batches, count: (*run).countAll, due: (*run).dueKeys,
+			followsEvents: true, parts: []part{{"dedupe", func(r *Result) *int64 { return &r.Dedupe }}},
+		},
 	}}, nil
 }
 

@@ -61,12 +61,7 @@ func (r *run) work(ctx context.Context, last memory) error {
 	if err := r.change(ctx, "accept", cutOff); err != nil {
 		return err
 	}
-	for _, batch := range r.kind.batches {
-		if err := r.empty(ctx, batch, r.kind.reach(cutOff, last.events)); err != nil {
-			return err
-		}
-	}
-	return nil
+	return r.kind.empty(r, ctx, r.kind.reach(cutOff, last.events))
 }
 
 // begin takes the kind for this run and remembers the last one.
@@ -114,33 +109,49 @@ func (r *run) changeIn(ctx context.Context, tx pgx.Tx, file string, args ...any)
 	return nil
 }
 
-// empty runs one kind of batch until there is nothing left for it.
-func (r *run) empty(ctx context.Context, batch batch, cutOff time.Time) error {
-	size, place, failures := r.config.Batch, int64(0), 0
+// pace is how large the next batch is.
+type pace struct {
+	size, most int
+	failures   int // in a row
+}
+
+// after has a statement that took long followed by a smaller one. It fails where that does not help any more.
+func (p *pace) after(took time.Duration, err error) error {
+	switch {
+	case err == nil:
+		p.failures = 0
+	case p.failures < tries && tooLong(err):
+		p.failures++
+	default:
+		return err
+	}
+	if err != nil || took > longBatch {
+		p.size = max(p.size/2, smallestBatch)
+	} else {
+		p.size = min(2*p.size, p.most)
+	}
+	return nil
+}
+
+// batches runs one kind of batch until there is nothing left for it.
+func (r *run) batches(ctx context.Context, cutOff time.Time) error {
+	pace, place := pace{size: r.config.Batch, most: r.config.Batch}, int64(0)
 	for {
-		began := time.Now()
-		seen, gone, next, err := r.once(ctx, batch, place, cutOff, size)
+		size, began := pace.size, time.Now()
+		var seen, gone, next int64
+		err := r.once(ctx, func(tx pgx.Tx) (int64, *int64, error) {
+			err := tx.QueryRow(ctx, r.statement(r.kind.name), place, cutOff, size).Scan(&seen, &gone, &next)
+			return gone, nil, err //nolint:wrapcheck // once says what it was
+		})
 		took := time.Since(began)
-		switch {
-		case err == nil:
-			failures = 0
-		case failures < tries && tooLong(err):
-			failures++
-		default:
-			return err
-		}
-		if gone > 0 {
-			r.note(batch, gone, took)
-		}
-		if err == nil && seen < int64(size) {
-			return nil
-		}
-		if err != nil || took > longBatch {
-			size = max(size/2, smallestBatch)
-		} else {
-			size = min(2*size, r.config.Batch)
+		if stop := pace.after(took, err); stop != nil {
+			return stop
 		}
 		if err == nil {
+			r.note(took, gone)
+			if seen < int64(size) {
+				return nil
+			}
 			if gone == 0 && next == place { // as many as a batch have the same time, and all of them must stay
 				next++
 			}
@@ -153,9 +164,16 @@ func (r *run) empty(ctx context.Context, batch batch, cutOff time.Time) error {
 	}
 }
 
-// note counts what a batch deleted, and reports it to Progress.
-func (r *run) note(batch batch, gone int64, took time.Duration) {
-	*batch.count(r.result) += gone
+// note counts what a batch deleted, by the parts of the kind, and reports it to Progress.
+func (r *run) note(took time.Duration, gone ...int64) {
+	var rows int64
+	for i, n := range gone {
+		*r.kind.parts[i].of(r.result) += n
+		rows += n
+	}
+	if rows == 0 {
+		return
+	}
 	r.result.Batches++
 	r.result.Slowest = max(r.result.Slowest, took)
 	if r.config.Progress != nil {
@@ -163,20 +181,19 @@ func (r *run) note(batch batch, gone int64, took time.Duration) {
 	}
 }
 
-// once is one batch: what goes, and the sign of life, in one transaction.
-func (r *run) once(ctx context.Context, batch batch, place int64, cutOff time.Time,
-	size int,
-) (seen, gone, next int64, err error) {
-	err = r.inTx(ctx, statementTimeout, func(tx pgx.Tx) error {
-		if err := tx.QueryRow(ctx, r.statement(batch.file), place, cutOff, size).Scan(&seen, &gone, &next); err != nil {
-			return err //nolint:wrapcheck // said below
+// once is one batch: what goes, how far it came, and the sign of life, in one transaction.
+func (r *run) once(ctx context.Context, batch func(pgx.Tx) (gone int64, place *int64, err error)) error {
+	err := r.inTx(ctx, statementTimeout, func(tx pgx.Tx) error {
+		gone, place, err := batch(tx)
+		if err != nil {
+			return err
 		}
-		return r.changeIn(ctx, tx, "prolong", workFor.Milliseconds(), gone)
+		return r.changeIn(ctx, tx, "prolong", workFor.Milliseconds(), gone, place)
 	})
 	if err != nil {
-		return 0, 0, 0, fmt.Errorf("delete: %w", err)
+		return fmt.Errorf("delete: %w", err)
 	}
-	return seen, gone, next, nil
+	return nil
 }
 
 // inTx runs a transaction that cannot last. It is not flushed: what a crash takes back is deleted again.
@@ -187,7 +204,7 @@ func (r *run) inTx(ctx context.Context, timeout time.Duration, do func(pgx.Tx) e
 	}
 	defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }()
 	_, err = tx.Exec(ctx, `SELECT pg_catalog.set_config('statement_timeout', $1, true), 
-	    pg_catalog.set_config('lock_timeout', $2, true),
+	    pg_catalog.set_config('lock_timeout', $2, true), pg_catalog.set_config('jit', 'off', true),
 	    pg_catalog.set_config('synchronous_commit', 'off', true)`,
 		fmt.Sprint(timeout.Milliseconds()), fmt.Sprint(lockTimeout.Milliseconds()))
 	if err != nil {

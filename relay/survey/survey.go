@@ -48,7 +48,8 @@ type Report struct {
 	Parts map[string]Part
 }
 
-// Count counts events, up to [Limit]; dead ones up to that with and without others that wait behind them.
+// Count counts events, up to [Limit]; dead ones up to that with and without others that wait behind them. Among many
+// events that are settled already, behind a transaction that is open for long, not all that are ready are seen.
 type Count struct {
 	Events int64
 	Oldest time.Duration // the age of the oldest of those, by created_at and the database's clock
@@ -256,7 +257,8 @@ func (s *Surveyor) refresh(ctx context.Context, pool *pgxpool.Pool, part *part) 
 	}
 }
 
-// query runs it in a transaction of its own that cannot last.
+// query runs it in a transaction of its own that cannot last. Without bitmaps, which are made of all rows before the
+// first is read: then a limit would bound nothing.
 func (s *Surveyor) query(ctx context.Context, pool *pgxpool.Pool, part *part, found *Report) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*timeout)
 	defer cancel()
@@ -264,7 +266,7 @@ func (s *Surveyor) query(ctx context.Context, pool *pgxpool.Pool, part *part, fo
 	err := pgx.BeginTxFunc(ctx, pool, pgx.TxOptions{IsoLevel: pgx.ReadCommitted, AccessMode: pgx.ReadOnly},
 		func(tx pgx.Tx) error {
 			_, err := tx.Exec(ctx, `SELECT pg_catalog.set_config('statement_timeout', $1::text, true), 
-		    pg_catalog.set_config('jit', 'off', true),
+		    pg_catalog.set_config('jit', 'off', true), pg_catalog.set_config('enable_bitmapscan', 'off', true),
 		    pg_catalog.set_config('max_parallel_workers_per_gather', '0', true)`, fmt.Sprint(timeout.Milliseconds()))
 			if err != nil {
 				return fmt.Errorf("bound the transaction: %w", err)

@@ -9,7 +9,8 @@
 --
 -- From then on the role can write, and deduplicate against, events of that tenant only. An event of
 -- another tenant or of none fails with SQLSTATE 42501, and so does every event where the setting is
--- missing. Other roles (relay, janitor, viewer, operator) and the owner are not bound by it.
+-- missing. If the role may read events as well, it sees those of the tenant, and what holds those back. Other roles
+-- (relay, janitor, viewer, operator) and the owner are not bound by it.
 --
 -- The policies are named by the role's oid. A role's name may have 63 bytes and a policy's no more, so a name made of
 -- the role's would be cut, and two roles that begin alike would share it. What has such a name and was not made here is
@@ -19,15 +20,20 @@ CREATE FUNCTION outbox_isolate_tenants(role name) RETURNS void LANGUAGE plpgsql 
 DECLARE
     -- An ended SET LOCAL leaves '' behind, and '' is how outbox_dedupe writes "no tenant".
     own      CONSTANT text := 'tenant_id = nullif(current_setting(''outbox.tenant_id'', true), '''')';
+    -- A held event has no tenant of its own. Which events the role sees is decided by their own policy.
+    visible  CONSTANT text := 'EXISTS (SELECT FROM outbox_events e WHERE e.lane = outbox_held.lane '
+        'AND e.seq = outbox_held.seq)';
     role_oid CONSTANT oid  := (SELECT r.oid FROM pg_roles r WHERE r.rolname = role);
     policy   CONSTANT text := 'outbox_tenant_' || role_oid;
     bound    text;
+    rule     text;
     clash    name;
 BEGIN
     IF role_oid IS NULL THEN
         RAISE EXCEPTION 'role "%" does not exist', role USING ERRCODE = 'undefined_object';
     END IF;
-    FOREACH bound IN ARRAY ARRAY['outbox_events', 'outbox_dedupe'] LOOP
+    FOREACH bound IN ARRAY ARRAY['outbox_events', 'outbox_dedupe', 'outbox_held'] LOOP
+        rule := CASE bound WHEN 'outbox_held' THEN visible ELSE own END;
         SELECT p.polname INTO clash FROM pg_policy p
          WHERE p.polrelid = bound::regclass
            AND (p.polname = policy AND (p.polpermissive OR p.polroles <> ARRAY[role_oid])
@@ -44,7 +50,7 @@ BEGIN
         END IF;
         EXECUTE format('DROP POLICY IF EXISTS %I ON %I', policy, bound);
         EXECUTE format('CREATE POLICY %I ON %I AS RESTRICTIVE TO %I USING (%s) WITH CHECK (%s)', policy, bound, role,
-            own, own);
+            rule, rule);
     END LOOP;
 END
 $$;

@@ -1,8 +1,8 @@
 -- The outbox itself: one row per event, written by the producer in its own transaction.
 --
 -- Nothing in these files names a schema: they install into the first schema of search_path, so the
--- same file serves goose, psql and our own migrator. What runs later (function bodies, index
--- expressions) is bound to that schema when it is created.
+-- same file serves goose, psql and our own migrator. What runs later (function bodies) is bound to that
+-- schema when it is created.
 
 -- +goose Up
 
@@ -34,17 +34,26 @@ COMMENT ON TABLE outbox_meta IS 'One row: the schema''s version, the lane layout
     'outbox from any other.';
 INSERT INTO outbox_meta (schema_version) VALUES (1);
 
--- The lane of an aggregate, layout 1: 64 lanes. A function and not a column, so that producers need
--- not know that lanes exist; IMMUTABLE with a bound body, so that it is inlined into index and query.
+-- The lane of an aggregate, layout 1: 64 lanes, from 1 on, so that 0 is none. Every row carries its lane. IMMUTABLE
+-- with a bound body, so that it is inlined. Another layout begins behind the last lane of this one.
 CREATE FUNCTION outbox_lane(namespace text, aggregate_type text, aggregate_id text) RETURNS smallint
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
-    RETURN (pg_catalog.hashtextextended(namespace || '/' || aggregate_type || '/' || aggregate_id, 0) & 63)::smallint;
+    RETURN (
+        (pg_catalog.hashtextextended(namespace || '/' || aggregate_type || '/' || aggregate_id, 0) & 63) + 1)::smallint;
 
--- Whoever writes a row evaluates the index expression and so calls this, whatever the default
--- privileges of the database say.
+-- Whoever writes an event calls this, whatever the default privileges of the database say.
 GRANT EXECUTE ON FUNCTION outbox_lane(text, text, text) TO PUBLIC;
-COMMENT ON FUNCTION outbox_lane(text, text, text) IS 'The lane of an aggregate in layout 1, 0 to 63.';
+COMMENT ON FUNCTION outbox_lane(text, text, text) IS 'The lane of an aggregate in layout 1, 1 to 64.';
 
+-- Every producer's transaction pays for what stands here. PostgreSQL reads and plans a CHECK, and the expression or the
+-- predicate of an index, anew for every statement that inserts: so there is none. What an event must be is looked at by
+-- who writes it (00002). And what publishing changes is in no index: then a settle touches none, and the new version
+-- of the row stands on the page of the old one (HOT). An index that names state, published_at, attempt_count or
+-- last_error ends that for the whole table.
+--
+-- Nothing but (lane, seq) is unique, so that the table can be partitioned by seq: an id is unique because it is made
+-- so.
+--
 -- Columns of fixed width come first, so that a row carries no padding. Text is compared by its bytes:
 -- that is faster than a language's order, and no index breaks when the system's collations change.
 CREATE TABLE outbox_events (
@@ -54,8 +63,8 @@ CREATE TABLE outbox_events (
     id              uuid        NOT NULL,
     created_at      timestamptz NOT NULL DEFAULT now(), -- of the transaction's start: nothing is ordered by it
     published_at    timestamptz,
-    next_attempt_at timestamptz, -- when a retry is due, since when a row is parked
     attempt_count   integer     NOT NULL DEFAULT 0, -- failures that were the event's own fault
+    lane            smallint    NOT NULL, -- none or 0: a trigger fills it in (00002)
     state           smallint    NOT NULL DEFAULT 0,
     namespace       text COLLATE "C" NOT NULL DEFAULT 'default',
     event_type      text COLLATE "C" NOT NULL,
@@ -67,41 +76,51 @@ CREATE TABLE outbox_events (
     payload_json    json        NOT NULL,
     headers         json,
     last_error      text COLLATE "C",
-    CONSTRAINT outbox_events_pkey PRIMARY KEY (id),
-    -- One CHECK: PostgreSQL keeps a CHECK as text, and reads and plans it again for every statement that
-    -- inserts. So what an insert alone decides is looked at by outbox_check_event, whose plan the session
-    -- keeps; make bench-emit has what each costs.
-    CONSTRAINT outbox_events_state CHECK (state BETWEEN 0 AND 7 AND (state = 6) = (published_at IS NOT NULL)
-        AND (state <> 1 OR next_attempt_at IS NOT NULL) AND (last_error IS NULL OR length(last_error) <= 2048))
+    CONSTRAINT outbox_events_pkey PRIMARY KEY (lane, seq)
 ) WITH (
+    -- Room for a second version of every row on its page. From 50 on there are sizes of rows with which the last of a
+    -- page does not fit, and nothing is saved: it goes elsewhere, and into every index.
+    fillfactor = 49,
     -- By default a fifth of the table must be dead before it is vacuumed: 20 million settled events in a
-    -- table of 100 million, all of which the ready index still leads to.
+    -- table of 100 million.
     autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_insert_scale_factor = 0.05,
     autovacuum_analyze_scale_factor = 0.02
 );
 COMMENT ON TABLE outbox_events IS 'One row per event. Producers insert, the relay settles; only state, published_at, '
-    'attempt_count, last_error and next_attempt_at ever change.';
-COMMENT ON COLUMN outbox_events.state IS '0 ready, 1 retrying, 2 parked, 3 waiting behind a held event, 4 dead and '
-    'blocking its aggregate, 5 dead, 6 published, 7 discarded';
+    'attempt_count and last_error ever change.';
+COMMENT ON COLUMN outbox_events.state IS '0 ready, 1 held: outbox_held says how, 5 dead, 6 published, 7 discarded';
+CREATE INDEX outbox_events_id ON outbox_events (id);
+-- What one asks at three in the morning: what became of this order? Without seq, so that events of one aggregate share
+-- an entry, and the planner does not take it for an index by number. Others are optional: see schema/optional.
+CREATE INDEX outbox_events_aggregate ON outbox_events (aggregate_type, aggregate_id);
 
--- The only index that is read with the watermark: what a lane's holder has to publish next.
-CREATE INDEX outbox_events_ready ON outbox_events (outbox_lane(namespace, aggregate_type, aggregate_id), seq)
-    WHERE state = 0;
--- Held rows, read by aggregate and type; empty while all is well, so it costs nothing at emit. The type comes before
--- the number: a new owner steps from one first row to the next, however many wait behind each.
-CREATE INDEX outbox_events_held ON outbox_events
-    (outbox_lane(namespace, aggregate_type, aggregate_id), namespace, aggregate_type, aggregate_id, event_type, seq)
-        WHERE state IN (1, 2, 3, 4);
--- Retries that are due, and parked rows, however many more are neither; empty in health as well.
-CREATE INDEX outbox_events_due ON outbox_events (outbox_lane(namespace, aggregate_type, aggregate_id), state,
-    next_attempt_at, seq) WHERE state IN (1, 2);
--- Dead and discarded rows, for people and for retention; empty in health as well.
-CREATE INDEX outbox_events_dead ON outbox_events (state, seq) WHERE state IN (4, 5, 7);
--- Retention, and look-ups by time of publishing; a new row is not in it.
-CREATE INDEX outbox_events_published_at ON outbox_events (published_at) WHERE published_at IS NOT NULL;
--- Look-ups by people, newest first. These two are the price of being able to ask at emit time.
-CREATE INDEX outbox_events_event_type ON outbox_events (event_type, seq);
-CREATE INDEX outbox_events_aggregate ON outbox_events (aggregate_type, aggregate_id, seq);
+-- What keeps an event from being published; empty while all is well, and emit never sees it. An event is held (its
+-- state is 1) while it has a row here. Each fact has one home: how it is held, until and since when stand here alone,
+-- attempts and the last error on the event. Whoever changes a held event locks the row here first, then the event.
+CREATE TABLE outbox_held (
+    seq            bigint      NOT NULL,
+    version        bigint      NOT NULL GENERATED ALWAYS AS IDENTITY, -- another at every change, and never one twice
+    due            timestamptz, -- when a retry is due
+    since          timestamptz NOT NULL DEFAULT clock_timestamp(), -- it is held so
+    lane           smallint    NOT NULL,
+    kind           smallint    NOT NULL CONSTRAINT outbox_held_kind
+        CHECK (kind BETWEEN 1 AND 4 AND (kind <> 1 OR due IS NOT NULL)),
+    namespace      text COLLATE "C" NOT NULL,
+    event_type     text COLLATE "C" NOT NULL,
+    aggregate_type text COLLATE "C" NOT NULL,
+    aggregate_id   text COLLATE "C" NOT NULL,
+    CONSTRAINT outbox_held_pkey PRIMARY KEY (lane, seq)
+);
+COMMENT ON TABLE outbox_held IS 'One row per event that is held: it waits for its next attempt, for a relay that knows '
+    'it, or behind another. Empty while all is well.';
+COMMENT ON COLUMN outbox_held.kind IS '1 retrying, 2 parked, 3 waiting behind a held event, 4 dead and blocking its '
+    'aggregate';
+-- Held events by aggregate. The type comes before the number: a new owner steps from one first row to the next, however
+-- many wait behind each.
+CREATE INDEX outbox_held_line ON outbox_held (lane, namespace, aggregate_type, aggregate_id, event_type, seq);
+-- Retries that are due, and what was parked long ago, however many more are neither.
+CREATE INDEX outbox_held_due ON outbox_held (lane, kind, due, seq);
+CREATE INDEX outbox_held_since ON outbox_held (lane, kind, since, seq);
 
 -- +goose StatementBegin
 CREATE FUNCTION outbox_reject_change() RETURNS trigger LANGUAGE plpgsql AS $$
@@ -116,11 +135,10 @@ $$;
 -- these columns. For each row it would cost the settle, which names none of them: PostgreSQL locks every
 -- row before it asks whether a trigger BEFORE UPDATE applies, one more WAL record per event.
 CREATE TRIGGER outbox_events_append_only
-    BEFORE UPDATE OF seq, id, created_at, namespace, event_type, aggregate_type, aggregate_id, tenant_id, dedupe_key,
-        payload_json, headers
+    BEFORE UPDATE OF seq, id, created_at, lane, namespace, event_type, aggregate_type, aggregate_id, tenant_id,
+        dedupe_key, payload_json, headers
     ON outbox_events
-    EXECUTE FUNCTION outbox_reject_change(
-        'Only state, published_at, attempt_count, last_error and next_attempt_at may change.');
+    EXECUTE FUNCTION outbox_reject_change('Only state, published_at, attempt_count and last_error may change.');
 -- AFTER, which refuses as well, for the same reason: retention deletes millions of rows.
 CREATE TRIGGER outbox_events_keep_open
     AFTER DELETE ON outbox_events FOR EACH ROW WHEN (OLD.state NOT IN (6, 7))
@@ -128,59 +146,6 @@ CREATE TRIGGER outbox_events_keep_open
 CREATE TRIGGER outbox_events_keep_all
     BEFORE TRUNCATE ON outbox_events
     EXECUTE FUNCTION outbox_reject_change('It would take events that nobody has published yet.');
-
--- What an event must be, for whoever writes it. The errors are those of CHECK constraints, each with a
--- name of its own. No backslash: outbox_seal() would have to set one more thing at every call.
--- +goose StatementBegin
-CREATE FUNCTION outbox_check_event() RETURNS trigger LANGUAGE plpgsql AS $$
-DECLARE
-    control  text; -- the control characters, as a class
-    violated text := CASE
-        WHEN NEW.id::text !~ '^.{14}7.{4}[89ab]' THEN 'id_is_uuid_v7'
-        WHEN length(NEW.namespace) > 128 OR NEW.namespace !~ '^[A-Za-z0-9][A-Za-z0-9._-]*$' THEN 'namespace'
-        WHEN length(NEW.event_type) > 128 OR NEW.event_type !~ '^[A-Za-z0-9][A-Za-z0-9._-]*$' THEN 'event_type'
-        WHEN length(NEW.aggregate_type) > 128 OR NEW.aggregate_type !~ '^[A-Za-z0-9][A-Za-z0-9._-]*$'
-             THEN 'aggregate_type'
-        WHEN octet_length(NEW.aggregate_id) NOT BETWEEN 1 AND 512
-             OR NEW.aggregate_id ~ ('[' || chr(1) || '-' || chr(31) || chr(127) || '-' || chr(159) || ']')
-                THEN 'aggregate_id'
-        WHEN octet_length(NEW.payload_json::text) > 9437184 THEN 'payload_size'
-        -- Reading a key walks the whole document, so this also refuses what json stores but cannot read
-        -- back: a NUL escape, half of a surrogate pair. What is no object has no eventId.
-        WHEN NEW.payload_json IS NOT NULL AND (NEW.payload_json ->> 'eventId' = NEW.id::text) IS NOT TRUE
-             THEN 'payload_is_envelope'
-    END;
-BEGIN
-    -- An expression costs when it is first used in a transaction, and most events have none of these.
-    IF violated IS NULL AND (NEW.tenant_id IS NOT NULL OR NEW.dedupe_key IS NOT NULL OR NEW.headers IS NOT NULL) THEN
-        control := '[' || chr(1) || '-' || chr(31) || chr(127) || '-' || chr(159) || ']';
-        violated := CASE
-            WHEN octet_length(NEW.tenant_id) NOT BETWEEN 1 AND 128 OR NEW.tenant_id ~ control THEN 'tenant_id'
-            WHEN octet_length(NEW.dedupe_key) NOT BETWEEN 1 AND 512 OR NEW.dedupe_key ~ control THEN 'dedupe_key'
-            -- A key that names another tenant would let one tenant swallow the event of another. A tenant
-            -- that is a UUID may stand in its key with or without hyphens.
-            WHEN NOT starts_with(NEW.dedupe_key, NEW.tenant_id || '/')
-                 AND (lower(replace(NEW.tenant_id, '-', '')) !~ '^[0-9a-f]{32}$' OR strpos(NEW.dedupe_key, '/') = 0
-                      OR lower(replace(split_part(NEW.dedupe_key, '/', 1), '-', '')) <>
-                         lower(replace(NEW.tenant_id, '-', '')))
-                 THEN 'tenant_owns_key'
-            -- Room for every header at its limit with each byte escaped. Looking for a reserved name walks
-            -- these as well; outbox_emit holds them to all the rules.
-            WHEN octet_length(NEW.headers::text) > 524288 OR json_typeof(NEW.headers) <> 'object'
-                 OR NEW.headers ->> 'event_id' IS NOT NULL
-                 THEN 'headers'
-        END;
-    END IF;
-    IF violated IS NOT NULL THEN
-        violated := TG_TABLE_NAME || '_' || violated;
-        RAISE EXCEPTION 'new row for relation "%" violates check constraint "%"', TG_TABLE_NAME, violated
-            USING ERRCODE = 'check_violation', SCHEMA = TG_TABLE_SCHEMA, TABLE = TG_TABLE_NAME, CONSTRAINT = violated;
-    END IF;
-    RETURN NEW;
-END
-$$;
--- +goose StatementEnd
-CREATE TRIGGER outbox_events_check BEFORE INSERT ON outbox_events FOR EACH ROW EXECUTE FUNCTION outbox_check_event();
 
 -- Every migration that makes functions ends with this. A plpgsql body looks for its tables by
 -- search_path when it runs: the path is pinned to the schema we are in, with temporary tables last, so
@@ -214,8 +179,8 @@ $$;
 SELECT outbox_seal();
 
 -- +goose Down
+DROP TABLE outbox_held;
 DROP TABLE outbox_events;
-DROP FUNCTION outbox_check_event();
 DROP FUNCTION outbox_seal();
 DROP FUNCTION outbox_reject_change();
 DROP FUNCTION outbox_lane(text, text, text);

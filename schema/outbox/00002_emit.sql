@@ -1,6 +1,74 @@
--- Emit for every language that can run SQL, and the dedupe keys behind it.
+-- What an event must be, emit for every language that can run SQL, and the dedupe keys behind it.
 
 -- +goose Up
+
+-- What an event must be. The errors are those of CHECK constraints, each with a name of its own. Go's Emit has checked
+-- what it writes; outbox_emit asks here, and the trigger does for whoever writes by hand. No backslash: outbox_seal()
+-- would have to set one more thing at every call.
+-- +goose StatementBegin
+CREATE FUNCTION outbox_check_event(id uuid, namespace text, event_type text, aggregate_type text, aggregate_id text,
+    tenant_id text, dedupe_key text, payload_json json, headers json)
+RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+    control  text; -- the control characters, as a class
+    violated text := CASE
+        WHEN id::text !~ '^.{14}7.{4}[89ab]' THEN 'id_is_uuid_v7'
+        WHEN length(namespace) > 128 OR namespace !~ '^[A-Za-z0-9][A-Za-z0-9._-]*$' THEN 'namespace'
+        WHEN length(event_type) > 128 OR event_type !~ '^[A-Za-z0-9][A-Za-z0-9._-]*$' THEN 'event_type'
+        WHEN length(aggregate_type) > 128 OR aggregate_type !~ '^[A-Za-z0-9][A-Za-z0-9._-]*$' THEN 'aggregate_type'
+        WHEN octet_length(aggregate_id) NOT BETWEEN 1 AND 512
+             OR aggregate_id ~ ('[' || chr(1) || '-' || chr(31) || chr(127) || '-' || chr(159) || ']')
+                THEN 'aggregate_id'
+        WHEN octet_length(payload_json::text) > 9437184 THEN 'payload_size'
+        -- Reading a key walks the whole document, so this also refuses what json stores but cannot read
+        -- back: a NUL escape, half of a surrogate pair. What is no object has no eventId.
+        WHEN payload_json IS NOT NULL AND (payload_json ->> 'eventId' = id::text) IS NOT TRUE
+             THEN 'payload_is_envelope'
+    END;
+BEGIN
+    -- An expression costs when it is first used in a transaction, and most events have none of these.
+    IF violated IS NULL AND (tenant_id IS NOT NULL OR dedupe_key IS NOT NULL OR headers IS NOT NULL) THEN
+        control := '[' || chr(1) || '-' || chr(31) || chr(127) || '-' || chr(159) || ']';
+        violated := CASE
+            WHEN octet_length(tenant_id) NOT BETWEEN 1 AND 128 OR tenant_id ~ control THEN 'tenant_id'
+            WHEN octet_length(dedupe_key) NOT BETWEEN 1 AND 512 OR dedupe_key ~ control THEN 'dedupe_key'
+            -- A key that names another tenant would let one tenant swallow the event of another. A tenant
+            -- that is a UUID may stand in its key with or without hyphens.
+            WHEN NOT starts_with(dedupe_key, tenant_id || '/')
+                 AND (lower(replace(tenant_id, '-', '')) !~ '^[0-9a-f]{32}$' OR strpos(dedupe_key, '/') = 0
+                      OR lower(replace(split_part(dedupe_key, '/', 1), '-', '')) <> lower(replace(tenant_id, '-', '')))
+                 THEN 'tenant_owns_key'
+            -- Room for every header at its limit with each byte escaped. Looking for a reserved name walks
+            -- these as well; outbox_emit holds them to all the rules.
+            WHEN octet_length(headers::text) > 524288 OR json_typeof(headers) <> 'object'
+                 OR headers ->> 'event_id' IS NOT NULL
+                 THEN 'headers'
+        END;
+    END IF;
+    IF violated IS NOT NULL THEN
+        violated := 'outbox_events_' || violated;
+        RAISE EXCEPTION 'new row for relation "outbox_events" violates check constraint "%"', violated
+            USING ERRCODE = 'check_violation', TABLE = 'outbox_events', CONSTRAINT = violated,
+                  SCHEMA = (SELECT n.nspname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+                             WHERE c.oid = 'outbox_events'::regclass);
+    END IF;
+END
+$$;
+
+CREATE FUNCTION outbox_fill_lane() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    PERFORM outbox_check_event(NEW.id, NEW.namespace, NEW.event_type, NEW.aggregate_type, NEW.aggregate_id,
+        NEW.tenant_id, NEW.dedupe_key, NEW.payload_json, NEW.headers);
+    -- Of a name that is missing: its own column says so.
+    NEW.lane := coalesce(outbox_lane(NEW.namespace, NEW.aggregate_type, NEW.aggregate_id), 0);
+    RETURN NEW;
+END
+$$;
+-- +goose StatementEnd
+-- For whoever writes by hand, and for models that send 0 for a column that they do not know. Our own statements bring
+-- the lane, and pay nothing for this.
+CREATE TRIGGER outbox_events_fill_lane BEFORE INSERT ON outbox_events FOR EACH ROW
+    WHEN (NEW.lane IS NULL OR NEW.lane = 0) EXECUTE FUNCTION outbox_fill_lane();
 
 -- A narrow table of its own: it outlives the events it points at, and the events can be partitioned.
 -- tenant_id is '' where the event has none, so that two such events conflict.
@@ -72,10 +140,10 @@ BEGIN
           LEFT JOIN keyed k ON (k.namespace, k.event_type, k.tenant_id, k.dedupe_key)
                              = (g.namespace, g.event_type, g.key_tenant, g.dedupe_key)
     ), inserted AS (
-        INSERT INTO outbox_events (id, namespace, event_type, aggregate_type, aggregate_id, tenant_id, dedupe_key,
+        INSERT INTO outbox_events (lane, id, namespace, event_type, aggregate_type, aggregate_id, tenant_id, dedupe_key,
             payload_json, headers)
-        SELECT c.id, c.namespace, c.event_type, c.aggregate_type, c.aggregate_id, c.tenant, c.dedupe_key,
-               c.payload::json, c.header::json
+        SELECT outbox_lane(c.namespace, c.aggregate_type, c.aggregate_id), c.id, c.namespace, c.event_type,
+               c.aggregate_type, c.aggregate_id, c.tenant, c.dedupe_key, c.payload::json, c.header::json
           FROM checked c WHERE c.verdict = '+' ORDER BY c.ord
     )
     SELECT string_agg(c.verdict || c.stands_for, ',' ORDER BY c.ord) INTO outcome FROM checked c;
@@ -195,7 +263,8 @@ $$;
 
 -- Writes one event in the caller's transaction and answers its id, and whether it is new (false: the
 -- dedupe key was used before with the same content, and id is the first event's). Other content under a
--- used key raises PH001; take a savepoint before the call to go on after that.
+-- used key raises PH001; take a savepoint before the call to go on after that. An event_id that was used before is not
+-- noticed, unless a dedupe key comes with it.
 -- +goose StatementBegin
 CREATE FUNCTION outbox_emit(
     event_type text, aggregate_type text, aggregate_id text, data json,
@@ -226,10 +295,13 @@ BEGIN
             USING ERRCODE = 'check_violation';
     END IF;
     PERFORM outbox_check_data(data); -- after the size, because it walks the whole document
+    PERFORM outbox_check_event(id, namespace, event_type, aggregate_type, aggregate_id, tenant_id, dedupe_key,
+        envelope::json, headers);
     IF dedupe_key IS NULL THEN
-        INSERT INTO outbox_events (id, namespace, event_type, aggregate_type, aggregate_id, tenant_id, payload_json,
-            headers)
-        VALUES (outbox_emit.id, outbox_emit.namespace, outbox_emit.event_type, outbox_emit.aggregate_type,
+        INSERT INTO outbox_events (lane, id, namespace, event_type, aggregate_type, aggregate_id, tenant_id,
+            payload_json, headers)
+        VALUES (outbox_lane(outbox_emit.namespace, outbox_emit.aggregate_type, outbox_emit.aggregate_id),
+                outbox_emit.id, outbox_emit.namespace, outbox_emit.event_type, outbox_emit.aggregate_type,
                 outbox_emit.aggregate_id, outbox_emit.tenant_id, envelope::json, outbox_emit.headers);
         created := true;
         RETURN;
@@ -237,8 +309,9 @@ BEGIN
     outcome := outbox_emit_deduped(
         ARRAY[id], ARRAY[namespace], ARRAY[event_type], ARRAY[aggregate_type], ARRAY[aggregate_id],
         ARRAY[tenant_id], ARRAY[dedupe_key],
-        ARRAY[sha256(convert_to(aggregate_type || E'\n' || aggregate_id || E'\n' || data::text, 'UTF8'))], ARRAY[false],
-        ARRAY[envelope], ARRAY[headers::text]);
+        -- concat: of a name that is missing there is a hash as well, so that its own column says so.
+        ARRAY[sha256(convert_to(concat(aggregate_type, E'\n', aggregate_id, E'\n', data::text), 'UTF8'))],
+        ARRAY[false], ARRAY[envelope], ARRAY[headers::text]);
     IF starts_with(outcome, '!') THEN
         RAISE EXCEPTION 'dedupe_key: the key was used before with other content, by event %', substr(outcome, 2)
             USING ERRCODE = 'PH001',
@@ -250,10 +323,25 @@ END
 $$;
 -- +goose StatementEnd
 
+-- Wakes the relays that listen, so that they need not wait for their next poll. Call it after the commit,
+-- as a statement of its own: a notification inside a transaction makes its commit wait for every other
+-- commit that notifies. Calls in one transaction count once; the relays need none of them to be correct.
+-- The message is the schema's name, because all outboxes of a database share the channel.
+-- +goose StatementBegin
+CREATE FUNCTION outbox_wake() RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+    PERFORM pg_notify('posthaste', (SELECT n.nspname::text FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+        WHERE c.oid = 'outbox_events'::regclass));
+END
+$$;
+-- +goose StatementEnd
+COMMENT ON FUNCTION outbox_wake() IS 'Wakes the relays. To be called after the commit, in a transaction of its own.';
+
 SELECT outbox_seal();
 UPDATE outbox_meta SET schema_version = 2;
 
 -- +goose Down
+DROP FUNCTION outbox_wake();
 DROP FUNCTION outbox_emit(text, text, text, json, integer, text, text, text, json, json, timestamptz, uuid);
 DROP FUNCTION outbox_check_actor(json);
 DROP FUNCTION outbox_check_headers(json);
@@ -264,4 +352,7 @@ DROP FUNCTION outbox_emit_deduped(uuid[], text[], text[], text[], text[], text[]
     text[]);
 DROP FUNCTION outbox_uuid7();
 DROP TABLE outbox_dedupe;
+DROP TRIGGER outbox_events_fill_lane ON outbox_events;
+DROP FUNCTION outbox_fill_lane();
+DROP FUNCTION outbox_check_event(uuid, text, text, text, text, text, text, json, json);
 UPDATE outbox_meta SET schema_version = 1;

@@ -34,6 +34,7 @@ CREATE TABLE outbox_beats (
     until      timestamptz NOT NULL, -- when the relay counts as dead
     lanes      smallint[]  NOT NULL DEFAULT '{}',
     floors     bigint[]    NOT NULL DEFAULT '{}', -- of each of lanes
+    swept      bigint[]    NOT NULL DEFAULT '{}', -- of each of lanes
     recovered  boolean[]   NOT NULL DEFAULT '{}', -- of each of lanes: what killed owners before is behind
     need_lanes smallint[]  NOT NULL DEFAULT '{}', -- a lane and a type that is parked in it, one pair each
     need_types text[] COLLATE "C" NOT NULL DEFAULT '{}',
@@ -57,6 +58,19 @@ CREATE TABLE outbox_known (
 COMMENT ON TABLE outbox_known IS 'Which event types each relay knows, and their topics. Written when it starts; the '
     'rows go with their relay.';
 
+-- How the topics stand, as each relay sees them. A fault of a topic is written here and not on its events:
+-- it is nobody's failed attempt.
+CREATE TABLE outbox_topics (
+    relay        uuid        NOT NULL CONSTRAINT outbox_topics_relay REFERENCES outbox_relays (id) ON DELETE CASCADE,
+    paused       boolean     NOT NULL,
+    changed_at   timestamptz NOT NULL DEFAULT clock_timestamp(),
+    topic        text COLLATE "C" NOT NULL CONSTRAINT outbox_topics_topic CHECK (length(topic) BETWEEN 1 AND 512),
+    error        text COLLATE "C" NOT NULL DEFAULT '' CONSTRAINT outbox_topics_error CHECK (length(error) <= 2048),
+    PRIMARY KEY (relay, topic)
+) WITH (fillfactor = 50);
+COMMENT ON TABLE outbox_topics IS 'Which topics are paused for which relay, why and since when. The rows go with '
+    'their relay.';
+
 -- One row per lane. It changes only when the lane changes hands.
 CREATE TABLE outbox_lanes (
     layout      smallint    NOT NULL,
@@ -66,6 +80,8 @@ CREATE TABLE outbox_lanes (
     acquired_at timestamptz,
     -- Every event at or below it is settled or held; a new owner starts reading here.
     floor       bigint      NOT NULL DEFAULT 0,
+    -- Every number at or below it was looked at once more when it was below the floor.
+    swept       bigint      NOT NULL DEFAULT 0,
     -- Types parked in this lane, as its last owner knew them.
     needs       text[] COLLATE "C" NOT NULL DEFAULT '{}',
     crashed     boolean     NOT NULL DEFAULT false, -- the last owner that is gone did not give the lane back
@@ -75,7 +91,7 @@ CREATE TABLE outbox_lanes (
 ) WITH (fillfactor = 50);
 COMMENT ON TABLE outbox_lanes IS 'Who holds which lane. A lane is a hash of the aggregate: see outbox_lane. '
     'outbox_lane_status has until when, and how far its owner is.';
-INSERT INTO outbox_lanes (layout, lane) SELECT 1, generate_series(0, 63);
+INSERT INTO outbox_lanes (layout, lane) SELECT 1, generate_series(1, 64);
 
 -- An event that is sent alone, because relays keep dying in its lane. The row is written before it is sent, and deleted
 -- when it is settled. One that relays have died with stays until then, or until as many have outlived it.
@@ -131,17 +147,18 @@ BEGIN
          WHERE l.owner = candidate AND m.layout = l.layout AND m.lane = l.lane AND NOT uncounted;
         UPDATE outbox_lanes l
            SET owner = NULL, token = NULL, crashed = true,
-               floor = greatest(l.floor, said.floor),
+               floor = greatest(l.floor, said.floor), swept = greatest(l.swept, said.swept),
                crash_count = CASE WHEN said.recovered THEN 0 ELSE l.crash_count END + (NOT uncounted)::integer,
                needs = CASE WHEN said.lane IS NULL THEN l.needs ELSE ARRAY(
                    SELECT n.type FROM unnest(newest.need_lanes, newest.need_types) n(lane, type) WHERE n.lane = l.lane)
                        END
           FROM outbox_lanes o
-          LEFT JOIN unnest(newest.lanes, newest.floors, newest.recovered) said(lane, floor, recovered)
+          LEFT JOIN unnest(newest.lanes, newest.floors, newest.swept, newest.recovered)
+               said(lane, floor, swept, recovered)
             ON said.lane = o.lane
          WHERE o.owner = candidate AND l.layout = o.layout AND l.lane = o.lane;
         UPDATE outbox_relays r SET ended_at = clock_timestamp(), lanes = '{}' WHERE r.id = candidate;
-        -- What is about a relay that is no more; 00006 has the topics.
+        -- What is about a relay that is no more.
         DELETE FROM outbox_known k WHERE k.relay = candidate;
         DELETE FROM outbox_topics t WHERE t.relay = candidate;
         ended := ended + 1;
@@ -177,6 +194,7 @@ DROP VIEW outbox_lane_status;
 DROP FUNCTION outbox_end_expired(uuid, integer, boolean);
 DROP TABLE outbox_markers;
 DROP TABLE outbox_lanes;
+DROP TABLE outbox_topics;
 DROP TABLE outbox_known;
 DROP TABLE outbox_beats;
 DROP TABLE outbox_relays;

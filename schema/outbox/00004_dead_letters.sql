@@ -39,8 +39,8 @@ CREATE TABLE outbox_actions (
     action_id  uuid        NOT NULL,
     verb       text COLLATE "C" NOT NULL
         CONSTRAINT outbox_actions_verb
-            CHECK (verb IN ('redrive', 'skip', 'release', 'discard', 'redeliver', 'reissue')),
-    event_id   uuid        NOT NULL,
+            CHECK (verb IN ('redrive', 'skip', 'release', 'discard', 'redeliver', 'reissue', 'pause', 'resume')),
+    event_id   uuid        NOT NULL, -- of a pause and a resume: outbox_meta.installation
     dlq_id     bigint      CONSTRAINT outbox_actions_dlq REFERENCES outbox_dlq (id) ON DELETE CASCADE,
     actor      text COLLATE "C" NOT NULL CONSTRAINT outbox_actions_actor CHECK (length(actor) BETWEEN 1 AND 256),
     reason     text COLLATE "C" NOT NULL DEFAULT '' CONSTRAINT outbox_actions_reason CHECK (length(reason) <= 2048),

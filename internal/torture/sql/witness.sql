@@ -10,14 +10,46 @@ CREATE TABLE {schema}.torture_changes (
     before   smallint NOT NULL,
     after    smallint NOT NULL
 );
+-- How an event is held stands in outbox_held, so a change is told by the table that has what was before: the other one
+-- is looked at for what it is now. Both triggers run at the end of the statement, when it has changed both tables.
 CREATE FUNCTION {schema}.torture_note_change() RETURNS trigger LANGUAGE plpgsql AS $$
+DECLARE
+    how smallint := (SELECT h.kind FROM {schema}.outbox_held h WHERE h.lane = NEW.lane AND h.seq = NEW.seq);
 BEGIN
-    INSERT INTO {schema}.torture_changes (event_id, before, after) VALUES (NEW.id, OLD.state, NEW.state);
+    IF OLD.state <> 1 THEN
+        INSERT INTO {schema}.torture_changes (event_id, before, after)
+        VALUES (NEW.id, OLD.state, CASE WHEN NEW.state = 1 THEN coalesce(how, 1) ELSE NEW.state END);
+    ELSIF NEW.state <> 1 AND how IS NOT NULL THEN -- it is not held, and its row is still there
+        INSERT INTO {schema}.torture_changes (event_id, before, after) VALUES (NEW.id, how, NEW.state);
+    END IF;
     RETURN NULL;
 END
 $$;
 CREATE TRIGGER torture_note_change AFTER UPDATE ON {schema}.outbox_events FOR EACH ROW
     EXECUTE FUNCTION {schema}.torture_note_change();
+-- 8 is absent: no event may go there from being held.
+CREATE FUNCTION {schema}.torture_note_held() RETURNS trigger LANGUAGE plpgsql AS $$
+DECLARE
+    event record;
+BEGIN
+    SELECT e.id, e.state INTO event FROM {schema}.outbox_events e
+     WHERE e.lane = coalesce(NEW.lane, OLD.lane) AND e.seq = coalesce(NEW.seq, OLD.seq);
+    IF NOT FOUND THEN -- the final tables tell on it
+        RETURN NULL;
+    END IF;
+    IF TG_OP = 'UPDATE' THEN
+        INSERT INTO {schema}.torture_changes (event_id, before, after) VALUES (event.id, OLD.kind, NEW.kind);
+    ELSIF TG_OP = 'DELETE' THEN
+        INSERT INTO {schema}.torture_changes (event_id, before, after)
+        VALUES (event.id, OLD.kind, CASE WHEN event.state = 1 THEN 8 ELSE event.state END);
+    ELSIF event.state <> 1 THEN -- held all the same
+        INSERT INTO {schema}.torture_changes (event_id, before, after) VALUES (event.id, event.state, NEW.kind);
+    END IF;
+    RETURN NULL;
+END
+$$;
+CREATE TRIGGER torture_note_held AFTER INSERT OR UPDATE OR DELETE ON {schema}.outbox_held FOR EACH ROW
+    EXECUTE FUNCTION {schema}.torture_note_held();
 
 -- The leases of lanes: who took one, whose relay has beaten since, and who gave it back. A lane's row is locked while
 -- its trigger runs, and a relay's while a beat of it or the end of one of its tenures is written, so n is the order in

@@ -30,8 +30,8 @@ func (l *lane) bounded(more, unsettled int) int {
 
 // halve takes in that a read of the lane failed, and with how many rows.
 func (l *laneRead) halve() {
-	l.lane.most = max(1, l.limit/2)
-	l.lane.tooMany, l.lane.wentWell = l.limit, 0
+	l.lane.most = max(1, l.Limit/2)
+	l.lane.tooMany, l.lane.wentWell = l.Limit, 0
 }
 
 // smallerSoon is how soon a read is tried again that asks for less than the one that failed.
@@ -40,7 +40,7 @@ const smallerSoon = time.Second
 // hurryAgain brings a read forward that failed, as long as the next one asks for less: what was too much may be all
 // that was wrong, and a link that bears one row of fifty would take a minute to be found out.
 func (c *Core) hurryAgain(g *gate, reads []laneRead) {
-	if slices.ContainsFunc(reads, func(l laneRead) bool { return l.limit > 1 }) {
+	if slices.ContainsFunc(reads, func(l laneRead) bool { return l.Limit > 1 }) {
 		g.retryAt = min(g.retryAt, c.now+c.jitter(smallerSoon))
 	}
 }
@@ -74,10 +74,11 @@ func (c *Core) readFailed(reads []laneRead) {
 	for i := range reads {
 		reads[i].halve()
 	}
+	r.narrow = min(r.narrow+1, mostNarrow)
 	c.hurryAgain(&r.gate, reads)
 	if r.gate.failures > 1 { // one after the other: there may be too much in all lanes
 		for _, l := range c.sorted {
-			if half := max(1, reads[0].limit/2); l.most == 0 || l.most > half {
+			if half := max(1, reads[0].Limit/2); l.most == 0 || l.most > half {
 				l.most = half
 			}
 		}
@@ -103,8 +104,9 @@ func (r *reader) inTurn(usable []*lane) (_ []*lane, all bool) {
 	return usable[:n], n == len(usable)
 }
 
-// wentWell takes in a main read that was answered. The next one begins with what this one left out.
-func (c *Core) wentWell(reads []laneRead) {
+// wentWell takes in a main read that was answered. The next one begins with what this one left out. One that goes on in
+// the next window has not seen yet how large the lane is.
+func (c *Core) wentWell(reads []laneRead, goesOn bool) {
 	r := &c.reader
 	r.next = reads[len(reads)-1].lane.number + 1
 	for i := range reads {
@@ -112,6 +114,11 @@ func (c *Core) wentWell(reads []laneRead) {
 			r.next = reads[i].lane.number
 			break
 		}
+	}
+	r.narrow = max(0, r.narrow-1)
+	if r.alone > 0 && goesOn {
+		r.next = reads[0].lane.number
+		return
 	}
 	if r.alone > 0 {
 		r.alone--
@@ -145,14 +152,16 @@ func (c *Core) readApart(now time.Duration) {
 	l := lanes[at]
 	r.nextApart = l.number + 1
 	limit := l.bounded(min(max(l.more, c.shareOfALane()), c.room()), l.unsettled)
+	read := LaneRead{Lane: l.number, W: l.w, C: l.w, Limit: limit, Window: c.safeWindow(l.w)}
 	request := Read{
 		Owner:    c.members.owner,
-		Lanes:    []LaneRead{{Lane: l.number, W: l.w, C: l.w, Limit: limit}},
+		Lanes:    []LaneRead{read},
 		Exclude:  c.excluded(),
 		MaxBytes: c.config.MaxBytes - c.bytes,
 	}
 	sent := sentRead{
-		reads: []laneRead{{lane: l, generation: l.generation, limit: limit}}, safe: c.fence.safe, number: c.beginRead(),
+		reads: []laneRead{{LaneRead: read, lane: l, generation: l.generation}}, last: c.fence.last, safe: c.fence.safe,
+		number: c.beginRead(),
 	}
 	begin(c, OpRead, &l.reading,
 		func(ctx context.Context, store Store) (ReadAnswer, error) { return store.Read(ctx, request) },
@@ -173,6 +182,7 @@ func (c *Core) readApart(now time.Duration) {
 func (c *Core) tookApart(now time.Duration, sent *sentRead, answer ReadAnswer) {
 	read := &sent.reads[0]
 	l := read.lane
+	sent.measure(nil)
 	fresh := c.takeRows(sent.reads, answer, nil)
 	if read.current(nil) {
 		l.w = max(l.w, min(sent.safe, read.cut()))
@@ -181,7 +191,7 @@ func (c *Core) tookApart(now time.Duration, sent *sentRead, answer ReadAnswer) {
 	c.endRead(sent.number)
 	l.apart = c.burdened(read)
 	c.reader.apartAt = now
-	if fresh == 0 {
+	if fresh == 0 && read.cut() == uncut {
 		c.reader.apartAt = now + c.config.MinPoll
 	}
 	if !l.apart {

@@ -30,6 +30,7 @@ type Config struct {
 	Routes        Routes
 
 	Batch       int           // events of one read
+	Window      int64         // numbers of one read: what is settled there is walked over
 	MaxInFlight int           // events in memory and not settled
 	MaxBytes    int           // bytes in memory and not settled
 	Concurrency int           // publishes at a time

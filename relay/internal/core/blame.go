@@ -142,6 +142,17 @@ func (c *Core) park(now time.Duration, r *row, key lineKey, detail string) {
 	}
 }
 
+// parkStray sets a row aside that is in another lane than its aggregate: what comes behind it there would overtake
+// it. Whoever wrote it brought a wrong lane, or the outbox was restored on a machine that counts lanes otherwise.
+// Then it is every event, and none of them may die of it.
+func (c *Core) parkStray(now time.Duration, r *row, key lineKey) {
+	if !r.lane.strayed {
+		r.lane.strayed = true
+		c.alarm(r.Lane, "events in this lane belong to another one: they are parked, see docs/operate/operations.md")
+	}
+	c.park(now, r, key, "the event is in another lane than its aggregate")
+}
+
 // notKnown parks a row of a type that this relay does not know. Its topic is not known either, so all
 // later events of the aggregate wait behind it.
 func (c *Core) notKnown(r *row) {

@@ -121,7 +121,7 @@ func (c *Core) readRoute(now time.Duration, r *route, room, bytes int) {
 			request.Exclude = append(request.Exclude, eventType)
 		}
 	}
-	sent := sentRead{safe: c.fence.safe, number: c.reader.number + 1}
+	sent := sentRead{last: c.fence.last, safe: c.fence.safe, number: c.reader.number + 1}
 	round := r.round
 	r.turn++
 	places, wanted := c.placesToRead(now, r, room)
@@ -131,10 +131,9 @@ func (c *Core) readRoute(now time.Duration, r *route, room, bytes int) {
 			more = max(1, more*room/wanted)
 		}
 		limit := at.lane.bounded(more, at.lane.unsettledOf(r))
-		request.Lanes = append(request.Lanes, LaneRead{
-			Lane: at.lane.number, W: at.from, C: at.from, Limit: limit,
-		})
-		sent.reads = append(sent.reads, laneRead{lane: at.lane, generation: at.generation, limit: limit})
+		read := LaneRead{Lane: at.lane.number, W: at.from, C: at.from, Limit: limit, Window: c.safeWindow(at.from)}
+		request.Lanes = append(request.Lanes, read)
+		sent.reads = append(sent.reads, laneRead{LaneRead: read, lane: at.lane, generation: at.generation})
 	}
 	if len(sent.reads) == 0 {
 		return
@@ -152,11 +151,11 @@ func (c *Core) readRoute(now time.Duration, r *route, room, bytes int) {
 				}
 				return
 			}
-			r.alone = max(0, r.alone-1)
 			if r.round != round { // paused meanwhile: the reader began anew, further back
 				c.endRead(sent.number)
 				return
 			}
+			sent.measure(nil)
 			fresh := c.takeRows(sent.reads, answer, r)
 			c.endRead(sent.number)
 			c.caughtUp(now, r, &sent, fresh)
@@ -190,6 +189,7 @@ func (c *Core) placesToRead(now time.Duration, r *route, room int) (places []*re
 // caughtUp moves the places of a route's reader, and gives the route back to the main read once it has
 // shown every lane to its end. The main read then begins each lane at the lower of the two places.
 func (c *Core) caughtUp(now time.Duration, r *route, sent *sentRead, fresh int) {
+	further := false
 	for i := range sent.reads {
 		read := &sent.reads[i]
 		if !read.current(r) || read.unread {
@@ -197,11 +197,19 @@ func (c *Core) caughtUp(now time.Duration, r *route, sent *sentRead, fresh int) 
 		}
 		at := r.place(read.lane)
 		at.from = max(at.from, min(sent.safe, read.cut()))
-		if read.cut() == uncut {
-			at.complete, at.more = true, 0
-		} else {
+		switch {
+		case read.full():
 			at.more = min(2*at.more, c.config.Batch)
+		case read.cut() == uncut:
+			at.complete, at.more = true, 0
+		default: // the end of a window
+			further = true
 		}
+	}
+	if r.alone > 0 && further { // nobody has seen yet how large the lane is
+		r.turn--
+	} else {
+		r.alone = max(0, r.alone-1)
 	}
 	atEnd := !slices.ContainsFunc(r.resume, func(at resume) bool { return !at.complete })
 	// it has carried all there was
@@ -218,7 +226,7 @@ func (c *Core) caughtUp(now time.Duration, r *route, sent *sentRead, fresh int) 
 		c.reader.at = min(c.reader.at, now)
 		return
 	}
-	if fresh > 0 || r.alone > 0 {
+	if fresh > 0 || further || r.alone > 0 {
 		r.idle, r.readAt = c.config.MinPoll, now
 		if atEnd {
 			r.readAt += c.config.MinPoll

@@ -35,7 +35,6 @@ type held struct {
 	onward   bool // this look goes on where the last one ended, the next begins anew
 	sweep    gate
 	sweepAt  time.Duration
-	swept    int64 // up to here older numbers were looked at, in this round
 	aged     gate
 	agedAt   time.Duration
 }
@@ -45,8 +44,8 @@ const (
 	asksOfALook = 64
 	rowsOfAnAsk = 32
 	dueOfALane  = 64
-	sweepWindow = 20_000  // old numbers
-	sweepMost   = 200_000 // new ones
+	sweepWindow = 50_000 // numbers
+	sweepSoon   = time.Second
 )
 
 // isHeld tells whether rows of a line must wait: behind the line's own held rows, or behind an event of the
@@ -228,6 +227,10 @@ func (c *Core) sendHeld(now time.Duration, h *hold, event *Event) (goOn bool) {
 	}
 	r := c.takeHeld(now, h, event)
 	if r == nil {
+		return false
+	}
+	if r.Stray {
+		c.parkStray(now, r, h.key)
 		return false
 	}
 	l := c.lineOf(h.key)

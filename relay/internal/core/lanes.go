@@ -25,14 +25,14 @@ type lane struct {
 	blamed     outbox.ID // the one that owners before have died with
 	deaths     int       // so many, less those that speak for it
 	faced      bool      // this relay has sent that one
+	strayed    bool      // events were found in it that belong to another lane
 	lost       bool
 	lostAt     time.Duration
 	opened     bool // what is held is known: ready rows may be read
 	draining   bool // to be given back as soon as nothing is in flight
 	releasing  bool
 
-	swept      int64 // numbers up to here were looked at once more, from sweptFrom on
-	sweptFrom  int64
+	swept      int64 // numbers up to here were looked at once more, below the floor
 	began      int64 // the floor of the owner before
 	floor      int64 // as the database has it: everything at or below is settled or held
 	w          int64 // nothing can still appear at or below it, and all of it has been read
@@ -245,7 +245,7 @@ func (c *Core) acquired(now time.Duration, a Acquired, token outbox.ID, server s
 	}
 	l := &lane{
 		number: a.Lane, token: token, server: server, acquiredAt: now, crashed: a.Crashed,
-		began: a.Floor, floor: a.Floor, swept: a.Floor, sweptFrom: a.Floor, w: a.Floor, c: a.Floor,
+		began: a.Floor, floor: a.Floor, swept: a.Swept, w: a.Floor, c: a.Floor,
 		rows: map[int64]*row{}, sent: map[int64]bool{}, holds: map[lineKey]*hold{},
 	}
 	if a.CrashCount >= crashesToCare {

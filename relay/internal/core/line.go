@@ -119,6 +119,8 @@ func (c *Core) admit(now time.Duration, r *row) {
 	}
 	key := lineKey{Aggregate: r.Aggregate, topic: route.Topic}
 	switch {
+	case r.Stray:
+		c.parkStray(now, r, key)
 	case c.isHeld(r.lane, key):
 		c.wait(r, key)
 	case c.pausedType(r.Type):

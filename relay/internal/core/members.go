@@ -139,7 +139,7 @@ func (c *Core) progress(now time.Duration, l *lane) Progress {
 	l.calm = l.calm || c.proven(now, l)
 	progress := Progress{Tenure: l.tenure(), Calm: l.calm, Needs: c.needs(l)}
 	if l.server == c.fence.incarnation { // else it is not known what is true there
-		progress.Floor = c.floorOf(l)
+		progress.Floor, progress.Swept = c.floorOf(l), l.swept
 	}
 	return progress
 }
@@ -308,7 +308,8 @@ func (c *Core) takeLanes(now time.Duration) {
 			m.taking = outbox.ID{}
 			switch {
 			case m.owner != take.Owner: // what it has taken was given back, or will be
-			case err != nil: // it may have taken lanes: give back whatever has this token
+			case err != nil, told >= m.since+c.config.Lease:
+				// It may have taken lanes, or has no time left for them: give back whatever has this token.
 				m.unknown = append(m.unknown, take.Tenure)
 			default:
 				for _, a := range answer.Lanes {

@@ -18,6 +18,7 @@ type reader struct {
 	except    []OpenWriter  // while all of these are open, nothing can have appeared below a lane's c
 	lanes     int           // how many lanes to read at once: fewer after a read that failed, perhaps by its size
 	alone     int           // how many lanes to read one by one, to find the one that fails
+	narrow    int           // how often the window of a read was halved, because reads failed
 	next      int16         // the lane to begin with
 	apartAt   time.Duration // when to read the next of them
 	nextApart int16         // which that is
@@ -43,11 +44,12 @@ func (r *reader) wake(now, pause time.Duration) {
 
 // laneRead is what a read was sent with, for one lane.
 type laneRead struct {
+	LaneRead
 	lane       *lane
 	generation int
-	limit      int
 	last       int64
 	count      int
+	top        int64 // up to where it looked
 	unread     bool
 	tooMany    bool // cut because all of it would be too many bytes
 }
@@ -63,12 +65,18 @@ func (l *laneRead) current(by *route) bool {
 	return at != nil && at.generation == l.generation
 }
 
+// full tells whether the read brought as many rows as were asked for.
+func (l *laneRead) full() bool { return l.count >= l.Limit }
+
+// isWindow tells whether the read ended with its window, and there is more behind it.
+func (l *laneRead) isWindow() bool { return !l.unread && !l.full() && l.top != uncut }
+
 // cut is up to where the read is complete.
 func (l *laneRead) cut() int64 {
-	if l.count >= l.limit {
+	if l.full() {
 		return l.last
 	}
-	return uncut
+	return l.top
 }
 
 // room is how many more events may be in memory; zero while a read would bring too few to be worth it.
@@ -99,7 +107,9 @@ func (c *Core) readReady(now time.Duration) {
 	}
 	request.Writers = r.except
 	request.Exclude = c.excluded()
-	sent := sentRead{reads: reads, safe: c.fence.safe, fence: c.fence.number, number: c.beginRead()}
+	sent := sentRead{
+		reads: reads, writers: r.except, last: c.fence.last, safe: c.fence.safe, fence: c.fence.number, number: c.beginRead(),
+	}
 	if c.fence.hasCursor && c.fence.number > r.promoted && all {
 		sent.promotes, sent.cursor, sent.except = true, c.fence.cursor, c.fence.except
 	}
@@ -114,13 +124,18 @@ func (c *Core) readReady(now time.Duration) {
 				}
 				return
 			}
+			sent.measure(answer.Gone)
 			fresh := c.takeRows(sent.reads, answer, nil)
-			c.moveBounds(&sent, answer.Gone)
+			moved := c.moveBounds(&sent, answer.Gone)
 			c.endRead(sent.number)
-			c.wentWell(sent.reads)
-			more := !all || slices.ContainsFunc(sent.reads, func(l laneRead) bool { return l.unread || l.cut() != uncut })
+			windowed := slices.ContainsFunc(sent.reads, func(l laneRead) bool { return l.isWindow() })
+			c.wentWell(sent.reads, windowed && moved)
+			more := !all || slices.ContainsFunc(sent.reads, func(l laneRead) bool { return l.unread || l.full() })
 			beyond := slices.ContainsFunc(sent.reads, func(l laneRead) bool { return l.last > c.fence.last })
 			c.paceReads(now, fresh, more, beyond)
+			if windowed {
+				c.readOn(now, moved)
+			}
 			if !all {
 				r.at = min(r.at, now+c.config.MinPoll)
 			}
@@ -145,6 +160,8 @@ func (c *Core) excluded() (types []string) {
 // sentRead is what was true when a read was sent.
 type sentRead struct {
 	reads    []laneRead
+	writers  []OpenWriter
+	last     int64 // of the sequence
 	safe     int64
 	fence    int
 	number   int
@@ -182,10 +199,64 @@ func (c *Core) boundReads(now time.Duration, room int) (_ Read, _ []laneRead, al
 			more = max(1, more*room/wanted)
 		}
 		limit := l.bounded(more, l.unsettled)
-		request.Lanes = append(request.Lanes, LaneRead{Lane: l.number, W: l.w, C: l.c, Limit: limit})
-		reads = append(reads, laneRead{lane: l, generation: l.generation, limit: limit})
+		read := LaneRead{Lane: l.number, W: l.w, C: l.c, Limit: limit, Window: c.window(l.w)}
+		request.Lanes = append(request.Lanes, read)
+		reads = append(reads, laneRead{LaneRead: read, lane: l, generation: l.generation})
 	}
 	return request, reads, all
+}
+
+// A read walks over what is settled above its bound: all that was published since a writer began that has ended now,
+// or since the last owner told its floor. So it looks at a window of numbers, and goes on from there. The numbers may
+// be far apart, as those of a copy from which most was deleted: then the windows are larger, and no more than these.
+const mostWindows = 128
+
+// window is how many numbers a read looks at that begins there, or behind it.
+func (c *Core) window(from int64) int64 {
+	if c.config.NoWatermark {
+		return 0
+	}
+	return max(1, max(c.config.Window, (c.fence.last-from)/mostWindows)>>c.reader.narrow)
+}
+
+// safeWindow is the same for a reader that has no cursor, and goes on only where everything has been seen. Where a
+// writer is open in the window there is none.
+func (c *Core) safeWindow(from int64) int64 {
+	if window := c.window(from); from+window <= c.fence.safe {
+		return window
+	}
+	return 0
+}
+
+// mostNarrow is how often a window is halved.
+const mostNarrow = 8
+
+// measure takes in up to where each lane was looked at. The statement began at the low of the writers that had ended.
+// What is above the last number of the fence, whoever reads next finds.
+func (s *sentRead) measure(gone []uint64) {
+	low := uncut
+	for _, w := range s.writers {
+		if slices.Contains(gone, w.XID) {
+			low = min(low, w.Low)
+		}
+	}
+	for i := range s.reads {
+		read := &s.reads[i]
+		read.top = uncut
+		if top := max(read.W, min(read.C, low)) + read.Window; read.Window > 0 && top < s.last {
+			read.top = top
+		}
+	}
+}
+
+// readOn has the next window read at once, if the bounds have moved; if not, a fence must pass what was read.
+func (c *Core) readOn(now time.Duration, moved bool) {
+	r := &c.reader
+	r.idle, r.at = c.config.MinPoll, now
+	if !moved {
+		c.hurryFence(now, c.config.MinPoll)
+		r.after = c.fence.number + 1
+	}
 }
 
 // manyLanes is more than there are.
@@ -262,7 +333,7 @@ func (c *Core) takeRows(reads []laneRead, answer ReadAnswer, by *route) (fresh i
 		fresh++
 	}
 	if answer.Stopped {
-		reads[next].limit = reads[next].count // cut here
+		reads[next].Limit = reads[next].count // cut here
 		reads[next].tooMany = true
 		for i := next + 1; i < len(reads); i++ {
 			reads[i].unread = true
@@ -273,13 +344,13 @@ func (c *Core) takeRows(reads []laneRead, answer ReadAnswer, by *route) (fresh i
 		switch {
 		case reads[i].tooMany: // that many fit
 			l.most = max(1, reads[i].count)
-		case !reads[i].unread && reads[i].cut() != uncut:
+		case !reads[i].unread && reads[i].full():
 			c.growLane(l)
 		}
-		if reads[i].cut() == uncut {
-			l.more = 0
-		} else {
+		if reads[i].full() {
 			l.more = min(2*l.more, c.config.Batch)
+		} else {
+			l.more = 0
 		}
 	}
 	return fresh
@@ -298,9 +369,10 @@ func (c *Core) takes(l *lane, event *Event, resuming bool) bool {
 	return route == nil || len(route.resume) == 0
 }
 
-// moveBounds moves each lane's w and c as far as the read allows. A cut read is complete only up to its
-// last row. When a writer had ended, the read went back to its low; what it did not reach stays below c.
-func (c *Core) moveBounds(sent *sentRead, gone []uint64) {
+// moveBounds moves each lane's w and c as far as the read allows, and tells whether the next read of a lane that was
+// cut begins further on. A cut read is complete only up to its last row, or to the end of its window. When a writer had
+// ended, the read went back to its low; what it did not reach stays below c.
+func (c *Core) moveBounds(sent *sentRead, gone []uint64) (moved bool) {
 	r := &c.reader
 	ended := func(w OpenWriter) bool { return slices.Contains(gone, w.XID) }
 	covered := map[*lane]bool{}
@@ -320,6 +392,7 @@ func (c *Core) moveBounds(sent *sentRead, gone []uint64) {
 			l.c = min(sent.cursor, cut)
 		}
 		l.c = max(l.c, l.w)
+		moved = moved || len(gone) > 0 || l.c > max(read.W, read.C)
 	}
 	if len(gone) > 0 {
 		r.except = slices.DeleteFunc(slices.Clone(r.except), ended)
@@ -335,6 +408,7 @@ func (c *Core) moveBounds(sent *sentRead, gone []uint64) {
 			}
 		}
 	}
+	return moved
 }
 
 // paceReads decides when to read again: at once while there is more, soon after something was found, and

@@ -179,7 +179,7 @@ func (c *Core) loseStale(sent []fate, held []int16) {
 
 // settleRequest puts fates into one request.
 func (c *Core) settleRequest(fates []fate) *Settle {
-	request := &Settle{Owner: c.members.owner, Published: make([]outbox.ID, 0, len(fates))}
+	request := &Settle{Owner: c.members.owner, Published: make([]Found, 0, len(fates))}
 	seen := map[*lane]bool{}
 	for i := range fates {
 		f := &fates[i]
@@ -192,19 +192,19 @@ func (c *Core) settleRequest(fates []fate) *Settle {
 		}
 		switch f.state {
 		case Published:
-			request.Published = append(request.Published, f.row.ID)
+			request.Published = append(request.Published, f.row.Found())
 		case Retrying:
 			request.Retry = append(request.Retry, Retry{
-				ID: f.row.ID, From: f.row.Found(), Attempts: f.attempts, Delay: f.delay, Error: f.detail,
+				Found: f.row.Found(), Attempts: f.attempts, Delay: f.delay, Error: f.detail,
 			})
 		case Waiting:
-			request.Wait = append(request.Wait, f.row.ID)
+			request.Wait = append(request.Wait, f.row.Found())
 		case Parked:
-			request.Park = append(request.Park, Park{ID: f.row.ID, From: f.row.Found(), Error: f.detail})
+			request.Park = append(request.Park, Park{Found: f.row.Found(), Error: f.detail})
 		case DeadBlocking, Dead:
 			request.Dead = append(request.Dead, Death{
-				ID: f.row.ID, From: f.row.Found(), Blocking: f.state == DeadBlocking, Attempts: f.attempts,
-				Topic: f.topic, Reason: f.reason, Detail: f.detail,
+				Found: f.row.Found(), Blocking: f.state == DeadBlocking, Attempts: f.attempts, Topic: f.topic,
+				Reason: f.reason, Detail: f.detail,
 			})
 		case Ready, Discarded: // nobody decides so
 		}

@@ -8,7 +8,7 @@ import (
 	"github.com/posthaste-dev/posthaste/outbox"
 )
 
-// State is where an event stands: the column state of outbox_events.
+// State is where an event stands: how it is held by outbox_held, or else the state of outbox_events.
 type State = state.State
 
 // The states, as the core calls them.
@@ -40,8 +40,10 @@ type Event struct {
 	CreatedAt time.Time
 	// DueIn is how long a retrying row has to wait still, by the database's clock; zero or less is due.
 	DueIn time.Duration
-	// At is next_attempt_at of a held row: when a retrying one is due, since when a parked one is parked.
-	At time.Time
+	// Version is that of a held row, another at every change; 0: the event was read as ready.
+	Version int64
+	// Stray tells that the event is in another lane than its aggregate.
+	Stray bool
 	// Payload and Headers are the bytes as they were written. Nil for held rows that are not to be
 	// published now (parked, dead).
 	Payload []byte
@@ -139,6 +141,7 @@ type Registration struct {
 type Progress struct {
 	Tenure
 	Floor int64
+	Swept int64    // every number at or below it was looked at once more, below the floor; it only ever rises
 	Calm  bool     // what killed owners before is behind: the lane's crash count begins anew
 	Needs []string // event types held in the lane that not every relay knows
 }
@@ -213,8 +216,8 @@ type AcquireAnswer struct {
 
 // Acquired is a lane that was taken.
 type Acquired struct {
-	Lane  int16
-	Floor int64
+	Lane         int16
+	Floor, Swept int64
 	// Crashed tells that the owner before did not release the lane: it was ended.
 	Crashed bool
 	// CrashCount is how often in a row owners died before the lane was calm, this time included.
@@ -276,10 +279,12 @@ type LaneRead struct {
 	Lane  int16
 	W, C  int64
 	Limit int
+	// Window is how many numbers above its bound are looked at; 0: all. What is settled there is walked over.
+	Window int64
 }
 
-// Seen is what a look was at: the incarnation of the server that showed it, as in a fence, and the lanes that it did not
-// show because they are not the owner's any more.
+// Seen is what a look was at: the incarnation of the server that showed it, as in a fence, and the lanes that it did
+// not show because they are not the owner's any more.
 type Seen struct {
 	Incarnation string
 	Lost        []int16
@@ -399,16 +404,16 @@ type HeldAsk struct {
 }
 
 // Settle is what became of events. All of it is applied, or nothing when one of the lanes is lost.
-// Applied twice it is applied once: every change asks for the state it starts from. What operators may undo, a parking
-// and a death, asks for the row as it was read: sent again after that, it changes nothing.
+// Applied twice it is applied once: what is ready changes once, and what is held has another version after every
+// change. Only what is published asks for no version: acknowledged is acknowledged.
 type Settle struct {
 	Owner
 	Lanes     []int16
-	Published []outbox.ID // from ready, retrying, waiting
-	Retry     []Retry     // from ready, retrying, waiting, as it was read
-	Wait      []outbox.ID // from ready
-	Park      []Park      // from ready, retrying, waiting, as it was read
-	Dead      []Death     // from any state in which it is not published, dead or discarded, as it was read
+	Published []Found // from ready, retrying, waiting
+	Retry     []Retry // from ready, retrying, waiting, as it was read
+	Wait      []Found // from ready
+	Park      []Park  // from ready, retrying, waiting, as it was read
+	Dead      []Death // from any state in which it is not published, dead or discarded, as it was read
 	// ClearNotes are the lanes whose noted event is among these.
 	ClearNotes []int16
 }
@@ -423,33 +428,32 @@ func (s *Settle) Size() int {
 
 // Retry sets an event to retrying. Attempts is the new count, so that a second settle adds nothing.
 type Retry struct {
-	ID       outbox.ID
-	From     Found
+	Found
 	Attempts int32
 	Delay    time.Duration
 	Error    string
 }
 
-// Found is a row as it was read. A retrying or parked one that was changed since then has another time.
+// Found is which row is meant, and how it was read.
 type Found struct {
-	State State
-	At    time.Time // of a row that is retrying or parked
+	ID      outbox.ID
+	Lane    int16
+	Seq     int64
+	Version int64 // 0: as ready
 }
 
 // Found is how the event was read.
-func (e *Event) Found() Found { return Found{State: e.State, At: e.At} }
+func (e *Event) Found() Found { return Found{ID: e.ID, Lane: e.Lane, Seq: e.Seq, Version: e.Version} }
 
 // Park sets an event aside, from now on.
 type Park struct {
-	ID    outbox.ID
-	From  Found
+	Found
 	Error string
 }
 
 // Death ends an event, and writes its dead letter in the same transaction.
 type Death struct {
-	ID       outbox.ID
-	From     Found
+	Found
 	Blocking bool
 	Attempts int32
 	Topic    string

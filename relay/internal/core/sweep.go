@@ -6,9 +6,8 @@ import (
 	"time"
 )
 
-// sweepFloors looks at what must not be there: ready rows at or below a lane's floor. It looks once at every
-// number that has sunk below the floor in this tenure, and at a window of the older ones: where a snapshot is
-// held every settled event is walked over.
+// sweepFloors looks at what must not be there: ready rows at or below a lane's floor. It looks once at every number
+// that has sunk below it, whoever held the lane then: each is walked over.
 func (c *Core) sweepFloors(now time.Duration) {
 	if c.stopping || len(c.lanes) == 0 || !c.fence.known || c.shut(&c.held.sweep, now) {
 		return
@@ -19,24 +18,20 @@ func (c *Core) sweepFloors(now time.Duration) {
 	}
 	c.held.sweepAt = now + c.jitter(c.config.SweepPeriod)
 	c.largest /= 2 // what was large long ago
-	from := c.held.swept
-	c.held.swept += sweepWindow
 	var floors []Floor
 	var lanes []*lane
-	var upTo []int64
 	for _, l := range c.sorted {
-		if !l.opened || l.draining {
+		if !l.opened || l.draining || l.floor <= l.swept {
 			continue
 		}
-		to := min(l.floor, l.swept+sweepMost)
-		lanes, upTo = append(lanes, l), append(upTo, to)
-		floors = append(floors, Floor{Lane: l.number, Above: l.swept, Seq: to})
-		if to := min(from+sweepWindow, l.sweptFrom); to > from {
-			floors = append(floors, Floor{Lane: l.number, Above: from, Seq: to})
+		to := min(l.floor, l.swept+sweepWindow)
+		if to < l.floor { // the rest soon
+			c.held.sweepAt = min(c.held.sweepAt, now+c.jitter(sweepSoon))
 		}
+		lanes, floors = append(lanes, l), append(floors, Floor{Lane: l.number, Above: l.swept, Seq: to})
 	}
-	if len(floors) == len(lanes) { // no old numbers are left: begin again
-		c.held.swept = 0
+	if len(floors) == 0 {
+		return
 	}
 	sweep := Sweep{Owner: c.members.owner, Floors: floors, Limit: asksOfALook}
 	begin(c, OpSweep, &c.held.sweep,
@@ -48,7 +43,7 @@ func (c *Core) sweepFloors(now time.Duration) {
 				return
 			}
 			for i, l := range lanes {
-				l.swept = upTo[i]
+				l.swept = max(l.swept, floors[i].Seq)
 			}
 			for _, f := range answer.Found {
 				l := c.lanes[f.Lane]

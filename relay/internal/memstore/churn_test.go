@@ -42,18 +42,20 @@ func churn(ctx context.Context, seed uint64, steps int, look func(*memstore.Stor
 		settle := &core.Settle{}
 		switch rng.IntN(8) {
 		case 0:
-			settle.Published = []outbox.ID{pick()}
+			event, _ := store.Event(pick())
+			settle.Published = []core.Found{event.Found()}
 		case 1:
 			event, _ := store.Event(pick())
-			settle.Retry = []core.Retry{{ID: event.ID, From: event.Found(), Delay: time.Duration(rng.IntN(5)) * time.Second}}
+			settle.Retry = []core.Retry{{Found: event.Found(), Delay: time.Duration(rng.IntN(5)) * time.Second}}
 		case 2:
-			settle.Wait = []outbox.ID{pick()}
+			event, _ := store.Event(pick())
+			settle.Wait = []core.Found{event.Found()}
 		case 3:
 			event, _ := store.Event(pick())
-			settle.Park = []core.Park{{ID: event.ID, From: event.Found()}}
+			settle.Park = []core.Park{{Found: event.Found()}}
 		case 4:
 			event, _ := store.Event(pick())
-			settle.Dead = []core.Death{{ID: event.ID, From: event.Found(), Blocking: rng.IntN(2) == 0}}
+			settle.Dead = []core.Death{{Found: event.Found(), Blocking: rng.IntN(2) == 0}}
 		case 5:
 			if _, err := store.Operate(check.Redrive, memstore.Order{Action: number(uint64(step))}, pick()); err != nil {
 				return err

@@ -76,7 +76,7 @@ func (a *ActionRow) Record() check.Action {
 type LaneRow struct {
 	Lane         int16
 	Owner, Token outbox.ID
-	Floor        int64
+	Floor, Swept int64
 	Needs        []string
 	Crashed      bool
 	CrashCount   int
@@ -125,9 +125,7 @@ func (s *Store) Event(id outbox.ID) (core.Event, bool) {
 	if r == nil || !r.visible {
 		return core.Event{}, false
 	}
-	event := r.Event
-	event.At = s.at(r)
-	return event, true
+	return r.Event, true
 }
 
 // Open counts the rows in the states in which a relay still has something to do.
@@ -152,7 +150,8 @@ func (s *Store) Lanes() []LaneRow {
 	for i := range s.lanes {
 		l := &s.lanes[i]
 		rows[i] = LaneRow{
-			Lane: int16(i), Owner: l.owner, Token: l.token, Floor: l.floor, Needs: slices.Clone(l.needs), Crashed: l.crashed,
+			Lane: s.config.First + int16(i), Owner: l.owner, Token: l.token, Floor: l.floor, Swept: l.swept,
+			Needs: slices.Clone(l.needs), Crashed: l.crashed,
 			CrashCount: l.crashCount, MarkedEvent: l.marker.event, MarkedCount: l.marker.deaths,
 		}
 	}
@@ -164,7 +163,7 @@ func (s *Store) Status() []LaneRow {
 	rows := s.Lanes()
 	for _, r := range s.relays {
 		for _, told := range r.beat.lanes {
-			if row := &rows[told.Lane]; !r.ended && row.Owner == r.id {
+			if row := &rows[told.Lane-s.config.First]; !r.ended && row.Owner == r.id {
 				row.Floor, row.Needs = max(row.Floor, told.Floor), slices.Clone(told.Needs)
 				if told.Calm {
 					row.CrashCount = 0

@@ -22,7 +22,7 @@ func TestFaultsByPlan(t *testing.T) {
 		return next
 	}}
 	next = memstore.NotDone
-	first := &core.Settle{Owner: d.owner, Published: ids[:1]}
+	first := &core.Settle{Owner: d.owner, Published: d.rows(ids[:1]...)}
 	if _, err := faulty.Settle(t.Context(), first); !errors.Is(err, memstore.ErrInjected) {
 		t.Errorf("not done: %v", err)
 	}
@@ -33,7 +33,7 @@ func TestFaultsByPlan(t *testing.T) {
 	}
 	wantState(d, ids[0], core.Published)
 	next = memstore.None
-	second := &core.Settle{Owner: d.owner, Published: ids[1:]}
+	second := &core.Settle{Owner: d.owner, Published: d.rows(ids[1:]...)}
 	if answer, err := faulty.Settle(t.Context(), second); err != nil || !answer.Applied {
 		t.Errorf("no fault: %+v, %v", answer, err)
 	}

@@ -200,3 +200,17 @@ func (d *db) operate(verb check.Verb, events ...outbox.ID) {
 		}
 	}
 }
+
+// ready is an event as it was read when it was ready.
+func (d *db) ready(id outbox.ID) core.Found {
+	event, _ := d.Event(id)
+	return core.Found{ID: id, Lane: event.Lane, Seq: event.Seq}
+}
+
+// rows are several.
+func (d *db) rows(ids ...outbox.ID) (found []core.Found) {
+	for _, id := range ids {
+		found = append(found, d.ready(id))
+	}
+	return found
+}

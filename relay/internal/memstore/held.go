@@ -21,14 +21,6 @@ func (s *Store) dueIn(r *row) time.Duration {
 	return r.due - s.now()
 }
 
-// at is the time of a row that has one: due, or parked since.
-func (s *Store) at(r *row) time.Time {
-	if r.State != core.Retrying && r.State != core.Parked {
-		return time.Time{}
-	}
-	return s.config.Epoch.Add(r.due)
-}
-
 func (s *Store) heldKey(r *row) core.HeldKey {
 	return core.HeldKey{Lane: r.Lane, Aggregate: r.Aggregate, EventType: r.Type, State: r.State, DueIn: s.dueIn(r)}
 }
@@ -79,7 +71,7 @@ func (s *Store) DueKeys(_ context.Context, due core.DueKeys) (core.KeysAnswer, e
 			if taken >= due.Limit {
 				break
 			}
-			place := core.DuePlace{At: s.at(r), Seq: r.Seq}
+			place := core.DuePlace{At: s.config.Epoch.Add(r.due), Seq: r.Seq}
 			if r.due > now || slices.Contains(due.Exclude, r.Type) || !isAfter(place, query.After) {
 				continue
 			}
@@ -124,7 +116,7 @@ func (s *Store) HeldRows(_ context.Context, held core.HeldRows) (core.RowsAnswer
 
 func (s *Store) heldEvent(r *row) core.Event {
 	event := r.Event
-	event.DueIn, event.At = s.dueIn(r), s.at(r)
+	event.DueIn = s.dueIn(r)
 	if r.State == core.Parked || r.State == core.DeadBlocking {
 		event.Payload, event.Headers = nil, nil
 	}

@@ -8,20 +8,20 @@ import (
 	"github.com/posthaste-dev/posthaste/relay/internal/core"
 )
 
-// row is a row of outbox_events.
+// row is a row of outbox_events, with its row of outbox_held.
 type row struct {
 	core.Event
 	visible   bool          // its transaction has committed
-	due       time.Duration // next_attempt_at: when a retrying row is due, since when one is parked
+	due       time.Duration // when a retrying row is due; since when another is what it is
 	lastError string
 }
 
-// index is the rows of a lane as the partial indexes have them.
+// index is the rows of a lane as the indexes have them.
 type index struct {
-	ready  []*row                    // state 0, by number
-	parked []*row                    // state 2, by time and number
-	due    []*row                    // state 1, by time and number
-	held   map[core.Aggregate][]*row // states 1 to 4, by number
+	ready  []*row                    // by number
+	parked []*row                    // by time and number
+	due    []*row                    // those that are retrying, by time and number
+	held   map[core.Aggregate][]*row // by number
 }
 
 func held(state core.State) bool { return state >= core.Retrying && state <= core.DeadBlocking }
@@ -32,7 +32,7 @@ func byDue(a, b *row) int { return cmp.Or(cmp.Compare(a.due, b.due), cmp.Compare
 
 // addToIndex enters a visible row into the index of its state.
 func (s *Store) addToIndex(r *row) {
-	index := &s.lanes[r.Lane].index
+	index := &s.lane(r.Lane).index
 	switch r.State {
 	case core.Ready:
 		index.ready = insert(index.ready, r, bySeq)
@@ -52,7 +52,7 @@ func (s *Store) addToIndex(r *row) {
 
 // removeFromIndex takes it out again, before its state or its time changes.
 func (s *Store) removeFromIndex(r *row) {
-	index := &s.lanes[r.Lane].index
+	index := &s.lane(r.Lane).index
 	switch r.State {
 	case core.Ready:
 		index.ready = remove(index.ready, r, bySeq)

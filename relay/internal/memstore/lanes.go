@@ -13,7 +13,7 @@ import (
 type lane struct {
 	index
 	owner, token outbox.ID // zero: nobody's
-	floor        int64
+	floor, swept int64
 	needs        []string
 	crashed      bool
 	crashCount   int
@@ -34,11 +34,16 @@ func (l *lane) free() { l.owner, l.token = outbox.ID{}, outbox.ID{} }
 func (l *lane) progress(progress core.Progress, about bool) {
 	l.needs = slices.Clone(progress.Needs)
 	if about {
-		l.floor = max(l.floor, progress.Floor)
+		l.rise(progress)
 	}
 	if progress.Calm {
 		l.crashCount = 0
 	}
+}
+
+// rise takes in how far the lane is, which is never less than before.
+func (l *lane) rise(to core.Progress) {
+	l.floor, l.swept = max(l.floor, to.Floor), max(l.swept, to.Swept)
 }
 
 // holding returns the lane if it is this owner's, otherwise nil.
@@ -88,7 +93,7 @@ func (s *Store) Acquire(_ context.Context, take core.Acquire) (core.AcquireAnswe
 		}
 		lane.owner, lane.token = take.Relay, take.Tenure
 		answer.Lanes = append(answer.Lanes, core.Acquired{
-			Lane: number, Floor: lane.floor, Crashed: lane.crashed, CrashCount: lane.crashCount,
+			Lane: number, Floor: lane.floor, Swept: lane.swept, Crashed: lane.crashed, CrashCount: lane.crashCount,
 			NotedEvent: lane.marker.event, NotedCount: lane.marker.deaths,
 		})
 	}
@@ -111,13 +116,13 @@ func (s *Store) Release(_ context.Context, give core.Release) error {
 		if lane := s.holding(give.Owner, progress.Lane); lane != nil && lane.token == progress.Token {
 			lane.progress(progress, s.about(give.Incarnation))
 			lane.crashed = false
-			lane.floor = max(lane.floor, relay.told(progress.Lane))
+			lane.rise(relay.told(progress.Lane))
 			lane.free()
 		}
 	}
 	for i := range s.lanes {
 		if lane := &s.lanes[i]; lane.owner == give.Relay && (give.End || slices.Contains(give.Tokens, lane.token)) {
-			lane.floor = max(lane.floor, relay.told(int16(i)))
+			lane.rise(relay.told(s.config.First + int16(i)))
 			lane.free()
 		}
 	}

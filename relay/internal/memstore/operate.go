@@ -136,7 +136,7 @@ func (s *Store) promote(heads []*row, verb check.Verb, order Order) {
 	var first []*row
 	for _, head := range heads {
 		var types []string
-		for _, r := range s.lanes[head.Lane].held[head.Aggregate] {
+		for _, r := range s.lane(head.Lane).held[head.Aggregate] {
 			if r.State == core.Waiting && r.Seq > head.Seq && !slices.Contains(types, r.Type) {
 				types = append(types, r.Type)
 				first = append(first, r)
@@ -144,7 +144,7 @@ func (s *Store) promote(heads []*row, verb check.Verb, order Order) {
 		}
 	}
 	first = slices.DeleteFunc(first, func(r *row) bool {
-		return slices.ContainsFunc(s.lanes[r.Lane].held[r.Aggregate], func(b *row) bool {
+		return slices.ContainsFunc(s.lane(r.Lane).held[r.Aggregate], func(b *row) bool {
 			return b.Seq < r.Seq && b.State != core.Waiting && b.Type == r.Type
 		})
 	})

@@ -95,6 +95,9 @@ func (s *Store) Read(_ context.Context, read core.Read) (core.ReadAnswer, error)
 // unread are the ready rows above the bound that a read asks for.
 func (l *lane) unread(query core.LaneRead, bound int64, read *core.Read) []*row {
 	rows := above(l.ready, bound)
+	if query.Window > 0 {
+		rows = rows[:len(rows)-len(above(rows, bound+query.Window))]
+	}
 	if len(read.Exclude) == 0 {
 		return rows[:min(len(rows), max(query.Limit, 0))]
 	}

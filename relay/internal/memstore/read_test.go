@@ -5,7 +5,6 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/posthaste-dev/posthaste/outbox"
 	"github.com/posthaste-dev/posthaste/relay/internal/core"
 	"github.com/posthaste-dev/posthaste/relay/internal/memstore"
 )
@@ -122,7 +121,7 @@ func TestWhatIsNotCommittedIsNotThere(t *testing.T) {
 	d.must(err)
 	late := d.event("a", "placed")
 	d.must(tx.EmitAt(drawn, late))
-	d.settle(&core.Settle{Lanes: []int16{0}, Published: []outbox.ID{kept.ID}})
+	d.settle(&core.Settle{Lanes: []int16{0}, Published: d.rows(kept.ID)})
 	numbers, _ := d.read(core.Read{MaxBytes: plenty, Lanes: lane0(0, 0, 10)})
 	wantNumbers(t, numbers)
 	d.commit(tx)

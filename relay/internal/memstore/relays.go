@@ -51,7 +51,7 @@ func (s *Store) Heartbeat(_ context.Context, said core.Heartbeat) (core.Heartbea
 		s.beat(own, said)
 		for i := range s.lanes {
 			if s.lanes[i].owner == own.id {
-				answer.Held = append(answer.Held, int16(i))
+				answer.Held = append(answer.Held, s.config.First+int16(i))
 			}
 		}
 	}
@@ -68,7 +68,8 @@ func (s *Store) Heartbeat(_ context.Context, said core.Heartbeat) (core.Heartbea
 	answer.Lanes = make([]core.LaneView, len(s.lanes))
 	for i := range s.lanes {
 		answer.Lanes[i] = core.LaneView{
-			Lane: int16(i), Owner: s.lanes[i].owner, Token: s.lanes[i].token, Needs: slices.Clone(s.lanes[i].needs),
+			Lane: s.config.First + int16(i), Owner: s.lanes[i].owner, Token: s.lanes[i].token,
+			Needs: slices.Clone(s.lanes[i].needs),
 		}
 	}
 	answer.Pauses = slices.Clone(s.pauses)
@@ -87,21 +88,22 @@ func (s *Store) beat(own *relay, said core.Heartbeat) {
 	told := slices.Clone(said.Lanes)
 	for i := range told {
 		if !s.about(said.Incarnation) {
-			told[i].Floor = 0
+			told[i].Floor, told[i].Swept = 0, 0
 		}
-		told[i].Floor = max(told[i].Floor, own.told(told[i].Lane))
+		before := own.told(told[i].Lane)
+		told[i].Floor, told[i].Swept = max(told[i].Floor, before.Floor), max(told[i].Swept, before.Swept)
 	}
 	own.beat = beat{number: said.Number, until: s.now() + said.Lease, lanes: told}
 }
 
-// told is the floor of a lane by the newest beat.
-func (r *relay) told(lane int16) (floor int64) {
+// told is how far a lane is by the newest beat.
+func (r *relay) told(lane int16) (told core.Progress) {
 	for _, progress := range r.beat.lanes {
 		if progress.Lane == lane {
-			floor = progress.Floor
+			told = progress
 		}
 	}
-	return floor
+	return told
 }
 
 // about tells whether floors are about this server.
@@ -131,7 +133,7 @@ func (s *Store) EndExpired(_ context.Context, end core.EndExpired) (ended []outb
 		}
 		for number := range s.lanes {
 			if lane := &s.lanes[number]; lane.owner == r.id {
-				s.ended(lane, int16(number), r, !end.Away)
+				s.ended(lane, s.config.First+int16(number), r, !end.Away)
 			}
 		}
 		r.ended = true

@@ -17,7 +17,7 @@ func TestAStandbyLacksTheLastCommits(t *testing.T) {
 	before := d.fence().Incarnation
 	standby := d.Copy()
 	gone := d.emit("a")
-	d.settle(&core.Settle{Owner: owner, Lanes: []int16{0}, Published: kept})
+	d.settle(&core.Settle{Owner: owner, Lanes: []int16{0}, Published: d.rows(kept...)})
 	d.heartbeat(core.Heartbeat{
 		Owner: owner, Lanes: []core.Progress{{Tenure: core.Tenure{Lane: 0, Token: token}, Floor: 1}},
 	})

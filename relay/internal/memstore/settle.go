@@ -44,28 +44,28 @@ func (s *Store) Settle(_ context.Context, settle *core.Settle) (core.SettleAnswe
 // settleEvents changes the rows that are as they were read, and returns the others, by id.
 func (s *Store) settleEvents(settle *core.Settle) (unchanged []outbox.ID) {
 	by := "settle " + settle.Token.String()
-	for _, id := range settle.Published {
-		if r := s.find(id, core.Ready, core.Retrying, core.Waiting); r != nil {
+	for _, found := range settle.Published {
+		if r := s.find(found, core.Ready, core.Retrying, core.Waiting); r != nil {
 			s.move(r, core.Published, by)
 		}
 	}
 	for _, retry := range settle.Retry {
-		if r := s.find(retry.ID, core.Ready, core.Retrying, core.Waiting); r != nil && s.found(r) == retry.From {
+		if r := s.find(retry.Found, core.Ready, core.Retrying, core.Waiting); r != nil && r.Version == retry.Version {
 			r.Attempts, r.lastError = retry.Attempts, retry.Error
 			s.retry(r, retry.Delay, by)
 		} else {
 			unchanged = append(unchanged, retry.ID)
 		}
 	}
-	for _, id := range settle.Wait {
-		if r := s.find(id, core.Ready); r != nil {
+	for _, found := range settle.Wait {
+		if r := s.find(found, core.Ready); r != nil {
 			s.move(r, core.Waiting, by)
 		}
 	}
 	for _, park := range settle.Park {
-		if r := s.find(park.ID, core.Ready, core.Retrying, core.Waiting); r != nil && s.found(r) == park.From {
+		if r := s.find(park.Found, core.Ready, core.Retrying, core.Waiting); r != nil && r.Version == park.Version {
 			r.lastError = park.Error
-			s.park(r, by)
+			s.move(r, core.Parked, by)
 		} else {
 			unchanged = append(unchanged, park.ID)
 		}
@@ -73,7 +73,8 @@ func (s *Store) settleEvents(settle *core.Settle) (unchanged []outbox.ID) {
 	first := len(s.letters)
 	for i := range settle.Dead {
 		death := &settle.Dead[i]
-		if r := s.find(death.ID, core.Ready, core.Retrying, core.Parked, core.Waiting); r != nil && s.found(r) == death.From {
+		r := s.find(death.Found, core.Ready, core.Retrying, core.Parked, core.Waiting)
+		if r != nil && r.Version == death.Version {
 			s.die(r, death, by)
 		} else {
 			unchanged = append(unchanged, death.ID)
@@ -88,35 +89,29 @@ func (s *Store) settleEvents(settle *core.Settle) (unchanged []outbox.ID) {
 }
 
 // find returns the visible row if it is in one of these states.
-func (s *Store) find(id outbox.ID, states ...core.State) *row {
-	r := s.events[id]
-	if r == nil || !r.visible || !slices.Contains(states, r.State) {
+func (s *Store) find(found core.Found, states ...core.State) *row {
+	r := s.events[found.ID]
+	if r == nil || !r.visible || r.Lane != found.Lane || r.Seq != found.Seq || !slices.Contains(states, r.State) {
 		return nil
 	}
 	return r
 }
 
-func (s *Store) move(r *row, to core.State, by string) {
-	s.changes = append(s.changes, Change{ID: r.ID, From: r.State, To: to, By: by})
-	s.removeFromIndex(r)
-	r.State = to
-	s.addToIndex(r)
-}
-
-// found is the row as a reader finds it.
-func (s *Store) found(r *row) core.Found { return core.Found{State: r.State, At: s.at(r)} }
-
-func (s *Store) park(r *row, by string) {
-	s.changes = append(s.changes, Change{ID: r.ID, From: r.State, To: core.Parked, By: by})
-	s.removeFromIndex(r)
-	r.State, r.due = core.Parked, s.now()
-	s.addToIndex(r)
-}
+func (s *Store) move(r *row, to core.State, by string) { s.moveUntil(r, to, s.now(), by) }
 
 func (s *Store) retry(r *row, delay time.Duration, by string) {
-	s.changes = append(s.changes, Change{ID: r.ID, From: r.State, To: core.Retrying, By: by})
+	s.moveUntil(r, core.Retrying, s.now()+delay, by)
+}
+
+// moveUntil gives a row another state, and a version of its own if it is held then.
+func (s *Store) moveUntil(r *row, to core.State, due time.Duration, by string) {
+	s.changes = append(s.changes, Change{ID: r.ID, From: r.State, To: to, By: by})
 	s.removeFromIndex(r)
-	r.State, r.due = core.Retrying, s.now()+delay
+	r.State, r.due, r.Version = to, due, 0
+	if held(to) {
+		s.versions++
+		r.Version = s.versions
+	}
 	s.addToIndex(r)
 }
 

@@ -34,7 +34,8 @@ func TestAStaleSettleChangesNothing(t *testing.T) {
 	}
 	stale := &core.Settle{
 		Owner: old, Lanes: []int16{0, 1},
-		Published: ids[1:], Dead: []core.Death{{ID: ids[0], Blocking: true, Attempts: 1, Reason: "rejected"}},
+		Published: d.rows(ids[1:]...),
+		Dead:      []core.Death{{Found: d.ready(ids[0]), Blocking: true, Attempts: 1, Reason: "rejected"}},
 	}
 	if answer := d.settle(stale); answer.Applied || !slices.Equal(answer.Held, []int16{1}) {
 		t.Errorf("the stale settle answered %+v", answer)
@@ -78,22 +79,22 @@ func TestAChangeAsksForTheStateItStartsFrom(t *testing.T) {
 		from   []core.State
 	}{
 		"published": {func(e core.Event) *core.Settle {
-			return &core.Settle{Published: []outbox.ID{e.ID}}
+			return &core.Settle{Published: []core.Found{e.Found()}}
 		}, core.Published, []core.State{core.Ready, core.Retrying, core.Waiting}},
 		"retry": {func(e core.Event) *core.Settle {
-			return &core.Settle{Retry: []core.Retry{{ID: e.ID, From: e.Found(), Attempts: 3}}}
+			return &core.Settle{Retry: []core.Retry{{Found: e.Found(), Attempts: 3}}}
 		}, core.Retrying, []core.State{core.Ready, core.Retrying, core.Waiting}},
 		"wait": {func(e core.Event) *core.Settle {
-			return &core.Settle{Wait: []outbox.ID{e.ID}}
+			return &core.Settle{Wait: []core.Found{e.Found()}}
 		}, core.Waiting, []core.State{core.Ready}},
 		"park": {func(e core.Event) *core.Settle {
-			return &core.Settle{Park: []core.Park{{ID: e.ID, From: e.Found()}}}
+			return &core.Settle{Park: []core.Park{{Found: e.Found()}}}
 		}, core.Parked, []core.State{core.Ready, core.Retrying, core.Waiting}},
 		"dead": {func(e core.Event) *core.Settle {
-			return &core.Settle{Dead: []core.Death{{ID: e.ID, From: e.Found()}}}
+			return &core.Settle{Dead: []core.Death{{Found: e.Found()}}}
 		}, core.Dead, []core.State{core.Ready, core.Retrying, core.Parked, core.Waiting}},
 		"blocking": {func(e core.Event) *core.Settle {
-			return &core.Settle{Dead: []core.Death{{ID: e.ID, From: e.Found(), Blocking: true}}}
+			return &core.Settle{Dead: []core.Death{{Found: e.Found(), Blocking: true}}}
 		}, core.DeadBlocking, []core.State{core.Ready, core.Retrying, core.Parked, core.Waiting}},
 	}
 	into := map[core.State]func(d *db, id outbox.ID){
@@ -141,9 +142,9 @@ func TestWhatOperatorsUndidStaysUndone(t *testing.T) {
 	id := d.emit("a")[0]
 	for i, undo := range []check.Verb{check.Free, check.Free, check.Redrive, check.Redrive} {
 		event := d.found(id)
-		settle := &core.Settle{Park: []core.Park{{ID: id, From: event.Found()}}}
+		settle := &core.Settle{Park: []core.Park{{Found: event.Found()}}}
 		if undo == check.Redrive {
-			settle = &core.Settle{Dead: []core.Death{{ID: id, From: event.Found()}}}
+			settle = &core.Settle{Dead: []core.Death{{Found: event.Found()}}}
 		}
 		d.settle(settle)
 		d.now++
@@ -154,12 +155,12 @@ func TestWhatOperatorsUndidStaysUndone(t *testing.T) {
 		}
 	}
 	first := d.found(id)
-	d.settle(&core.Settle{Park: []core.Park{{ID: id, From: first.Found()}}})
+	d.settle(&core.Settle{Park: []core.Park{{Found: first.Found()}}})
 	parked := d.found(id)
 	d.now += time.Hour
-	d.settle(&core.Settle{Park: []core.Park{{ID: id, From: parked.Found()}}})
-	if again := d.found(id); again.At != parked.At {
-		t.Errorf("parked since %s, and parked again since %s", parked.At, again.At)
+	d.settle(&core.Settle{Park: []core.Park{{Found: parked.Found()}}})
+	if again := d.found(id); again.Version != parked.Version {
+		t.Errorf("version %d was parked, and was parked again as %d", parked.Version, again.Version)
 	}
 }
 
@@ -169,8 +170,11 @@ func TestHeldRowsAreReadByAggregate(t *testing.T) {
 	d := newDB(t)
 	ids := d.emit("a", "a", "a", "a", "ab")
 	d.settle(&core.Settle{
-		Retry: []core.Retry{{ID: ids[0], Attempts: 2, Delay: time.Minute, Error: "no"}, {ID: ids[4], Attempts: 1}},
-		Wait:  ids[1:2], Park: []core.Park{{ID: ids[2]}}, Dead: []core.Death{{ID: ids[3], Blocking: true}},
+		Retry: []core.Retry{
+			{Found: d.ready(ids[0]), Attempts: 2, Delay: time.Minute, Error: "no"}, {Found: d.ready(ids[4]), Attempts: 1},
+		},
+		Wait: d.rows(ids[1:2]...), Park: []core.Park{{Found: d.ready(ids[2])}},
+		Dead: []core.Death{{Found: d.ready(ids[3]), Blocking: true}},
 	})
 	rows, err := d.HeldRows(t.Context(), core.HeldRows{
 		Asks: []core.HeldAsk{
@@ -225,7 +229,9 @@ func TestUnparkNeedsTheLaneAndTheType(t *testing.T) {
 	known, unknown, other := d.event("a", "placed"), d.event("a", "odd"), d.event("b", "placed")
 	d.write(tx, known, unknown, other)
 	d.commit(tx)
-	d.settle(&core.Settle{Park: []core.Park{{ID: known.ID}, {ID: unknown.ID}, {ID: other.ID}}})
+	d.settle(&core.Settle{Park: []core.Park{
+		{Found: d.ready(known.ID)}, {Found: d.ready(unknown.ID)}, {Found: d.ready(other.ID)},
+	}})
 	d.acquire(d.owner, 0)
 	d.must(d.Unpark(t.Context(), core.Unpark{
 		Owner: d.owner, Lanes: []int16{0, 1}, Types: []string{"placed"},
@@ -247,9 +253,10 @@ func TestVerbs(t *testing.T) {
 	d.commit(tx)
 	d.settle(&core.Settle{
 		Dead: []core.Death{
-			{ID: head.ID, Blocking: true, Attempts: 4, Reason: "rejected"}, {ID: other.ID, Blocking: true, Reason: "rejected"},
+			{Found: d.ready(head.ID), Blocking: true, Attempts: 4, Reason: "rejected"},
+			{Found: d.ready(other.ID), Blocking: true, Reason: "rejected"},
 		},
-		Wait: []outbox.ID{follower.ID, second.ID, paid.ID, waiting.ID}, Park: []core.Park{{ID: parked.ID}},
+		Wait: d.rows(follower.ID, second.ID, paid.ID, waiting.ID), Park: []core.Park{{Found: d.ready(parked.ID)}},
 	})
 	d.operate(check.Redrive, head.ID)
 	wantState(d, head.ID, core.Retrying)
@@ -258,7 +265,7 @@ func TestVerbs(t *testing.T) {
 		t.Errorf("redriven with %d attempts", event.Attempts)
 	}
 	redriven := d.found(head.ID)
-	d.settle(&core.Settle{Dead: []core.Death{{ID: head.ID, From: redriven.Found(), Blocking: true, Reason: "rejected"}}})
+	d.settle(&core.Settle{Dead: []core.Death{{Found: redriven.Found(), Blocking: true, Reason: "rejected"}}})
 	d.operate(check.Skip, head.ID)
 	wantState(d, head.ID, core.Dead)
 	wantState(d, follower.ID, core.Retrying)
@@ -285,7 +292,9 @@ func TestAnActionIsDoneOnce(t *testing.T) {
 	t.Parallel()
 	d := newDB(t)
 	ids := d.emit("a", "b")
-	die := &core.Settle{Dead: []core.Death{{ID: ids[0], Reason: "rejected"}, {ID: ids[1], Reason: "rejected"}}}
+	die := &core.Settle{Dead: []core.Death{
+		{Found: d.ready(ids[0]), Reason: "rejected"}, {Found: d.ready(ids[1]), Reason: "rejected"},
+	}}
 	d.settle(die)
 	order := memstore.Order{Action: d.id(), Actor: "ann"}
 	for _, want := range []memstore.Outcome{memstore.Done, memstore.DoneBefore} {
@@ -313,10 +322,11 @@ func TestADumpFeedsTheChecker(t *testing.T) {
 	d := newDB(t)
 	ids := d.emit("a", "a", "b")
 	d.settle(&core.Settle{
-		Dead: []core.Death{{ID: ids[0], Blocking: true, Reason: "rejected"}}, Wait: ids[1:2], Published: ids[2:],
+		Dead: []core.Death{{Found: d.ready(ids[0]), Blocking: true, Reason: "rejected"}},
+		Wait: d.rows(ids[1:2]...), Published: d.rows(ids[2:]...),
 	})
 	d.operate(check.Skip, ids[0])
-	d.settle(&core.Settle{Published: ids[1:2]})
+	d.settle(&core.Settle{Published: d.rows(ids[1:2]...)})
 	history := d.Dump()
 	history = append(history, check.Record{End: &check.End{Dumped: true}})
 	verdict := history.Check(check.Floor{})

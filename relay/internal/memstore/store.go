@@ -22,8 +22,10 @@ var ErrStandby = errors.New("memstore: the server is in recovery")
 
 // Config is what a store needs from its surroundings.
 type Config struct {
-	// Lane is the lane of an aggregate, from 0 to Lanes-1.
+	// Lane is the lane of an aggregate, from First on.
 	Lane func(core.Aggregate) int16
+	// First is the number of the first lane.
+	First int16
 	// Lanes is the number of lanes. Defaults to 64.
 	Lanes int
 	// Clock is the database's clock. Defaults to one that stands still.
@@ -54,6 +56,7 @@ type Store struct {
 
 	// The sequence, and the value to which a crash would take it back.
 	last, durable int64
+	versions      int64 // of held rows
 	open          []*Tx
 	begun         int // transactions of this incarnation, for their virtual ids
 	nextXID       uint64
@@ -92,10 +95,10 @@ func (s *Store) now() time.Duration { return s.config.Clock() }
 
 // lane returns the lane of that number, nil if there is none.
 func (s *Store) lane(number int16) *lane {
-	if int(number) < 0 || int(number) >= len(s.lanes) {
-		return nil
+	if at := int(number - s.config.First); at >= 0 && at < len(s.lanes) {
+		return &s.lanes[at]
 	}
-	return &s.lanes[number]
+	return nil
 }
 
 // flush makes everything written so far durable, as every commit that waits for the disk does.

@@ -28,16 +28,20 @@ type model struct {
 // what is changed twice has two times, and no lease ends by itself.
 const day = 24 * time.Hour
 
+// firstLane is the number of the first lane in the database.
+const firstLane = 1
+
 func newModel(lane func(core.Aggregate) int16) *model {
 	m := &model{dumped: func(lines []string) []string { return lines }}
 	clock := func() time.Duration { return day + m.steps }
-	m.mem = memstore.New(memstore.Config{Lane: lane, Clock: clock, Epoch: time.Unix(1_700_000_000, 0)})
+	m.mem = memstore.New(memstore.Config{Lane: lane, First: firstLane, Clock: clock, Epoch: time.Unix(1_700_000_000, 0)})
 	m.answers, m.act = m.mem, m.mem.Operate
 	return m
 }
 
 func (m *model) found(_ context.Context, id outbox.ID) (core.Found, error) {
 	event, _ := m.mem.Event(id)
+	event.ID = id
 	return event.Found(), nil
 }
 
@@ -122,7 +126,7 @@ func (m *model) holdings(relay outbox.ID) (lanes []int16) {
 // told prints what a beat says about lanes.
 func told(lanes []core.Progress) (list []string) {
 	for _, l := range lanes {
-		list = append(list, fmt.Sprintf("%d:%d:%v:%s", l.Lane, l.Floor, l.Calm,
+		list = append(list, fmt.Sprintf("%d:%d:%d:%v:%s", l.Lane, l.Floor, l.Swept, l.Calm,
 			strings.Join(slices.Sorted(slices.Values(l.Needs)), ",")))
 	}
 	return list
@@ -142,10 +146,11 @@ func (m *model) dump(context.Context) ([]string, error) {
 			l.ID, l.Event, l.Seq, l.Attempts, l.Blocking, l.Topic, l.Reason, l.Detail, l.Payload, l.Headers)
 	}
 	for _, l := range m.mem.Lanes() {
-		idle := l.Owner == outbox.ID{} && l.Floor == 0 && len(l.Needs) == 0 && !l.Crashed && l.MarkedEvent == outbox.ID{}
+		idle := l.Owner == outbox.ID{} && l.Floor == 0 && l.Swept == 0 && len(l.Needs) == 0 && !l.Crashed &&
+			l.MarkedEvent == outbox.ID{}
 		if !idle {
-			addf("lane %d owner %s token %s floor %d needs %v crashed %v %d noted %s %d",
-				l.Lane, l.Owner, l.Token, l.Floor, slices.Sorted(slices.Values(l.Needs)), l.Crashed, l.CrashCount,
+			addf("lane %d owner %s token %s floor %d swept %d needs %v crashed %v %d noted %s %d",
+				l.Lane, l.Owner, l.Token, l.Floor, l.Swept, slices.Sorted(slices.Values(l.Needs)), l.Crashed, l.CrashCount,
 				l.MarkedEvent, l.MarkedCount)
 		}
 	}

@@ -133,22 +133,32 @@ var faults = map[string]func(m *model){
 			changed := *s
 			changed.Dead = slices.Clone(s.Dead)
 			for i := range changed.Dead {
-				changed.Dead[i].From, _ = m.found(ctx, changed.Dead[i].ID)
+				changed.Dead[i].Found, _ = m.found(ctx, changed.Dead[i].ID)
 			}
 			return p.Store.Settle(ctx, &changed)
 		}
 	},
-	"a parking that does not ask for the time of the row": func(m *model) {
+	"a parking that does not ask for the version of a held row": func(m *model) {
 		p := newMutant(m)
 		p.settle = func(ctx context.Context, s *core.Settle) (core.SettleAnswer, error) {
 			changed := *s
 			changed.Park = slices.Clone(s.Park)
 			for i := range changed.Park {
-				if from := &changed.Park[i].From; from.State == core.Retrying {
-					*from, _ = m.found(ctx, changed.Park[i].ID)
+				if found := &changed.Park[i].Found; found.Version > 0 {
+					*found, _ = m.found(ctx, found.ID)
 				}
 			}
 			return p.Store.Settle(ctx, &changed)
+		}
+	},
+	"a read that looks beyond its window": func(m *model) {
+		p := newMutant(m)
+		p.read = func(ctx context.Context, r core.Read) (core.ReadAnswer, error) {
+			r.Lanes = slices.Clone(r.Lanes)
+			for i := range r.Lanes {
+				r.Lanes[i].Window = 0
+			}
+			return p.Store.Read(ctx, r)
 		}
 	},
 	"a death without its letter": func(m *model) {
@@ -222,7 +232,8 @@ var faults = map[string]func(m *model){
 	"an acquisition that leaves what a dead relay had": func(m *model) {
 		p := newMutant(m)
 		p.acquire = func(ctx context.Context, a core.Acquire) (core.AcquireAnswer, error) {
-			a.Lanes = slices.DeleteFunc(slices.Clone(a.Lanes), func(lane int16) bool { return m.mem.Lanes()[lane].Crashed })
+			lanes := m.mem.Lanes()
+			a.Lanes = slices.DeleteFunc(slices.Clone(a.Lanes), func(lane int16) bool { return lanes[lane-firstLane].Crashed })
 			return p.Store.Acquire(ctx, a)
 		}
 	},
@@ -310,7 +321,7 @@ var faults = map[string]func(m *model){
 		p.release = func(ctx context.Context, r core.Release) error {
 			r.Lanes = slices.Clone(r.Lanes)
 			for i := range r.Lanes {
-				r.Lanes[i].Token = m.mem.Lanes()[r.Lanes[i].Lane].Token
+				r.Lanes[i].Token = m.mem.Lanes()[r.Lanes[i].Lane-firstLane].Token
 			}
 			return p.Store.Release(ctx, r)
 		}
@@ -390,7 +401,7 @@ var faults = map[string]func(m *model){
 			for _, result := range results {
 				if verb == check.Redrive && result.Outcome == memstore.Done {
 					event, _ := m.mem.Event(result.Event)
-					kept.Retry = append(kept.Retry, core.Retry{ID: result.Event, From: event.Found(), Attempts: was[result.Event]})
+					kept.Retry = append(kept.Retry, core.Retry{Found: event.Found(), Attempts: was[result.Event]})
 				}
 			}
 			kept.Owner = m.anybody()

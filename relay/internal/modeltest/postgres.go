@@ -10,7 +10,6 @@ import (
 	"os"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -121,7 +120,8 @@ func (db *Database) clean(ctx context.Context) error {
 		return err
 	}
 	if db.cleaned++; db.cleaned%vacuumEvery == 0 {
-		_, err := db.observer.Exec(ctx, db.sql("VACUUM {schema}.outbox_events, {schema}.outbox_lanes, {schema}.outbox_dlq, "+
+		_, err := db.observer.Exec(ctx, db.sql("VACUUM {schema}.outbox_events, {schema}.outbox_held, "+
+			"{schema}.outbox_lanes, {schema}.outbox_dlq, "+
 			"{schema}.outbox_actions, {schema}.outbox_topics, {schema}.outbox_relays, {schema}.outbox_beats"))
 		return err
 	}
@@ -167,15 +167,13 @@ func newPostgres(db *Database) *postgres {
 }
 
 func (p *postgres) found(ctx context.Context, id outbox.ID) (core.Found, error) {
-	var found core.Found
-	var at *time.Time
-	query := p.db.sql("SELECT state, next_attempt_at FROM {schema}.outbox_events WHERE id = $1::text::uuid")
-	err := p.db.observer.QueryRow(ctx, query, id.String()).Scan(&found.State, &at)
+	found := core.Found{ID: id}
+	err := p.db.observer.QueryRow(ctx, p.db.sql(`
+SELECT e.lane, e.seq, coalesce(h.version, 0)
+  FROM {schema}.outbox_events e LEFT JOIN {schema}.outbox_held h ON h.lane = e.lane AND h.seq = e.seq
+ WHERE e.id = $1::text::uuid`), id.String()).Scan(&found.Lane, &found.Seq, &found.Version)
 	if errors.Is(err, pgx.ErrNoRows) {
-		return core.Found{}, nil
-	}
-	if at != nil && (found.State == core.Retrying || found.State == core.Parked) {
-		found.At = *at
+		return found, nil
 	}
 	return found, err
 }

@@ -49,7 +49,7 @@ func (s *script) asker() core.Owner {
 // held are the tenures that hold their lane now.
 func (s *script) held() []hold {
 	lanes := s.model.mem.Lanes()
-	return slices.DeleteFunc(slices.Clone(s.holds), func(h hold) bool { return lanes[h.Lane].Token != h.Token })
+	return slices.DeleteFunc(slices.Clone(s.holds), func(h hold) bool { return lanes[h.Lane-firstLane].Token != h.Token })
 }
 
 // tenure is one that holds its lane, mostly, or one that lost it, or one that never was.
@@ -75,7 +75,9 @@ func (s *script) progresses(owner core.Owner) (list []core.Progress) {
 			slices.ContainsFunc(list, func(p core.Progress) bool { return p.Lane == h.Lane }) {
 			continue
 		}
-		progress := core.Progress{Tenure: h.Tenure, Floor: s.rng.Int64N(s.last + 1), Calm: s.chance(30)}
+		progress := core.Progress{
+			Tenure: h.Tenure, Floor: s.rng.Int64N(s.last + 1), Swept: s.rng.Int64N(s.last + 1), Calm: s.chance(30),
+		}
 		if s.chance(40) {
 			progress.Needs = some(s, eventTypes, 1)
 		}
@@ -226,7 +228,7 @@ func (s *script) expireRelay() *step {
 	relay := pick(s, live).Relay
 	lanes := s.model.mem.Lanes() // a note matters when its owner dies
 	if marked := slices.DeleteFunc(s.held(), func(h hold) bool {
-		return lanes[h.Lane].MarkedEvent == outbox.ID{}
+		return lanes[h.Lane-firstLane].MarkedEvent == outbox.ID{}
 	}); len(marked) > 0 && s.chance(70) {
 		relay = pick(s, marked).owner.Relay
 	}

@@ -93,25 +93,36 @@ func (st *settlement) on(ctx context.Context, side side) (_ *core.Settle, err er
 		return settle, nil
 	}
 	settle := *st.settle
+	settle.Published, settle.Wait = slices.Clone(settle.Published), slices.Clone(settle.Wait)
 	settle.Retry, settle.Park, settle.Dead = slices.Clone(settle.Retry), slices.Clone(settle.Park),
 		slices.Clone(settle.Dead)
-	for i := range settle.Retry {
-		if settle.Retry[i].From, err = side.found(ctx, settle.Retry[i].ID); err != nil {
-			return nil, err
-		}
-	}
-	for i := range settle.Park {
-		if settle.Park[i].From, err = side.found(ctx, settle.Park[i].ID); err != nil {
-			return nil, err
-		}
-	}
-	for i := range settle.Dead {
-		if settle.Dead[i].From, err = side.found(ctx, settle.Dead[i].ID); err != nil {
+	for _, found := range foundIn(&settle) {
+		if *found, err = side.found(ctx, found.ID); err != nil {
 			return nil, err
 		}
 	}
 	st.read[side] = &settle
 	return &settle, nil
+}
+
+// foundIn are all the rows that a settle is about.
+func foundIn(settle *core.Settle) (all []*core.Found) {
+	for i := range settle.Published {
+		all = append(all, &settle.Published[i])
+	}
+	for i := range settle.Retry {
+		all = append(all, &settle.Retry[i].Found)
+	}
+	for i := range settle.Wait {
+		all = append(all, &settle.Wait[i])
+	}
+	for i := range settle.Park {
+		all = append(all, &settle.Park[i].Found)
+	}
+	for i := range settle.Dead {
+		all = append(all, &settle.Dead[i].Found)
+	}
+	return all
 }
 
 // stops are the events that the settle parks or declares dead.
@@ -171,24 +182,26 @@ func (s *script) someIDs(most int) []outbox.ID {
 // decide adds what became of an event.
 func (s *script) decide(settle *core.Settle, id outbox.ID) {
 	problem := pick(s, []string{"refused", "timed out", ""})
+	found := core.Found{ID: id} // the rest is another on each side
 	if s.blocked(id) && s.chance(60) {
-		settle.Wait = append(settle.Wait, id)
+		settle.Wait = append(settle.Wait, found)
 		return
 	}
 	switch s.rng.IntN(10) {
 	case 0, 1:
-		settle.Published = append(settle.Published, id)
+		settle.Published = append(settle.Published, found)
 	case 2, 3:
 		settle.Retry = append(settle.Retry, core.Retry{
-			ID: id, Attempts: int32(s.rng.IntN(5)), Delay: pick(s, []time.Duration{0, 0, far}), Error: problem,
+			Found: found, Attempts: int32(s.rng.IntN(5)), Delay: pick(s, []time.Duration{0, 0, far}), Error: problem,
 		})
 	case 4, 5:
-		settle.Wait = append(settle.Wait, id)
+		settle.Wait = append(settle.Wait, found)
 	case 6, 7:
-		settle.Park = append(settle.Park, core.Park{ID: id, Error: problem})
+		settle.Park = append(settle.Park, core.Park{Found: found, Error: problem})
 	default:
 		settle.Dead = append(settle.Dead, core.Death{
-			ID: id, Blocking: s.chance(70), Attempts: int32(s.rng.IntN(5)), Topic: pick(s, []string{"orders", "freight", ""}),
+			Found: found, Blocking: s.chance(70), Attempts: int32(s.rng.IntN(5)),
+			Topic:  pick(s, []string{"orders", "freight", ""}),
 			Reason: pick(s, []string{"max_attempts", "rejected", "too_large"}), Detail: problem,
 		})
 	}
@@ -222,6 +235,7 @@ func (s *script) settling(settlement *settlement) *step {
 			}
 			answer, err := store.Settle(ctx, read)
 			if answer.Applied {
+				slices.SortFunc(answer.Unchanged, func(a, b outbox.ID) int { return slices.Compare(a[:], b[:]) })
 				return []string{"applied", fmt.Sprintf("unchanged %v", answer.Unchanged)}, err
 			}
 			slices.Sort(answer.Held)

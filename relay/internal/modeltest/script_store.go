@@ -86,6 +86,9 @@ func (s *script) read() *step {
 		case s.chance(30):
 			bounds.C += s.rng.Int64N(s.last - bounds.W + 2)
 		}
+		if s.chance(30) {
+			bounds.Window = 1 + s.rng.Int64N(s.last+1)
+		}
 		read.Lanes = append(read.Lanes, bounds)
 	}
 	switch s.rng.IntN(6) {

@@ -61,7 +61,7 @@ func (w *world) costs(t *testing.T, conn *pgx.Conn, held holder) map[string]int 
 	}
 	reading, readArgs := w.store.ReadStatement(read)
 	settling, settleArgs := w.store.SettleStatement(&core.Settle{
-		Owner: held.Owner, Lanes: held.lanes(), Published: []outbox.ID{outbox.NewID()},
+		Owner: held.Owner, Lanes: held.lanes(), Published: []core.Found{{ID: outbox.NewID()}},
 	})
 	number := w.count(t, "SELECT max(number) FROM {schema}.outbox_beats WHERE relay = $1", held.Relay.String())
 	costs := map[string]int{}
@@ -77,6 +77,7 @@ func (w *world) costs(t *testing.T, conn *pgx.Conn, held holder) map[string]int 
 			[]string{},
 			"",
 			int64(number - 1), int64(number),
+			[]int64{},
 		}},
 		{name: "end", statement: statement("end_expired", w), args: []any{relay, int32(8), false}},
 		{name: "read", statement: reading, args: readArgs},

@@ -13,7 +13,7 @@ import (
 )
 
 // eventColumns is how many columns a row of an event has: those of read.sql without the last three.
-const eventColumns = 15
+const eventColumns = 16
 
 // keyColumns is how many columns a held key has. Those of due_keys.sql have their place behind them.
 const keyColumns = 7
@@ -39,6 +39,7 @@ func (d *decoder) event(raw [][]byte) core.Event {
 		Aggregate: core.Aggregate{Namespace: d.intern(raw[7]), Type: d.intern(raw[9]), ID: string(raw[10])},
 		Tenant:    string(raw[11]),
 		DedupeKey: string(raw[12]),
+		Stray:     d.fixed(raw[15], 1)[0] != 0,
 	}
 	if raw[6] != nil {
 		event.DueIn = time.Duration(d.int64(raw[6])) * time.Microsecond
@@ -59,12 +60,7 @@ func (d *decoder) event(raw [][]byte) core.Event {
 // held decodes a row of held_rows.sql or old_parked.sql.
 func (d *decoder) held(raw [][]byte) core.Event {
 	event := d.event(raw)
-	if at := raw[eventColumns]; at != nil && (event.State == core.Retrying || event.State == core.Parked) {
-		event.At = d.time(at)
-	}
-	if event.State != core.Retrying {
-		event.DueIn = 0
-	}
+	event.Version = d.int64(raw[eventColumns])
 	return event
 }
 

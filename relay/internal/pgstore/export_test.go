@@ -15,14 +15,22 @@ func Readable(text string) string { return readable(text) }
 // Micros is micros.
 func Micros(d time.Duration) int64 { return micros(d) }
 
-// SettleStatement is the text that a settle uses, and its arguments.
+// SettleStatement is the text that a settle uses first, and its arguments.
 func (s *Store) SettleStatement(settle *core.Settle) (statement string, args []any) {
-	return s.settleStatement(settle)
+	if onlyPublished(settle) {
+		return s.sql.settlePublished, publishedArgs(settle)
+	}
+	return s.FullSettle(settle)
+}
+
+// FullSettle is the text that settles whatever there is, and its arguments.
+func (s *Store) FullSettle(settle *core.Settle) (statement string, args []any) {
+	return s.sql.settle, changesOf(settle).args(settle)
 }
 
 // ReadStatement is the text that a read uses, and its arguments.
 func (s *Store) ReadStatement(read core.Read) (statement string, args []any) {
-	return s.readStatement(read)
+	return s.sql.read, readArgs(read)
 }
 
 // HeldAsks are the arguments of held_rows.sql.

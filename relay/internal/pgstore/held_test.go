@@ -1,6 +1,7 @@
 package pgstore_test
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 	"time"
@@ -26,8 +27,7 @@ func TestHeldKeys(t *testing.T) {
 		w.addType(t, "1", "b", core.Waiting)
 		w.addType(t, "1", "b", core.Parked)
 		retrying := w.addType(t, "2", "a", core.Retrying)
-		w.exec(t, "UPDATE {schema}.outbox_events SET next_attempt_at = clock_timestamp() + interval '1 hour' WHERE id = $1",
-			retrying.String())
+		w.heldAt(t, retrying, "clock_timestamp() + interval '1 hour'")
 		one, two := w.lane(t, "1"), w.lane(t, "2")
 		keys := must(w.store.HeldKeys(t.Context(), core.HeldKeys{Lanes: []int16{two, one}}))(t).Keys
 		if len(keys) != 3 {
@@ -57,9 +57,7 @@ func TestDueKeys(t *testing.T) {
 	onEach(t, func(t *testing.T, w *world) {
 		for i, minutes := range []int{-1, 5, -3, -2} {
 			id := w.addType(t, "1", string(rune('a'+i)), core.Retrying)
-			w.exec(t,
-				"UPDATE {schema}.outbox_events SET next_attempt_at = clock_timestamp() + $2 * interval '1 minute' WHERE id = $1",
-				id.String(), minutes)
+			w.heldAt(t, id, fmt.Sprintf("clock_timestamp() + %d * interval '1 minute'", minutes))
 		}
 		w.addType(t, "1", "w", core.Waiting)
 		w.addType(t, "2", "x", core.Retrying)
@@ -97,7 +95,7 @@ func TestDueKeysInPages(t *testing.T) {
 			"infinity",
 		} {
 			id := w.addType(t, "1", string(rune('a'+i)), core.Retrying)
-			w.exec(t, "UPDATE {schema}.outbox_events SET next_attempt_at = $2::text::timestamptz WHERE id = $1", id.String(), at)
+			w.heldAt(t, id, "timestamptz '"+at+"'")
 		}
 		got, after := "", core.DuePlace{}
 		for range 4 {
@@ -173,8 +171,7 @@ func TestOldParked(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, w *world) {
 		old := w.add(t, "1", core.Parked)
-		w.exec(t, "UPDATE {schema}.outbox_events SET next_attempt_at = clock_timestamp() - interval '1 minute' WHERE id = $1",
-			old.String())
+		w.heldAt(t, old, "clock_timestamp() - interval '1 minute'")
 		w.add(t, "1", core.Waiting)
 		lanes := []int16{w.lane(t, "1")}
 		if got := must(w.store.OldParked(t.Context(), core.OldParked{Lanes: lanes, Age: time.Hour, Limit: 9}))(t).Events; len(
@@ -191,10 +188,9 @@ func TestOldParked(t *testing.T) {
 		}
 		created := outbox.NewID() // two days ago, and parked just now
 		w.exec(t, `INSERT INTO {schema}.outbox_events (id, created_at, event_type, aggregate_type, aggregate_id, 
-			payload_json, 
-			state, next_attempt_at)
-			VALUES ($1, now() - interval '2 days', 'order_created', 'order', '1', $2, 2, clock_timestamp())`, created.String(),
-			payload(created))
+			payload_json)
+			VALUES ($1, now() - interval '2 days', 'order_created', 'order', '1', $2)`, created.String(), payload(created))
+		w.move(t, created, core.Parked)
 		if got := must(w.store.OldParked(t.Context(), core.OldParked{Lanes: lanes, Age: 30 * time.Second, Limit: 9}))(
 			t).Events; !slices.Equal(ids(got), []outbox.ID{old}) {
 			t.Errorf("parked for half a minute are %+v", got)
@@ -216,10 +212,11 @@ func TestUnpark(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, w *world) {
 		held, lost := w.hold(t, "1"), w.hold(t, "2")
-		w.exec(t, `INSERT INTO {schema}.outbox_events (id, event_type, aggregate_type, aggregate_id, payload_json, state, 
-			next_attempt_at)
-			SELECT id, 'a', 'order', '1', ('{"eventId":"' || id || '"}')::json, 2, now() 
+		w.exec(t, `INSERT INTO {schema}.outbox_events (id, event_type, aggregate_type, aggregate_id, payload_json, state)
+			SELECT id, 'a', 'order', '1', ('{"eventId":"' || id || '"}')::json, 1
 			FROM (SELECT {schema}.outbox_uuid7() AS id FROM generate_series(1, 2500) OFFSET 0) g`)
+		w.holdAll(t, "2")
+		version := w.count(t, "SELECT max(version) FROM {schema}.outbox_held")
 		unknown, waiting, elsewhere := w.addType(t, "1", "b", core.Parked), w.addType(t, "1", "a", core.Waiting),
 			w.addType(t, "2", "a", core.Parked)
 		if err := w.store.Unpark(t.Context(), core.Unpark{
@@ -227,8 +224,8 @@ func TestUnpark(t *testing.T) {
 		}); err != nil {
 			t.Fatal(err)
 		}
-		if n := w.count(t, "SELECT count(*) FROM {schema}.outbox_events WHERE state = 1 AND event_type = 'a' AND "+
-			"next_attempt_at <= clock_timestamp()"); n != 2500 {
+		if n := w.count(t, "SELECT count(*) FROM {schema}.outbox_held WHERE kind = 1 AND event_type = 'a' "+
+			"AND since >= due AND due <= clock_timestamp() AND version > $1", version); n != 2500 {
 			t.Errorf("%d rows are due, want 2500", n)
 		}
 		if w.state(t, unknown) != core.Parked || w.state(t, waiting) != core.Waiting || w.state(t, elsewhere) != core.Parked {

@@ -18,8 +18,8 @@ import (
 )
 
 // publishing is the settle of one event that was published.
-func (h holder) publishing(lane int16, event outbox.ID) *core.Settle {
-	return &core.Settle{Owner: h.Owner, Lanes: []int16{lane}, Published: []outbox.ID{event}}
+func (h holder) publishing(event core.Found) *core.Settle {
+	return &core.Settle{Owner: h.Owner, Lanes: []int16{event.Lane}, Published: []core.Found{event}}
 }
 
 // behindItsBack tells whether the next owner of a lane reads an event as ready that is published when finish has
@@ -49,7 +49,7 @@ func TestARelayIsNotEndedBesideItsSettle(t *testing.T) {
 			w.exec(t, c.text)
 			held, event := w.hold(t, "1"), w.add(t, "1", core.Ready)
 			settling := w.beginAs(t)
-			if answer := w.settleIn(t, settling, held.publishing(held.lane(), event)); !answer.Applied {
+			if answer := w.settleIn(t, settling, held.publishing(w.found(t, event))); !answer.Applied {
 				t.Fatalf("answered %+v", answer)
 			}
 			if ended := w.end(t); len(ended) > 0 != c.unsafe {
@@ -88,9 +88,9 @@ func TestASettleOfALaneThatWasGivenAway(t *testing.T) {
 		} {
 			for _, behind := range []bool{false, true} {
 				held := w.hold(t, "1", "2")
-				given, kept := held.lanes()[0], held.lanes()[1]
-				settle := func(lane int16, event outbox.ID) <-chan func(testing.TB) bool {
-					settle := held.publishing(lane, event)
+				given := held.lane()
+				settle := func(event outbox.ID) <-chan func(testing.TB) bool {
+					settle := held.publishing(w.found(t, event))
 					if c.full {
 						settle.ClearNotes = settle.Lanes
 					}
@@ -100,7 +100,7 @@ func TestASettleOfALaneThatWasGivenAway(t *testing.T) {
 							return answer.Applied || len(answer.Held) > 0, err
 						}
 						_, args := w.store.SettleStatement(settle)
-						err = w.pool.QueryRow(t.Context(), c.text, args...).Scan(&applied, nil, nil)
+						err = w.pool.QueryRow(t.Context(), c.text, args...).Scan(&applied, nil, nil, nil)
 						return applied, err
 					})
 				}
@@ -115,14 +115,14 @@ func TestASettleOfALaneThatWasGivenAway(t *testing.T) {
 				event, other := w.add(t, "1", core.Ready), w.add(t, "2", core.Ready)
 				var late, passes <-chan func(testing.TB) bool
 				if behind {
-					late, passes = settle(given, event), settle(kept, other)
+					late, passes = settle(event), settle(other)
 					w.blocked(t, releaser, 2)
 				}
 				commit(t, releasing)
 				get(t, "the release", released)
 				if !behind {
 					w.take(t, w.register(t), 1, given)
-					late, passes, want = settle(given, event), settle(kept, other), c.after
+					late, passes, want = settle(event), settle(other), c.after
 				}
 				if got := get(t, "the settle", late); got != want || (w.state(t, event) == core.Published) != want {
 					t.Errorf("%s, waiting %t: the settle of a lane that was given away was applied: %t, want %t", name, behind,
@@ -145,7 +145,7 @@ func (w *world) releaseText(ctx context.Context, tx pgx.Tx, lock string, held ho
 	}
 	if _, err := tx.Exec(ctx, statement("release", w), relay, token, []int16{held.lane()},
 		[]pgtype.UUID{{Bytes: held.tenure, Valid: true}}, []int64{0}, []bool{false}, []int16{}, []string{}, "",
-		[]pgtype.UUID{}, false); err != nil {
+		[]pgtype.UUID{}, false, []int64{0}); err != nil {
 		return nil, err
 	}
 	if _, err := tx.Exec(ctx, statement("own_lanes", w), relay, token); err != nil {
@@ -166,7 +166,7 @@ func TestAReleaseWaitsForSettles(t *testing.T) {
 			}
 			held, event := w.hold(t, "1"), w.add(t, "1", core.Ready)
 			settling, releasing := w.beginAs(t), w.beginAs(t)
-			w.settleIn(t, settling, held.publishing(held.lane(), event))
+			w.settleIn(t, settling, held.publishing(w.found(t, event)))
 			released := beside(func() (any, error) { return w.releaseText(t.Context(), releasing, lock, held) })
 			finish := func() { commit(t, settling) }
 			if !unsafe {
@@ -252,6 +252,7 @@ func TestAnEndedRelayDoesNothing(t *testing.T) {
 				t.Errorf("%s: changed to\n%s", when, strings.Join(after, "\n"))
 			}
 			w.exec(t, "UPDATE {schema}.outbox_events SET state = 5")
+			w.exec(t, "DELETE FROM {schema}.outbox_held")
 		}
 		// What does not ask whether the relay was ended.
 		careless := swap(t, statement("beat", w), " AND r.ended_at IS NULL", "")
@@ -289,7 +290,7 @@ func (w *world) effects(t testing.TB, held holder) map[string]bool {
 	effects["note"] = must(w.store.Note(ctx, note))(t)
 	note.Event = outbox.ID{}
 	effects["note taken back"] = must(w.store.Note(ctx, note))(t)
-	parked := func() int { return w.count(t, "SELECT count(*) FROM {schema}.outbox_events WHERE state = 2") }
+	parked := func() int { return w.count(t, "SELECT count(*) FROM {schema}.outbox_held WHERE kind = 2") }
 	before := parked()
 	if err := w.store.Unpark(ctx, core.Unpark{
 		Owner: owner, Lanes: held.lanes(), Types: []string{"order_created"},
@@ -297,7 +298,8 @@ func (w *world) effects(t testing.TB, held holder) map[string]bool {
 		t.Error(err)
 	}
 	effects["unpark"] = parked() < before
-	effects["settle of what was published"] = w.settle(t, held.publishing(lane, outbox.NewID())).Applied
+	nothing := core.Found{ID: outbox.NewID(), Lane: lane, Seq: 1 << 40}
+	effects["settle of what was published"] = w.settle(t, held.publishing(nothing)).Applied
 	effects["settle"] = w.settle(t, &core.Settle{Owner: owner, Lanes: held.lanes(), ClearNotes: held.lanes()}).Applied
 	effects["acquire"] = len(w.take(t, owner, 9, allLanes()...).taken) > 0
 	beat := w.beat(t, core.Heartbeat{Owner: owner, Lanes: []core.Progress{held.at(lane, 9)}})

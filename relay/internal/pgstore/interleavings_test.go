@@ -100,7 +100,7 @@ func (w *world) beatText(ctx context.Context, in interface {
 ) (bool, error) {
 	relay, token := pgstore.Asker(owner)
 	rows, err := in.Query(ctx, text, relay, token, w.beats.Add(1), lease.Microseconds(), []int16{}, []int64{}, []bool{},
-		[]int16{}, []string{}, "", 0, 0)
+		[]int16{}, []string{}, "", 0, 0, []int64{})
 	if err != nil {
 		return false, err
 	}

@@ -18,6 +18,7 @@ type laneArrays struct {
 	lanes     []int16
 	tokens    []pgtype.UUID
 	floors    []int64
+	swept     []int64
 	calm      []bool
 	needLanes []int16
 	needTypes []string
@@ -26,12 +27,12 @@ type laneArrays struct {
 func progresses(list []core.Progress) laneArrays {
 	arrays := laneArrays{
 		lanes: make([]int16, len(list)), tokens: make([]pgtype.UUID, len(list)), floors: make([]int64, len(list)),
-		calm:      make([]bool, len(list)),
+		swept: make([]int64, len(list)), calm: make([]bool, len(list)),
 		needLanes: []int16{}, needTypes: []string{},
 	}
 	for i, progress := range list {
-		arrays.lanes[i], arrays.tokens[i], arrays.floors[i], arrays.calm[i] = progress.Lane, uuid(progress.Token),
-			progress.Floor, progress.Calm
+		arrays.lanes[i], arrays.tokens[i] = progress.Lane, uuid(progress.Token)
+		arrays.floors[i], arrays.swept[i], arrays.calm[i] = progress.Floor, progress.Swept, progress.Calm
 		for _, need := range progress.Needs {
 			arrays.needLanes, arrays.needTypes = append(arrays.needLanes, progress.Lane), append(arrays.needTypes, need)
 		}
@@ -49,7 +50,7 @@ func (s *Store) Acquire(ctx context.Context, take core.Acquire) (core.AcquireAns
 		Query(func(rows pgx.Rows) (err error) {
 			answer.Lanes, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (a core.Acquired, err error) {
 				var noted pgtype.UUID
-				err = row.Scan(&a.Lane, &a.Floor, &a.Crashed, &a.CrashCount, &noted, &a.NotedCount, &answer.Incarnation)
+				err = row.Scan(&a.Lane, &a.Floor, &a.Swept, &a.Crashed, &a.CrashCount, &noted, &a.NotedCount, &answer.Incarnation)
 				a.NotedEvent = noted.Bytes
 				return a, err //nolint:wrapcheck // wrapped below, with every other error of the batch
 			})
@@ -75,7 +76,7 @@ func (s *Store) Release(ctx context.Context, give core.Release) error {
 	batch := &pgx.Batch{}
 	batch.Queue(s.sql.ownToGive, uuid(give.Relay), uuid(give.Token))
 	batch.Queue(s.sql.release, uuid(give.Relay), uuid(give.Token), lanes.lanes, lanes.tokens, lanes.floors, lanes.calm,
-		lanes.needLanes, lanes.needTypes, give.Incarnation, uuids(give.Tokens), give.End)
+		lanes.needLanes, lanes.needTypes, give.Incarnation, uuids(give.Tokens), give.End, lanes.swept)
 	batch.Queue(s.sql.ownLanes, uuid(give.Relay), uuid(give.Token))
 	if give.End {
 		batch.Queue(s.sql.leave, uuid(give.Relay), uuid(give.Token))

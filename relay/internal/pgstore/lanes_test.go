@@ -111,9 +111,9 @@ func TestRelease(t *testing.T) {
 		give(core.Release{
 			Owner: held.Owner, Lanes: []core.Progress{two, held.at(1, 0), stale}, Tokens: []outbox.ID{outbox.NewID()},
 		})
-		want := []string{"(0,f,0,1,{},t)", "(1,t,0,1,{},f)", "(2,t,7,0,{x},f)", "(3,f,0,1,{},t)"}
+		want := []string{"(1,t,0,1,{},f)", "(2,t,7,0,{x},f)", "(3,f,0,1,{},t)", "(4,f,0,1,{},t)"}
 		got := w.rows(t, "SELECT lane, owner IS NULL AND token IS NULL, floor, crash_count, needs, crashed "+
-			"FROM {schema}.outbox_lanes WHERE lane < 4 ORDER BY 1")
+			"FROM {schema}.outbox_lanes WHERE lane < 5 ORDER BY 1")
 		if !slices.Equal(got, want) {
 			t.Errorf("lanes are %v, want %v", got, want)
 		}
@@ -142,7 +142,7 @@ func TestRelease(t *testing.T) {
 		give(core.Release{})
 		// Released and taken again is no crash. What nobody told of is as the last owner left it.
 		next := w.acquire(t)
-		if len(next.taken) != 62 || next.lanes()[0] != 0 || !next.taken[0].Crashed || next.taken[0].CrashCount != 1 {
+		if len(next.taken) != 62 || next.lanes()[0] != 3 || !next.taken[0].Crashed || next.taken[0].CrashCount != 1 {
 			t.Errorf("took %d lanes, the first %+v", len(next.taken), next.taken[0])
 		}
 		if first := again.taken[0]; first.Crashed || first.CrashCount != 1 {

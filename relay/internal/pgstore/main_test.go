@@ -199,11 +199,44 @@ func (w *world) addType(t testing.TB, aggregate, eventType string, state core.St
 	t.Helper()
 	id, _ := w.insert(t, w.owner, aggregate, eventType)
 	if state != core.Ready {
-		w.exec(t, `UPDATE {schema}.outbox_events SET state = $2::smallint, next_attempt_at = 
-			CASE WHEN $2 IN (1, 2) THEN now() END,
-			published_at = CASE WHEN $2 = 6 THEN now() END WHERE id = $1`, id.String(), int16(state))
+		w.move(t, id, state)
 	}
 	return id
+}
+
+// move gives an event another state, whichever it has, as whoever does that by hand must: its held row is another one
+// then, or none.
+func (w *world) move(t testing.TB, id outbox.ID, state core.State) {
+	t.Helper()
+	w.exec(t, `DELETE FROM {schema}.outbox_held h USING {schema}.outbox_events e
+		WHERE e.id = $1 AND h.lane = e.lane AND h.seq = e.seq`, id.String())
+	w.exec(t, `UPDATE {schema}.outbox_events SET state = CASE WHEN $2::smallint IN (1, 2, 3, 4) THEN 1 ELSE $2 END,
+		published_at = CASE WHEN $2 = 6 THEN now() END WHERE id = $1`, id.String(), int16(state))
+	if held(state) {
+		w.exec(t, `INSERT INTO {schema}.outbox_held (lane, seq, kind, due, namespace, event_type, aggregate_type,
+			aggregate_id)
+			SELECT lane, seq, $2::smallint, CASE $2 WHEN 1 THEN now() END, namespace, event_type, aggregate_type, aggregate_id
+			  FROM {schema}.outbox_events WHERE id = $1`, id.String(), int16(state))
+	}
+}
+
+// holdAll writes the held rows of events that were inserted as held. The kind is an expression over the event.
+func (w *world) holdAll(t testing.TB, kind string) {
+	t.Helper()
+	w.exec(t, `INSERT INTO {schema}.outbox_held (lane, seq, kind, due, namespace, event_type, aggregate_type, aggregate_id)
+		SELECT lane, seq, k.kind, CASE k.kind WHEN 1 THEN now() END, namespace, event_type, aggregate_type, aggregate_id
+		  FROM {schema}.outbox_events e CROSS JOIN LATERAL (SELECT `+kind+` AS kind) k
+		 WHERE state = 1 AND NOT EXISTS (SELECT FROM {schema}.outbox_held h WHERE h.lane = e.lane AND h.seq = e.seq)`)
+}
+
+// held tells that an event in this state has a row in outbox_held.
+func held(state core.State) bool { return state >= core.Retrying && state <= core.DeadBlocking }
+
+// heldAt sets when a retry is due, and since when a row is held as it is, to an expression.
+func (w *world) heldAt(t testing.TB, id outbox.ID, expression string) {
+	t.Helper()
+	w.exec(t, `UPDATE {schema}.outbox_held h SET due = CASE kind WHEN 1 THEN `+expression+` END, since = `+expression+`
+		FROM {schema}.outbox_events e WHERE e.id = $1 AND h.lane = e.lane AND h.seq = e.seq`, id.String())
 }
 
 func payload(id outbox.ID) string {
@@ -215,16 +248,31 @@ func (w *world) lane(t testing.TB, aggregate string) int16 {
 	return int16(w.count(t, "SELECT {schema}.outbox_lane('default', 'order', $1)", aggregate))
 }
 
+// state is where an event stands: how it is held, or else its own state. More than 100: the two tables do not agree.
 func (w *world) state(t testing.TB, id outbox.ID) core.State {
 	t.Helper()
-	return core.State(w.count(t, "SELECT state FROM {schema}.outbox_events WHERE id = $1", id.String()))
+	return core.State(w.count(t, `SELECT CASE WHEN (e.state = 1) = (h.kind IS NOT NULL) THEN coalesce(h.kind, e.state)
+		ELSE 100 + e.state END FROM {schema}.outbox_events e
+		LEFT JOIN {schema}.outbox_held h ON h.lane = e.lane AND h.seq = e.seq WHERE e.id = $1`, id.String()))
+}
+
+// found is the row as a reader finds it.
+func (w *world) found(t testing.TB, id outbox.ID) (found core.Found) {
+	t.Helper()
+	found.ID = id
+	query := w.sql(`SELECT e.lane, e.seq, coalesce(h.version, 0) FROM {schema}.outbox_events e
+		LEFT JOIN {schema}.outbox_held h ON h.lane = e.lane AND h.seq = e.seq WHERE e.id = $1`)
+	if err := w.owner.QueryRow(t.Context(), query, id.String()).Scan(&found.Lane, &found.Seq, &found.Version); err != nil {
+		t.Fatal(err)
+	}
+	return found
 }
 
 // allLanes are the lanes of the layout.
 func allLanes() []int16 {
 	lanes := make([]int16, 64)
 	for i := range lanes {
-		lanes[i] = int16(i)
+		lanes[i] = int16(i) + 1
 	}
 	return lanes
 }

@@ -71,7 +71,7 @@ func everyMethod(t *testing.T, w *world) {
 		Lanes: []core.Progress{progress}, Met: []outbox.ID{outbox.NewID()},
 	})
 	if beat.Ended || !slices.Equal(beat.Held, held.lanes()) || len(beat.Relays) != 1 || beat.Relays[0].ID != held.Relay ||
-		!slices.Equal(beat.Relays[0].KnownTypes, []string{"a"}) || beat.Lanes[held.lane()].Owner != held.Relay {
+		!slices.Equal(beat.Relays[0].KnownTypes, []string{"a"}) || beat.Lanes[held.lane()-1].Owner != held.Relay {
 		t.Fatalf("heartbeat: %+v", beat)
 	}
 	look, err := w.store.Heartbeat(t.Context(), core.Heartbeat{Owner: held.Owner})
@@ -95,7 +95,7 @@ func everyMethod(t *testing.T, w *world) {
 	if len(answer.Events) != 8 || !slices.Equal(answer.Gone, []uint64{3}) {
 		t.Errorf("read: %d events, gone %v", len(answer.Events), answer.Gone)
 	}
-	for _, event := range []outbox.ID{settle.Published[0], {}, settle.Published[1]} {
+	for _, event := range []outbox.ID{settle.Published[0].ID, {}, settle.Published[1].ID} {
 		if ok, err := w.store.Note(t.Context(), core.Note{
 			Owner: held.Owner, Tenure: progress.Tenure, Event: event, Outlived: true,
 		}); err != nil || !ok {
@@ -107,7 +107,7 @@ func everyMethod(t *testing.T, w *world) {
 	}
 	if answer := w.settle(t, &core.Settle{
 		Owner: held.Owner, Lanes: settle.Lanes, Published: settle.Wait,
-	}); !answer.Applied || w.state(t, settle.Wait[0]) != core.Published {
+	}); !answer.Applied || w.state(t, settle.Wait[0].ID) != core.Published {
 		t.Errorf("settle: %+v", answer)
 	}
 	if n := w.count(t, "SELECT count(*) FROM {schema}.outbox_dlq"); n != 2 {

@@ -1,6 +1,7 @@
 package pgstore
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,8 +16,7 @@ import (
 func (s *Store) Read(ctx context.Context, read core.Read) (core.ReadAnswer, error) {
 	ctx, giveUp := context.WithCancel(ctx)
 	defer giveUp()
-	statement, args := s.readStatement(read)
-	rows, err := s.pool.Query(ctx, statement, s.decoded(args...)...)
+	rows, err := s.pool.Query(ctx, s.sql.read, s.decoded(readArgs(read)...)...)
 	if err != nil {
 		return core.ReadAnswer{}, failed("read", err)
 	}
@@ -39,21 +39,23 @@ func (s *Store) Read(ctx context.Context, read core.Read) (core.ReadAnswer, erro
 	return answer, nil
 }
 
-func (s *Store) readStatement(read core.Read) (statement string, args []any) {
+// allNumbers is a window without an end. A bound and this are no more than a bigint holds.
+const allNumbers = 1 << 62
+
+func readArgs(read core.Read) []any {
 	n := len(read.Lanes)
-	lanes, w, c, limits := make([]int16, n), make([]int64, n), make([]int64, n), make([]int32, n)
+	lanes, w, c := make([]int16, n), make([]int64, n), make([]int64, n)
+	limits, windows := make([]int32, n), make([]int64, n)
 	for i, lane := range read.Lanes {
 		lanes[i], w[i], c[i], limits[i] = lane.Lane, lane.W, lane.C, int32(lane.Limit)
+		windows[i] = cmp.Or(lane.Window, allNumbers)
 	}
 	xids, lows := make([]int64, len(read.Writers)), make([]int64, len(read.Writers))
 	for i, writer := range read.Writers {
 		xids[i], lows[i] = int64(writer.XID), writer.Low
 	}
-	args = append([]any{lanes, w, c, limits, xids, lows}, asker(read.Owner)...)
-	if len(read.Exclude) > 0 {
-		return s.sql.readExcept, append(args, read.Exclude)
-	}
-	return s.sql.read, args
+	args := append([]any{lanes, w, c, limits, xids, lows}, asker(read.Owner)...)
+	return append(args, texts(read.Exclude), windows)
 }
 
 // spare is how many bytes behind the bound are received and dropped: that costs less than another connection.

@@ -139,7 +139,7 @@ func TestReadStopsAtBytes(t *testing.T) {
 
 // TestTheReadDecidesWhoIsGone: in its own snapshot. While a writer is open the read goes from the cursor;
 // when one has ended, from the lowest number that it can have drawn, and not from the watermark. The same without
-// some types, which is another statement.
+// some types.
 func TestTheReadDecidesWhoIsGone(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, w *world) {
@@ -177,6 +177,96 @@ func TestTheReadDecidesWhoIsGone(t *testing.T) {
 		check("both gone", []uint64{open[0].XID, open[1].XID}, 6, 7, 9)
 		lanes[0].W = 8
 		check("not below the watermark", []uint64{open[0].XID, open[1].XID}, 9)
+	})
+}
+
+// TestReadOfAWindow: nothing above the bound and so many numbers, wherever the bound comes from: the cursor, the
+// watermark, or a writer that has ended and moved it back. What is behind is there still for the next window.
+func TestReadOfAWindow(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, w *world) {
+		for range 5 {
+			w.add(t, "1", core.Ready) // 1 to 5
+		}
+		writer := w.begin(t)
+		w.insert(t, writer, "1", "order_created") // 6
+		for range 6 {
+			w.add(t, "1", core.Ready) // 7 to 12
+		}
+		w.exec(t, "UPDATE {schema}.outbox_events SET state = 6 WHERE seq = 1")
+		open := []core.OpenWriter{{XID: own(t, writer, true).XID, Low: 5}}
+		check := func(when string, lane core.LaneRead, want ...int64) {
+			t.Helper()
+			lane.Lane = w.lane(t, "1")
+			for _, without := range [][]string{nil, {"order_paid"}} {
+				var got []int64
+				for _, event := range w.read(t, core.Read{Lanes: []core.LaneRead{lane}, Writers: open, Exclude: without}).Events {
+					got = append(got, event.Seq)
+				}
+				if !slices.Equal(got, want) {
+					t.Errorf("%s, without %v: read %v, want %v", when, without, got, want)
+				}
+			}
+		}
+		check("all", core.LaneRead{Limit: 100}, 2, 3, 4, 5, 7, 8, 9, 10, 11, 12)
+		check("of the first", core.LaneRead{Limit: 100, Window: 3}, 2, 3)
+		check("with a limit", core.LaneRead{Limit: 1, Window: 3}, 2)
+		check("in which all is settled", core.LaneRead{Limit: 100, Window: 1})
+		check("from the cursor", core.LaneRead{C: 8, Limit: 100, Window: 2}, 9, 10)
+		check("from the watermark", core.LaneRead{W: 9, C: 8, Limit: 100, Window: 2}, 10, 11)
+		check("beyond the last", core.LaneRead{C: 11, Limit: 100, Window: 50_000}, 12)
+		if err := writer.Commit(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		check("the writer gone", core.LaneRead{W: 2, C: 10, Limit: 100, Window: 2}, 6, 7)
+		check("the writer gone, above it", core.LaneRead{W: 6, C: 10, Limit: 100, Window: 2}, 7, 8)
+		check("the writer gone, without a window", core.LaneRead{W: 2, C: 10, Limit: 100}, 6, 7, 8, 9, 10, 11, 12)
+	})
+}
+
+// TestReadOfWindows: each lane has its own.
+func TestReadOfWindows(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, w *world) {
+		for range 4 {
+			w.add(t, "1", core.Ready)
+			w.add(t, "2", core.Ready)
+		}
+		var got []int64
+		for _, event := range w.read(t, core.Read{Lanes: []core.LaneRead{
+			{Lane: w.lane(t, "1"), Limit: 9, Window: 3}, {Lane: w.lane(t, "2"), C: 2, Limit: 9, Window: 5},
+		}}).Events {
+			got = append(got, event.Seq)
+		}
+		if want := []int64{1, 3, 4, 6}; !slices.Equal(got, want) {
+			t.Errorf("read %v, want %v", got, want)
+		}
+	})
+}
+
+// TestAStrayIsTold: an event that was written to another lane than that of its aggregate is read there, ready and held,
+// and the reader says so.
+func TestAStrayIsTold(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, w *world) {
+		right, wrong := w.lane(t, "1"), w.lane(t, "1")%64+1
+		w.add(t, "1", core.Ready)
+		stray := outbox.NewID()
+		w.exec(t, `INSERT INTO {schema}.outbox_events (lane, id, event_type, aggregate_type, aggregate_id, payload_json)
+			VALUES ($1, $2, 'order_created', 'order', '1', $3)`, wrong, stray.String(), payload(stray))
+		for _, lane := range []int16{right, wrong} {
+			events := w.read(t, core.Read{Lanes: []core.LaneRead{{Lane: lane, Limit: 9}}}).Events
+			if len(events) != 1 || events[0].Lane != lane || events[0].Stray != (lane == wrong) {
+				t.Fatalf("in lane %d of %d: %+v", lane, right, events)
+			}
+			w.move(t, events[0].ID, core.Retrying)
+			held := must(w.store.HeldRows(t.Context(), core.HeldRows{
+				Asks: []core.HeldAsk{{Lane: lane, Aggregate: aggregate("1"), Types: []string{"order_created"}}}, Limit: 9,
+			}))(t).Events
+			if len(held) != 1 || held[0].ID != events[0].ID || held[0].Stray != (lane == wrong) {
+				t.Errorf("held in lane %d of %d: %+v", lane, right, held)
+			}
+		}
 	})
 }
 
@@ -242,7 +332,7 @@ func TestSweep(t *testing.T) {
 			{9, 2, []core.Floor{{Lane: lane, Seq: 1}, {Lane: lane, Seq: 2}}},
 		} {
 			got := must(w.store.Sweep(t.Context(), core.Sweep{
-				Floors: []core.Floor{{Lane: lane, Seq: c.floor}, {Lane: (lane + 1) % 64, Seq: 99}}, Limit: c.limit,
+				Floors: []core.Floor{{Lane: lane, Seq: c.floor}, {Lane: lane%64 + 1, Seq: 99}}, Limit: c.limit,
 			}))(t).Found
 			if !slices.Equal(got, c.want) {
 				t.Errorf("at or below %d: %v, want %v", c.floor, got, c.want)

@@ -28,7 +28,7 @@ func (s *Store) Heartbeat(ctx context.Context, said core.Heartbeat) (core.Heartb
 	if said.Number > 0 {
 		lanes := progresses(said.Lanes)
 		own, args = s.sql.beat, append(slices.Clone(owner), said.Number, micros(said.Lease), lanes.lanes, lanes.floors,
-			lanes.calm, lanes.needLanes, lanes.needTypes, said.Incarnation, said.From, said.Below)
+			lanes.calm, lanes.needLanes, lanes.needTypes, said.Incarnation, said.From, said.Below, lanes.swept)
 	}
 	batch.Queue(own, args...).Query(func(rows pgx.Rows) error {
 		_, err := pgx.ForEachRow(rows, []any{&answer.Held}, func() error { answer.Ended = false; return nil })

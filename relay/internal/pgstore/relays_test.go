@@ -20,7 +20,7 @@ func TestHeartbeat(t *testing.T) {
 			t.Fatalf("answered %+v", first)
 		}
 		for i, lane := range first.Lanes {
-			if lane.Lane != int16(i) || lane.Owner != (outbox.ID{}) || len(lane.Needs) != 0 {
+			if lane.Lane != int16(i)+1 || lane.Owner != (outbox.ID{}) || len(lane.Needs) != 0 {
 				t.Errorf("a fresh lane is %+v", lane)
 			}
 		}
@@ -36,7 +36,7 @@ func TestHeartbeat(t *testing.T) {
 		if second.Ended || !slices.Equal(second.Held, []int16{3, 4, 5}) || !reflect.DeepEqual(second.Relays, peers) {
 			t.Fatalf("answered %+v", second)
 		}
-		if lane := second.Lanes[4]; lane.Lane != 4 || lane.Owner != two.Relay {
+		if lane := second.Lanes[3]; lane.Lane != 4 || lane.Owner != two.Relay {
 			t.Errorf("lane 4 is %+v", lane)
 		}
 		// What a beat says of a lane that is not the relay's is nobody's.
@@ -56,7 +56,7 @@ func TestHeartbeat(t *testing.T) {
 		if !slices.Equal(got, want) {
 			t.Errorf("ended: lanes, floors and crashes %v, want %v", got, want)
 		}
-		if view := w.look(t, one).Lanes[4]; !slices.Equal(view.Needs, []string{"x", "y"}) {
+		if view := w.look(t, one).Lanes[3]; !slices.Equal(view.Needs, []string{"x", "y"}) {
 			t.Errorf("the free lane is %+v", view)
 		}
 	})
@@ -227,7 +227,8 @@ func TestEndExpiredInSlices(t *testing.T) {
 }
 
 // TestAFloorBelongsToItsServer: after a failover to a standby that missed settles, a floor from before would hide
-// events. What was written there before stays. The relay itself lives on, and its lane is given back as ever.
+// events, and so would what was swept. What was written there before stays. The relay itself lives on, and its lane is
+// given back as ever.
 func TestAFloorBelongsToItsServer(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, w *world) {
@@ -236,14 +237,24 @@ func TestAFloorBelongsToItsServer(t *testing.T) {
 		floor := func(of string) int {
 			return w.count(t, "SELECT floor FROM {schema}."+of+" WHERE lane = $1", held.lane())
 		}
-		w.exec(t, "UPDATE {schema}.outbox_lanes SET floor = 3 WHERE lane = $1", held.lane())
+		at := func(floor int64) core.Progress {
+			progress := held.at(held.lane(), floor)
+			progress.Swept = floor
+			return progress
+		}
+		taken := func() {
+			if held = w.hold(t, "1"); held.taken[0].Swept != held.taken[0].Floor {
+				t.Errorf("taken: %+v, want it swept up to the floor", held.taken[0])
+			}
+		}
+		w.exec(t, "UPDATE {schema}.outbox_lanes SET floor = 3, swept = 3 WHERE lane = $1", held.lane())
 		for _, beat := range []struct {
 			floor       int64
 			incarnation string
 			want        int
 		}{{2, here, 3}, {5, here, 5}, {6, "1" + here, 5}, {7, "", 7}, {8, "1" + here, 7}, {4, here, 7}} {
 			answer := w.beat(t, core.Heartbeat{
-				Owner: held.Owner, Incarnation: beat.incarnation, Lanes: []core.Progress{held.at(held.lane(), beat.floor)},
+				Owner: held.Owner, Incarnation: beat.incarnation, Lanes: []core.Progress{at(beat.floor)},
 			})
 			if !slices.Equal(answer.Held, held.lanes()) || floor("outbox_lane_status") != beat.want {
 				t.Errorf("beaten: held %v, the floor is %d, want %d", answer.Held, floor("outbox_lane_status"), beat.want)
@@ -255,7 +266,7 @@ func TestAFloorBelongsToItsServer(t *testing.T) {
 			want        int
 		}{{8, "1" + here, 7}, {9, here, 9}, {10, "", 10}} {
 			if err := w.store.Release(t.Context(), core.Release{
-				Owner: held.Owner, Lanes: []core.Progress{held.at(held.lane(), give.floor)}, Incarnation: give.incarnation,
+				Owner: held.Owner, Lanes: []core.Progress{at(give.floor)}, Incarnation: give.incarnation,
 			}); err != nil {
 				t.Error(err)
 			}
@@ -263,7 +274,7 @@ func TestAFloorBelongsToItsServer(t *testing.T) {
 			if n != 0 || floor("outbox_lanes") != give.want {
 				t.Errorf("given back: %d lanes are held, the floor is %d, want %d", n, floor("outbox_lanes"), give.want)
 			}
-			held = w.hold(t, "1")
+			taken()
 		}
 		// Also by others, when the relay that said it has died.
 		for _, last := range []struct {
@@ -272,12 +283,12 @@ func TestAFloorBelongsToItsServer(t *testing.T) {
 			want        int
 		}{{99, "1" + here, 10}, {12, here, 12}} {
 			w.beat(t, core.Heartbeat{
-				Owner: held.Owner, Incarnation: last.incarnation, Lanes: []core.Progress{held.at(held.lane(), last.floor)},
+				Owner: held.Owner, Incarnation: last.incarnation, Lanes: []core.Progress{at(last.floor)},
 			})
 			if w.end(t); floor("outbox_lanes") != last.want {
 				t.Errorf("ended: the floor is %d, want %d", floor("outbox_lanes"), last.want)
 			}
-			held = w.hold(t, "1")
+			taken()
 		}
 	})
 }

@@ -2,11 +2,10 @@ package pgstore
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"slices"
 	"time"
-
-	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/posthaste-dev/posthaste/outbox"
 	"github.com/posthaste-dev/posthaste/relay/internal/core"
@@ -15,83 +14,137 @@ import (
 // Settle writes what became of events, if the lanes are still held; else it changes nothing. An event may
 // be in one of the lists only.
 func (s *Store) Settle(ctx context.Context, settle *core.Settle) (core.SettleAnswer, error) {
-	statement, args := s.settleStatement(settle)
-	var answer core.SettleAnswer
-	var at int64
 	beforeSettle(settle)
-	var unchanged []pgtype.UUID
-	answers := []any{&answer.Applied, &answer.Held, &at}
-	if statement == s.sql.settle { // what is published is not asked how it was read
-		answers = append(answers, &unchanged)
+	answer, settled, err := core.SettleAnswer{}, false, error(nil)
+	if onlyPublished(settle) {
+		answer, settled, err = s.settlePublished(ctx, settle)
 	}
-	if err := s.pool.QueryRow(ctx, statement, args...).Scan(answers...); err != nil {
+	if err == nil && !settled {
+		answer, err = s.settleAll(ctx, settle)
+	}
+	if err != nil {
 		return core.SettleAnswer{}, failed("settle", err)
-	}
-	answer.At = time.UnixMicro(at)
-	if answer.Applied {
-		for _, id := range unchanged {
-			answer.Unchanged = append(answer.Unchanged, id.Bytes)
-		}
 	}
 	afterSettle(settle)
 	return answer, nil
 }
 
-func (s *Store) settleStatement(settle *core.Settle) (statement string, args []any) {
-	args = []any{uuid(settle.Relay), uuid(settle.Token), numbers(settle.Lanes), sorted(settle.Published)}
-	if len(settle.Published) == settle.Size() && len(settle.ClearNotes) == 0 {
-		return s.sql.settlePublished, args
+// onlyPublished tells that nothing went wrong, and nothing else is to be done.
+func onlyPublished(settle *core.Settle) bool {
+	return len(settle.Published) == settle.Size() && len(settle.ClearNotes) == 0
+}
+
+// settlePublished settles events that were ready, and tells whether that was all: one that is held by now, or has been
+// settled before, is left to the statement that looks.
+func (s *Store) settlePublished(ctx context.Context, settle *core.Settle) (core.SettleAnswer, bool, error) {
+	var answer core.SettleAnswer
+	var at, count int64
+	if err := s.pool.QueryRow(ctx, s.sql.settlePublished, publishedArgs(settle)...).
+		Scan(&answer.Applied, &answer.Held, &at, &count); err != nil {
+		return core.SettleAnswer{}, false, err //nolint:wrapcheck // wrapped by the caller
 	}
-	args = append(args, retryArgs(settle.Retry)...)
-	args = append(args, sorted(settle.Wait))
-	args = append(args, parkArgs(settle.Park)...)
-	args = append(args, deadArgs(settle.Dead)...)
-	return s.sql.settle, append(args, numbers(settle.ClearNotes))
+	answer.At = time.UnixMicro(at)
+	return answer, !answer.Applied || count == int64(len(settle.Published)), nil
 }
 
-// Rows are changed in the order of their ids, so that two settles of the same rows, one of which comes from
-// a connection that was given up, wait for each other instead of failing.
-
-func compareIDs(a, b outbox.ID) int { return bytes.Compare(a[:], b[:]) }
-
-func sorted(ids []outbox.ID) []pgtype.UUID {
-	return uuids(slices.SortedFunc(slices.Values(ids), compareIDs))
-}
-
-func retryArgs(list []core.Retry) []any {
-	list = slices.SortedFunc(slices.Values(list), func(a, b core.Retry) int { return compareIDs(a.ID, b.ID) })
-	ids, attempts, delays, problems := make([]pgtype.UUID, len(list)), make([]int32, len(list)), make([]int64, len(list)),
-		make([]string, len(list))
-	states, times := make([]int16, len(list)), make([]pgtype.Timestamptz, len(list))
-	for i, retry := range list {
-		ids[i], attempts[i], delays[i], problems[i] = uuid(retry.ID), retry.Attempts, micros(retry.Delay),
-			readable(retry.Error)
-		states[i], times[i] = int16(retry.From.State), timestamp(retry.From.At)
+// publishedArgs are the arguments of settle_published.sql. By number, which is how the rows stand in the table: two
+// settles of the same rows, one of which comes from a connection that was given up, wait for each other instead of
+// failing.
+func publishedArgs(settle *core.Settle) []any {
+	lanes, seqs := make([]int16, len(settle.Published)), make([]int64, len(settle.Published))
+	published := slices.SortedFunc(slices.Values(settle.Published), func(a, b core.Found) int {
+		return cmp.Compare(a.Seq, b.Seq)
+	})
+	for i, found := range published {
+		lanes[i], seqs[i] = found.Lane, found.Seq
 	}
-	return []any{ids, attempts, delays, problems, states, times}
+	lowest, highest := span(seqs)
+	return []any{uuid(settle.Relay), uuid(settle.Token), numbers(settle.Lanes), lanes, seqs, lowest, highest}
 }
 
-func parkArgs(list []core.Park) []any {
-	list = slices.SortedFunc(slices.Values(list), func(a, b core.Park) int { return compareIDs(a.ID, b.ID) })
-	ids, problems := make([]pgtype.UUID, len(list)), make([]string, len(list))
-	states, times := make([]int16, len(list)), make([]pgtype.Timestamptz, len(list))
-	for i, park := range list {
-		ids[i], problems[i] = uuid(park.ID), readable(park.Error)
-		states[i], times[i] = int16(park.From.State), timestamp(park.From.At)
+// settleAll settles whatever there is.
+func (s *Store) settleAll(ctx context.Context, settle *core.Settle) (core.SettleAnswer, error) {
+	changes := changesOf(settle)
+	var answer core.SettleAnswer
+	var at int64
+	var unchanged []int64
+	if err := s.pool.QueryRow(ctx, s.sql.settle, changes.args(settle)...).
+		Scan(&answer.Applied, &answer.Held, &at, &unchanged); err != nil {
+		return core.SettleAnswer{}, err //nolint:wrapcheck // wrapped by the caller
 	}
-	return []any{ids, problems, states, times}
+	answer.At = time.UnixMicro(at)
+	for _, number := range unchanged {
+		answer.Unchanged = append(answer.Unchanged, changes[number-1].ID)
+	}
+	slices.SortFunc(answer.Unchanged, func(a, b outbox.ID) int { return bytes.Compare(a[:], b[:]) })
+	return answer, nil
 }
 
-func deadArgs(list []core.Death) []any {
-	n := len(list)
-	list = slices.SortedFunc(slices.Values(list), func(a, b core.Death) int { return compareIDs(a.ID, b.ID) })
-	ids, blocking, attempts := make([]pgtype.UUID, n), make([]bool, n), make([]int32, n)
+// change is what becomes of one event.
+type change struct {
+	core.Found
+	next                  core.State
+	attempts              int32
+	delay                 time.Duration
+	topic, reason, detail string
+}
+
+type changes []change
+
+// changesOf are those of a settle, by lane and number: the order in which held rows are locked.
+func changesOf(settle *core.Settle) changes {
+	list := make(changes, 0, settle.Size())
+	for _, found := range settle.Published {
+		list = append(list, change{Found: found, next: core.Published})
+	}
+	for _, retry := range settle.Retry {
+		list = append(list, change{
+			Found: retry.Found, next: core.Retrying, attempts: retry.Attempts, delay: retry.Delay, detail: retry.Error,
+		})
+	}
+	for _, found := range settle.Wait {
+		list = append(list, change{Found: found, next: core.Waiting})
+	}
+	for _, park := range settle.Park {
+		list = append(list, change{Found: park.Found, next: core.Parked, detail: park.Error})
+	}
+	for i := range settle.Dead {
+		death := &settle.Dead[i]
+		next := core.Dead
+		if death.Blocking {
+			next = core.DeadBlocking
+		}
+		list = append(list, change{
+			Found: death.Found, next: next, attempts: death.Attempts, topic: death.Topic, reason: death.Reason,
+			detail: death.Detail,
+		})
+	}
+	slices.SortFunc(list, func(a, b change) int { return cmp.Or(cmp.Compare(a.Lane, b.Lane), cmp.Compare(a.Seq, b.Seq)) })
+	return list
+}
+
+// args are the arguments of settle.sql: the changes, with the lowest and the highest number.
+func (c changes) args(settle *core.Settle) []any {
+	n := len(c)
+	lanes, seqs, versions, nexts := make([]int16, n), make([]int64, n), make([]int64, n), make([]int16, n)
+	attempts, delays := make([]int32, n), make([]int64, n)
 	topics, reasons, details := make([]string, n), make([]string, n), make([]string, n)
-	states, times := make([]int16, n), make([]pgtype.Timestamptz, n)
-	for i, death := range list {
-		ids[i], blocking[i], attempts[i] = uuid(death.ID), death.Blocking, death.Attempts
-		topics[i], reasons[i], details[i] = death.Topic, death.Reason, readable(death.Detail)
-		states[i], times[i] = int16(death.From.State), timestamp(death.From.At)
+	for i := range c {
+		lanes[i], seqs[i], versions[i], nexts[i] = c[i].Lane, c[i].Seq, c[i].Version, int16(c[i].next)
+		attempts[i], delays[i] = c[i].attempts, micros(c[i].delay)
+		topics[i], reasons[i], details[i] = c[i].topic, c[i].reason, readable(c[i].detail)
 	}
-	return []any{ids, blocking, attempts, topics, reasons, details, states, times}
+	lowest, highest := span(seqs)
+	return []any{
+		uuid(settle.Relay), uuid(settle.Token), numbers(settle.Lanes), lanes, seqs, versions, nexts, attempts, delays,
+		topics, reasons, details, lowest, highest, numbers(settle.ClearNotes),
+	}
+}
+
+// span is the lowest and the highest of numbers: where the table is in parts, the others are not looked at.
+func span(seqs []int64) (lowest, highest int64) {
+	if len(seqs) == 0 {
+		return 0, 0
+	}
+	return slices.Min(seqs), slices.Max(seqs)
 }

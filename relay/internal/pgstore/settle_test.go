@@ -19,28 +19,35 @@ import (
 func (w *world) everything(t testing.TB) []string {
 	t.Helper()
 	return slices.Concat(
-		w.rows(t, "SELECT * FROM {schema}.outbox_events ORDER BY seq"),
+		w.eventsAndHeld(t),
 		w.rows(t, "SELECT * FROM {schema}.outbox_dlq ORDER BY id"),
 		w.rows(t, "SELECT * FROM {schema}.outbox_lanes ORDER BY lane"),
 		w.rows(t, "SELECT * FROM {schema}.outbox_markers ORDER BY lane"))
 }
 
+func (w *world) eventsAndHeld(t testing.TB) []string {
+	t.Helper()
+	return slices.Concat(
+		w.rows(t, "SELECT * FROM {schema}.outbox_events ORDER BY seq"),
+		w.rows(t, "SELECT * FROM {schema}.outbox_held ORDER BY seq"))
+}
+
 // oneOfEach is a settle with one event in every list, from the ready state.
 func oneOfEach(t testing.TB, w *world, held holder) *core.Settle {
 	t.Helper()
-	add := func() outbox.ID { return w.add(t, "1", core.Ready) }
+	add := func() core.Found { return w.found(t, w.add(t, "1", core.Ready)) }
 	return &core.Settle{
 		Owner:     held.Owner,
 		Lanes:     held.lanes(),
-		Published: []outbox.ID{add(), add()},
+		Published: []core.Found{add(), add()},
 		Retry: []core.Retry{
-			{ID: add(), Attempts: 3, Delay: time.Hour, Error: "no"}, {ID: add(), Attempts: 1, Delay: -time.Second},
+			{Found: add(), Attempts: 3, Delay: time.Hour, Error: "no"}, {Found: add(), Attempts: 1, Delay: -time.Second},
 		},
-		Wait: []outbox.ID{add()},
-		Park: []core.Park{{ID: add(), Error: "unknown type"}},
+		Wait: []core.Found{add()},
+		Park: []core.Park{{Found: add(), Error: "unknown type"}},
 		Dead: []core.Death{
-			{ID: add(), Blocking: true, Attempts: 10, Topic: "orders", Reason: "max_attempts", Detail: "often"},
-			{ID: add(), Attempts: 0, Reason: "unknown_event_type"},
+			{Found: add(), Blocking: true, Attempts: 10, Topic: "orders", Reason: "max_attempts", Detail: "often"},
+			{Found: add(), Attempts: 0, Reason: "unknown_event_type"},
 		},
 		ClearNotes: held.lanes(),
 	}
@@ -57,17 +64,26 @@ func TestSettle(t *testing.T) {
 		if answer := w.settle(t, settle); !answer.Applied || !slices.Equal(answer.Held, held.lanes()) {
 			t.Fatalf("answered %+v", answer)
 		}
-		// A retry is due after its delay, counted from a moment within the settle; a row is parked since then.
 		want := []string{
-			"(1,6,0,,t,)", "(2,6,0,,t,)", "(3,1,3,t,f,no)", `(4,1,1,t,f,"")`, "(5,3,0,,f,)", `(6,2,0,t,f,"unknown type")`,
-			"(7,4,10,,f,often)", "(8,5,0,,f,unknown_event_type)",
+			"(1,6,0,t,)", "(2,6,0,t,)", "(3,1,3,f,no)", `(4,1,1,f,"")`, "(5,1,0,f,)", `(6,1,0,f,"unknown type")`,
+			"(7,1,10,f,often)", "(8,5,0,f,unknown_event_type)",
 		}
-		got := w.rows(t, `SELECT seq, state, attempt_count,
-			next_attempt_at - CASE seq WHEN 3 THEN interval '1 hour' WHEN 4 THEN interval '-1 s' ELSE interval '0' END
-				BETWEEN $1::text::timestamptz AND clock_timestamp(),
-			published_at IS NOT NULL, last_error FROM {schema}.outbox_events ORDER BY seq`, strings.Trim(before, `()"`))
+		got := w.rows(t, "SELECT seq, state, attempt_count, published_at IS NOT NULL, last_error "+
+			"FROM {schema}.outbox_events ORDER BY seq")
 		if !slices.Equal(got, want) {
 			t.Errorf("events are\n%v, want\n%v", got, want)
+		}
+		// A retry is due after its delay, counted from a moment within the settle; a row is held so since then.
+		want = []string{"(3,1,t,t,t)", "(4,1,t,t,t)", "(5,3,t,,t)", "(6,2,t,,t)", "(7,4,t,,t)"}
+		got = w.rows(t, `SELECT h.seq, h.kind, h.since BETWEEN $1::text::timestamptz AND clock_timestamp(),
+			h.due - CASE h.seq WHEN 3 THEN interval '1 hour' WHEN 4 THEN interval '-1 s' END
+				BETWEEN $1::text::timestamptz AND clock_timestamp(),
+			(h.namespace, h.event_type, h.aggregate_type, h.aggregate_id)
+				= (e.namespace, e.event_type, e.aggregate_type, e.aggregate_id)
+			FROM {schema}.outbox_held h JOIN {schema}.outbox_events e ON e.lane = h.lane AND e.seq = h.seq
+			ORDER BY h.seq`, strings.Trim(before, `()"`))
+		if !slices.Equal(got, want) {
+			t.Errorf("held are\n%v, want\n%v", got, want)
 		}
 		letters := w.rows(t, `SELECT d.event_seq, d.blocking, d.attempts, d.topic, d.error_reason, d.error_detail,
 			d.payload_json::text = e.payload_json::text AND d.headers IS NULL 
@@ -78,7 +94,6 @@ func TestSettle(t *testing.T) {
 			t.Errorf("dead letters are %v", letters)
 		}
 		settled := w.everything(t)
-		settle.ClearNotes, settle.Retry = nil, nil // these are allowed to change the times again
 		if answer := w.settle(t, settle); !answer.Applied || !slices.Equal(w.everything(t), settled) {
 			t.Errorf("settled again: %+v, and the tables are\n%s", answer, strings.Join(w.everything(t), "\n"))
 		}
@@ -95,7 +110,7 @@ func TestDeadLettersHaveTheHeaders(t *testing.T) {
 			VALUES ($1, 'order_created', 'order', '1', 'acme', 'acme/1', $2, '{"b":"2",  "a":"1"}')`, id.String(), payload(id))
 		w.settle(t, &core.Settle{
 			Owner: held.Owner, Lanes: held.lanes(),
-			Dead: []core.Death{{ID: id, Reason: "rejected", Detail: strings.Repeat("ü", 5000)}},
+			Dead: []core.Death{{Found: w.found(t, id), Reason: "rejected", Detail: strings.Repeat("ü", 5000)}},
 		})
 		if n := w.count(t, `SELECT count(*) FROM {schema}.outbox_dlq WHERE headers::text = '{"b":"2",  "a":"1"}' 
 			AND tenant_id = 'acme' AND dedupe_key = 'acme/1'
@@ -116,22 +131,22 @@ func TestSettleFromStates(t *testing.T) {
 			to     core.State
 		}{
 			"published": {func(id outbox.ID) core.Settle {
-				return core.Settle{Published: []outbox.ID{id}}
+				return core.Settle{Published: []core.Found{w.found(t, id)}}
 			}, []core.State{0, 1, 3}, core.Published},
 			"retry": {func(id outbox.ID) core.Settle {
-				return core.Settle{Retry: []core.Retry{{ID: id, From: w.found(t, id)}}}
+				return core.Settle{Retry: []core.Retry{{Found: w.found(t, id)}}}
 			}, []core.State{0, 1, 3}, core.Retrying},
 			"wait": {func(id outbox.ID) core.Settle {
-				return core.Settle{Wait: []outbox.ID{id}}
+				return core.Settle{Wait: []core.Found{w.found(t, id)}}
 			}, []core.State{0}, core.Waiting},
 			"park": {func(id outbox.ID) core.Settle {
-				return core.Settle{Park: []core.Park{{ID: id, From: w.found(t, id)}}}
+				return core.Settle{Park: []core.Park{{Found: w.found(t, id)}}}
 			}, []core.State{0, 1, 3}, core.Parked},
 			"dead": {func(id outbox.ID) core.Settle {
-				return core.Settle{Dead: []core.Death{{ID: id, From: w.found(t, id), Reason: "rejected"}}}
+				return core.Settle{Dead: []core.Death{{Found: w.found(t, id), Reason: "rejected"}}}
 			}, []core.State{0, 1, 2, 3}, core.Dead},
 			"dead, blocks": {func(id outbox.ID) core.Settle {
-				return core.Settle{Dead: []core.Death{{ID: id, From: w.found(t, id), Reason: "rejected", Blocking: true}}}
+				return core.Settle{Dead: []core.Death{{Found: w.found(t, id), Reason: "rejected", Blocking: true}}}
 			}, []core.State{0, 1, 2, 3}, core.DeadBlocking},
 		} {
 			for from := core.Ready; from <= core.Discarded; from++ {
@@ -152,46 +167,45 @@ func TestSettleFromStates(t *testing.T) {
 	})
 }
 
-// found is the row as a reader finds it.
-func (w *world) found(t testing.TB, id outbox.ID) core.Found {
+// release is what an operator does who lets an event go again: held as it is or dead, it is due now.
+func (w *world) release(t testing.TB, id outbox.ID) {
 	t.Helper()
-	found := core.Found{State: w.state(t, id)}
-	if found.State == core.Retrying || found.State == core.Parked {
-		query := w.sql("SELECT next_attempt_at FROM {schema}.outbox_events WHERE id = $1")
-		if err := w.owner.QueryRow(t.Context(), query, id.String()).Scan(&found.At); err != nil {
-			t.Fatal(err)
-		}
-	}
-	found.At = found.At.UTC()
-	return found
+	w.exec(t, `WITH held AS (
+			UPDATE {schema}.outbox_held h SET kind = 1, due = clock_timestamp(), since = clock_timestamp(), version = DEFAULT
+			  FROM {schema}.outbox_events e WHERE e.id = $1 AND e.state = 1 AND h.lane = e.lane AND h.seq = e.seq
+		), dead AS (
+			UPDATE {schema}.outbox_events SET state = 1 WHERE id = $1 AND state = 5
+			RETURNING lane, seq, namespace, event_type, aggregate_type, aggregate_id
+		)
+		INSERT INTO {schema}.outbox_held (lane, seq, kind, due, namespace, event_type, aggregate_type, aggregate_id)
+		SELECT lane, seq, 1, clock_timestamp(), namespace, event_type, aggregate_type, aggregate_id FROM dead`, id.String())
+	w.exec(t, "UPDATE {schema}.outbox_events SET attempt_count = 0 WHERE id = $1", id.String())
 }
 
 // TestWhatOperatorsUndidStaysUndone: a charge, a parking and a death that are settled again change nothing, once an
 // operator has released or redriven the event, also if it was retrying or parked before and is so again.
 func TestWhatOperatorsUndidStaysUndone(t *testing.T) {
 	t.Parallel()
-	const undo = "UPDATE {schema}.outbox_events SET state = 1, attempt_count = 0, next_attempt_at = clock_timestamp() " +
-		"WHERE id = $1"
 	onEach(t, func(t *testing.T, w *world) {
 		held := w.hold(t, "1")
-		park := func(id outbox.ID, from core.Found) *core.Settle {
-			return &core.Settle{Owner: held.Owner, Lanes: held.lanes(), Park: []core.Park{{ID: id, From: from}}}
+		park := func(from core.Found) *core.Settle {
+			return &core.Settle{Owner: held.Owner, Lanes: held.lanes(), Park: []core.Park{{Found: from}}}
 		}
-		die := func(id outbox.ID, from core.Found) *core.Settle {
+		die := func(from core.Found) *core.Settle {
 			return &core.Settle{
-				Owner: held.Owner, Lanes: held.lanes(), Dead: []core.Death{{ID: id, From: from, Reason: "rejected"}},
+				Owner: held.Owner, Lanes: held.lanes(), Dead: []core.Death{{Found: from, Reason: "rejected"}},
 			}
 		}
-		for name, made := range map[string]func(outbox.ID, core.Found) *core.Settle{"parked": park, "dead": die} {
+		for name, made := range map[string]func(core.Found) *core.Settle{"parked": park, "dead": die} {
 			for from := core.Ready; from <= core.Waiting; from++ {
 				id := w.add(t, "1", from)
 				for again := range 2 { // as it was, and retrying as the operator left it
-					settle := made(id, w.found(t, id))
+					settle := made(w.found(t, id))
 					parkedTwice := again == 0 && name == "parked" && from == core.Parked
 					if done := w.settle(t, settle); len(done.Unchanged) != 0 && !parkedTwice {
 						t.Errorf("%s from %d: left unchanged", name, from)
 					}
-					w.exec(t, undo, id.String())
+					w.release(t, id)
 					if late := w.settle(t, settle); !slices.Equal(late.Unchanged, []outbox.ID{id}) {
 						t.Errorf("%s from %d, undone and settled again: %v of %s were left unchanged", name, from, late.Unchanged, id)
 					}
@@ -207,12 +221,12 @@ func TestWhatOperatorsUndidStaysUndone(t *testing.T) {
 		for _, from := range []core.State{core.Ready, core.Retrying, core.Waiting} {
 			id := w.add(t, "1", from)
 			late := &core.Settle{
-				Owner: held.Owner, Lanes: held.lanes(), Retry: []core.Retry{{ID: id, From: w.found(t, id), Attempts: 3}},
+				Owner: held.Owner, Lanes: held.lanes(), Retry: []core.Retry{{Found: w.found(t, id), Attempts: 3}},
 			}
 			if done := w.settle(t, late); len(done.Unchanged) != 0 {
 				t.Errorf("retrying from %d: left unchanged", from)
 			}
-			w.exec(t, undo, id.String())
+			w.release(t, id)
 			if again := w.settle(t, late); !slices.Equal(again.Unchanged, []outbox.ID{id}) {
 				t.Errorf("retrying from %d, redriven and settled again: %v of %s were left unchanged", from, again.Unchanged, id)
 			}
@@ -221,10 +235,9 @@ func TestWhatOperatorsUndidStaysUndone(t *testing.T) {
 			}
 		}
 		parked := w.add(t, "1", core.Parked)
-		since := w.found(t, parked)
-		w.settle(t, park(parked, since))
-		if again := w.found(t, parked); !again.At.Equal(since.At) {
-			t.Errorf("parked since %s, and parked again since %s", since.At, again.At)
+		before := w.everything(t)
+		if w.settle(t, park(w.found(t, parked))); !slices.Equal(w.everything(t), before) {
+			t.Error("what was parked and is parked again is parked since another time")
 		}
 	})
 }
@@ -260,7 +273,7 @@ func TestAStaleSettleChangesNothing(t *testing.T) {
 		if answer := w.settle(t, published); !answer.Applied {
 			t.Errorf("expired: answered %+v", answer)
 		}
-		published.Published = []outbox.ID{w.add(t, "1", core.Ready)}
+		published.Published = []core.Found{w.found(t, w.add(t, "1", core.Ready))}
 		w.end(t)
 		check("ended", held.Owner, held.lanes(), []int16{})
 		check("ended, of no lanes", held.Owner, nil, []int16{})
@@ -271,11 +284,7 @@ func TestAStaleSettleChangesNothing(t *testing.T) {
 func (w *world) settleIn(t testing.TB, tx pgx.Tx, settle *core.Settle) (answer core.SettleAnswer) {
 	t.Helper()
 	statement, args := w.store.SettleStatement(settle)
-	answers := []any{&answer.Applied, &answer.Held, nil}
-	if len(settle.Published) < settle.Size() {
-		answers = append(answers, nil)
-	}
-	if err := tx.QueryRow(t.Context(), statement, args...).Scan(answers...); err != nil {
+	if err := tx.QueryRow(t.Context(), statement, args...).Scan(&answer.Applied, &answer.Held, nil, nil); err != nil {
 		t.Fatal(err)
 	}
 	return answer
@@ -288,7 +297,7 @@ func TestASettleKeepsItsLane(t *testing.T) {
 		held := w.hold(t, "1")
 		for _, settle := range []*core.Settle{
 			oneOfEach(t, w, held),
-			{Owner: held.Owner, Lanes: held.lanes(), Published: []outbox.ID{w.add(t, "1", core.Ready)}},
+			{Owner: held.Owner, Lanes: held.lanes(), Published: []core.Found{w.found(t, w.add(t, "1", core.Ready))}},
 		} {
 			settle.ClearNotes = nil
 			settling := w.beginAs(t)
@@ -330,7 +339,7 @@ func TestASettleWaitsForATakeOver(t *testing.T) {
 				settle = &core.Settle{Owner: held.Owner, Lanes: settle.Lanes, Published: settle.Published}
 			}
 			w.expire(t)
-			before := w.rows(t, "SELECT * FROM {schema}.outbox_events ORDER BY seq")
+			before := w.eventsAndHeld(t)
 			ending := w.beginAs(t)
 			if err := w.endIn(t.Context(), ending); err != nil {
 				t.Fatal(err)
@@ -344,7 +353,7 @@ func TestASettleWaitsForATakeOver(t *testing.T) {
 			if answer := receive(t, "the settle of the old holder", late); answer.Applied || len(answer.Held) != 0 {
 				t.Errorf("the settle of the old holder answered %+v", answer)
 			}
-			if after := w.rows(t, "SELECT * FROM {schema}.outbox_events ORDER BY seq"); !slices.Equal(after, before) {
+			if after := w.eventsAndHeld(t); !slices.Equal(after, before) {
 				t.Errorf("the settle of the old holder changed events to\n%s", strings.Join(after, "\n"))
 			}
 		}
@@ -392,7 +401,7 @@ func TestSettlesUnderFire(t *testing.T) {
 				t.Errorf("%d settles failed and %d were answered: this test does not test", broken, passed.Load())
 				break
 			}
-			death := core.Death{ID: w.add(t, "1", core.Ready), Reason: "rejected", Blocking: true}
+			death := core.Death{Found: w.found(t, w.add(t, "1", core.Ready)), Reason: "rejected", Blocking: true}
 			dead = append(dead, death)
 			if _, err := w.store.Settle(t.Context(), &core.Settle{
 				Owner: held.Owner, Lanes: held.lanes(), Dead: []core.Death{death},
@@ -404,8 +413,10 @@ func TestSettlesUnderFire(t *testing.T) {
 		}
 		close(stop)
 		kills := receive(t, "whoever ends sessions", ended)
-		const half = `SELECT count(*) FROM {schema}.outbox_events e WHERE (state = 4) <> ((SELECT count(*) FROM ` +
-			`{schema}.outbox_dlq d WHERE d.event_id = e.id) = 1)`
+		const half = `SELECT count(*) FROM {schema}.outbox_events e
+			LEFT JOIN {schema}.outbox_held h ON h.lane = e.lane AND h.seq = e.seq
+			WHERE (e.state = 1) <> (h.kind IS NOT DISTINCT FROM 4)
+			   OR (e.state = 1) <> ((SELECT count(*) FROM {schema}.outbox_dlq d WHERE d.event_id = e.id) = 1)`
 		if n := w.count(t, half); n != 0 {
 			t.Errorf("%d events are settled by half", n)
 		}

@@ -1,9 +1,9 @@
 // Package pgstore is the outbox in PostgreSQL as the relay's core sees it.
 //
-// Every method is one round trip, and one transaction that commits itself; [Store.Unpark] alone goes in
-// slices. The statements are the files in sql, each with the reason for its shape. They name every
-// object with its schema, need no more than what outbox_grant gives to a relay, and work with every query mode
-// of pgx, so also behind a pooler that lends connections for a transaction.
+// Every method is one round trip, and one transaction that commits itself; only [Store.Unpark] goes in slices, and
+// [Store.Settle] looks again where not all was as it had been read. The statements are the files in sql, each with the
+// reason for its shape. They name every object with its schema, need no more than what outbox_grant gives to a relay,
+// and work with every query mode of pgx, so also behind a pooler that lends connections for a transaction.
 //
 // The pool should be made from a configuration that went through [Configure]: without it a synchronous
 // commit that did not wait for its standby goes unnoticed.
@@ -47,7 +47,7 @@ type statements struct {
 	note, unnote                                string
 	fenceSequence, fenceWriters, fenceBarrier   string
 	barrier                                     string
-	read, readExcept, sweep                     string
+	read, sweep                                 string
 	settlePublished, settle                     string
 	unpark, heldKeys, dueKeys, heldRows, parked string
 	saveRoutes                                  string
@@ -67,10 +67,8 @@ func New(pool *pgxpool.Pool, schema string) *Store {
 			ownToGive: text("own_to_give"), release: text("release"), leave: text("leave"),
 			note: text("note"), unnote: text("unnote"),
 			fenceSequence: text("fence_sequence"), fenceWriters: text("fence_writers"), fenceBarrier: text("fence_barrier"),
-			barrier:         text("barrier"),
-			read:            text("read"),
-			readExcept:      text("read_except"),
-			sweep:           text("sweep"),
+			barrier: text("barrier"),
+			read:    text("read"), sweep: text("sweep"),
 			settlePublished: text("settle_published"), settle: text("settle"),
 			unpark: text("unpark"), heldKeys: text("held_keys"), dueKeys: text("due_keys"), heldRows: text("held_rows"),
 			parked:     text("old_parked"),
@@ -82,7 +80,7 @@ func New(pool *pgxpool.Pool, schema string) *Store {
 // lookers are the statements that look at lanes, which are their first parameter, and the numbers of the parameters
 // that say for whom.
 var lookers = map[string][2]string{
-	"read": {"$7", "$8"}, "read_except": {"$7", "$8"},
+	"read":      {"$7", "$8"},
 	"held_keys": {"$2", "$3"}, "due_keys": {"$6", "$7"}, "held_rows": {"$9", "$10"}, "old_parked": {"$5", "$6"},
 	"sweep": {"$5", "$6"},
 }

@@ -18,7 +18,7 @@ func TestDueFarAway(t *testing.T) {
 			"-infinity": true, "4713-11-25 BC": true, "0001-01-01": true, "1500-01-01": true,
 			"infinity": false, "294276-12-31": false, "9999-12-31": false, "2400-01-01": false,
 		} {
-			w.exec(t, "UPDATE {schema}.outbox_events SET next_attempt_at = $2::text::timestamptz WHERE id = $1", id.String(), at)
+			w.heldAt(t, id, "timestamptz '"+at+"'")
 			held := must(w.store.HeldKeys(t.Context(), core.HeldKeys{Lanes: []int16{lane}}))(t).Keys
 			if len(held) != 1 || (held[0].DueIn < 0) != past {
 				t.Errorf("%s: held are %+v", at, held)

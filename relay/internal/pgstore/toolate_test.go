@@ -22,8 +22,7 @@ func TestSettleOfOddTimes(t *testing.T) {
 		} {
 			for kind := range 3 {
 				id := w.addType(t, "1", "a", core.Retrying)
-				w.exec(t, "UPDATE {schema}.outbox_events SET next_attempt_at = $2::text::timestamptz WHERE id = $1",
-					id.String(), at)
+				w.heldAt(t, id, "timestamptz '"+at+"'")
 				rows := must(w.store.HeldRows(t.Context(), core.HeldRows{
 					Asks: []core.HeldAsk{{Lane: held.lane(), Aggregate: aggregate("1"), Types: []string{"a"}}}, Limit: 100,
 				}))(t).Events
@@ -31,16 +30,16 @@ func TestSettleOfOddTimes(t *testing.T) {
 				settle := &core.Settle{Owner: held.Owner, Lanes: held.lanes()}
 				switch from := rows[i].Found(); kind {
 				case 0:
-					settle.Dead = []core.Death{{ID: id, From: from, Reason: "max_attempts"}}
+					settle.Dead = []core.Death{{Found: from, Reason: "max_attempts"}}
 				case 1:
-					settle.Park = []core.Park{{ID: id, From: from}}
+					settle.Park = []core.Park{{Found: from}}
 				case 2:
-					settle.Retry = []core.Retry{{ID: id, From: from, Attempts: 7, Delay: time.Hour}}
+					settle.Retry = []core.Retry{{Found: from, Attempts: 7, Delay: time.Hour}}
 				}
 				if answer := w.settle(t, settle); len(answer.Unchanged) > 0 {
 					t.Errorf("%s kind %d: unchanged", at, kind)
 				}
-				w.exec(t, "UPDATE {schema}.outbox_events SET state = 5 WHERE id = $1", id.String())
+				w.move(t, id, core.Dead)
 			}
 		}
 	})
@@ -51,15 +50,23 @@ func TestSettleOfWhatIsGone(t *testing.T) {
 	onEach(t, func(t *testing.T, w *world) {
 		held := w.hold(t, "1")
 		a, b, c := w.add(t, "1", core.Ready), w.add(t, "1", core.Waiting), w.add(t, "1", core.Ready)
-		gone := outbox.NewID()
+		seq := int64(1 << 40)
+		missing := func() core.Found {
+			seq++
+			return core.Found{ID: outbox.NewID(), Lane: held.lane(), Seq: seq}
+		}
+		gone, asReady := missing(), w.found(t, b)
+		asReady.Version = 0
 		settle := &core.Settle{
 			Owner: held.Owner, Lanes: held.lanes(),
-			Published: []outbox.ID{c, outbox.NewID()}, Wait: []outbox.ID{outbox.NewID()},
-			Dead:  []core.Death{{ID: a, Reason: "max_attempts"}, {ID: gone, Reason: "max_attempts"}},
-			Retry: []core.Retry{{ID: b}},
+			Published: []core.Found{w.found(t, c), missing()}, Wait: []core.Found{missing()},
+			Dead: []core.Death{
+				{Found: w.found(t, a), Reason: "max_attempts"}, {Found: gone, Reason: "max_attempts"},
+			},
+			Retry: []core.Retry{{Found: asReady}},
 		}
 		answer := w.settle(t, settle)
-		want := []outbox.ID{gone, b}
+		want := []outbox.ID{gone.ID, b}
 		slices.SortFunc(want, func(x, y outbox.ID) int { return strings.Compare(x.String(), y.String()) })
 		if !answer.Applied || !slices.Equal(answer.Unchanged, want) || w.state(t, a) != core.Dead ||
 			w.state(t, b) != core.Waiting || w.state(t, c) != core.Published {
@@ -67,7 +74,8 @@ func TestSettleOfWhatIsGone(t *testing.T) {
 		}
 		d := w.add(t, "1", core.Ready)
 		answer = w.settle(t, &core.Settle{
-			Owner: held.Owner, Lanes: []int16{held.lane(), held.lane() + 1}, Dead: []core.Death{{ID: d, Reason: "max_attempts"}},
+			Owner: held.Owner, Lanes: []int16{held.lane(), held.lane()%64 + 1},
+			Dead: []core.Death{{Found: w.found(t, d), Reason: "max_attempts"}},
 		})
 		if answer.Applied || len(answer.Unchanged) > 0 || w.state(t, d) != core.Ready {
 			t.Errorf("one lost: %+v", answer)
@@ -80,39 +88,23 @@ func TestSettleBehindAnOperator(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, w *world) {
 		held := w.hold(t, "1")
-		touched, skipped, deleted := w.add(t, "1", core.Waiting), w.add(t, "1", core.Waiting), w.add(t, "1", core.Waiting)
+		touched, released, left := w.add(t, "1", core.Waiting), w.add(t, "1", core.Waiting), w.add(t, "1", core.Waiting)
+		settle := &core.Settle{
+			Owner: held.Owner, Lanes: held.lanes(), Dead: []core.Death{
+				{Found: w.found(t, touched), Reason: "max_attempts"}, {Found: w.found(t, released), Reason: "max_attempts"},
+			}, Retry: []core.Retry{{Found: w.found(t, left)}},
+		}
 		tx := w.begin(t)
-		for _, statement := range []string{
-			"UPDATE {schema}.outbox_events SET last_error = 'hand' WHERE id = '" + touched.String() + "'",
-			"UPDATE {schema}.outbox_events SET state = 1, next_attempt_at = clock_timestamp() WHERE id = '" + skipped.String() +
-				"'",
-		} {
-			if _, err := tx.Exec(t.Context(), w.sql(statement)); err != nil {
-				t.Fatal(err)
-			}
-		}
-		_ = deleted
-		done := make(chan core.SettleAnswer, 1)
-		go func() {
-			from := core.Found{State: core.Waiting}
-			answer, err := w.store.Settle(t.Context(), &core.Settle{
-				Owner: held.Owner, Lanes: held.lanes(), Dead: []core.Death{
-					{ID: touched, From: from, Reason: "max_attempts"}, {ID: skipped, From: from, Reason: "max_attempts"},
-				}, Retry: []core.Retry{{ID: deleted, From: from}},
-			})
-			if err != nil {
-				t.Error(err)
-			}
-			done <- answer
-		}()
-		w.blocked(t, tx.Conn().PgConn().PID(), 1)
-		if err := tx.Commit(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		answer := <-done
-		if !answer.Applied || !slices.Equal(answer.Unchanged, []outbox.ID{skipped}) || w.state(t, touched) != core.Dead ||
-			w.state(t, skipped) != core.Retrying {
-			t.Errorf("%+v touched %d skipped %d", answer, w.state(t, touched), w.state(t, skipped))
+		do(t, tx, w.sql("UPDATE {schema}.outbox_events SET last_error = 'hand' WHERE id = $1"), touched.String())
+		do(t, tx, w.sql("UPDATE {schema}.outbox_held SET kind = 1, due = clock_timestamp(), version = DEFAULT "+
+			"WHERE lane = $1 AND seq = $2"), held.lane(), w.found(t, released).Seq)
+		done := beside(func() (core.SettleAnswer, error) { return w.store.Settle(t.Context(), settle) })
+		w.blocked(t, pid(tx), 1)
+		commit(t, tx)
+		answer := get(t, "the settle", done)
+		if !answer.Applied || !slices.Equal(answer.Unchanged, []outbox.ID{released}) ||
+			w.state(t, touched) != core.Dead || w.state(t, released) != core.Retrying || w.state(t, left) != core.Retrying {
+			t.Errorf("%+v touched %d released %d left %d", answer, w.state(t, touched), w.state(t, released), w.state(t, left))
 		}
 	})
 }

@@ -54,13 +54,13 @@ func (s *without) Settle(ctx context.Context, settle *core.Settle) (core.SettleA
 		changed.Dead = slices.Clone(settle.Dead)
 		for i := range changed.Dead {
 			event, _ := s.sim.store.Event(changed.Dead[i].ID)
-			changed.Dead[i].From = event.Found()
+			changed.Dead[i].Found = event.Found()
 		}
 	}
 	if s.noParking {
 		for _, park := range settle.Park {
 			changed.Dead = append(changed.Dead, core.Death{
-				ID: park.ID, From: park.From, Reason: "unknown_event_type", Detail: park.Error,
+				Found: park.Found, Reason: "unknown_event_type", Detail: park.Error,
 			})
 		}
 		changed.Park = nil

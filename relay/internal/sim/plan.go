@@ -122,6 +122,8 @@ func (p *plan) drawConfig(r *rand.Rand) {
 	if r.IntN(4) == 0 {
 		p.config.Depth = 2 + r.IntN(6)
 	}
+	windows := rand.New(rand.NewPCG(p.seed, 0x317d0)) // so that nothing else depends on these
+	p.config.Window = []int64{2, 10, 50, 50_000}[windows.IntN(4)]
 }
 
 // drawFaults picks which faults there are. One seed in ten has none.

@@ -141,9 +141,10 @@ func (r *recorder) observe(relay *relayProcess, s core.Step) {
 		r.witnessed(relay, s)
 	case core.DidCharge:
 		step.Do, step.Class = check.Charge, class(s)
-		if row, exists := sim.store.Event(s.Event); exists && s.Attempt <= int(row.Attempts) &&
-			sim.store.Lanes()[s.Lane].Token ==
-				s.Token {
+		// A dead one was redriven, and a failover took that back: the settle finds out.
+		row, exists := sim.store.Event(s.Event)
+		open := row.State == core.Ready || row.State == core.Retrying || row.State == core.Waiting
+		if exists && open && s.Attempt <= int(row.Attempts) && sim.store.Lanes()[s.Lane].Token == s.Token {
 			sim.problemf("%s charges %s, and its attempts stay %d", relay.name, short(s.Event), s.Attempt)
 		}
 	case core.DidPause:

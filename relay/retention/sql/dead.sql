@@ -1,6 +1,7 @@
 -- Deletes dead letters that were resolved before the cut-off, the last time if there were several: $1 where to
--- begin, $2 the cut-off, $3 how many to look at; answers as for published events, where a place is an id. Their
--- actions and closed requests go along.
+-- begin, $2 the cut-off, $3 how many to look at. Answers how many it looked at, how many went, and where to go on: a
+-- place is an id. Without the place every batch would walk over all that the ones before it have deleted, while
+-- somebody's snapshot holds them. Their actions and closed requests go along.
 WITH old AS MATERIALIZED (
     SELECT d.id, d.failed_at FROM {schema}.outbox_dlq d
      WHERE d.id >= $1::bigint

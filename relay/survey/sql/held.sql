@@ -1,31 +1,23 @@
 -- $1 the limit. Retrying, parked and waiting events: how many, at most the limit each, and the age in seconds of the
--- oldest of those. Waiting ones have no index of their own, so at most so many held rows are looked at for them.
--- States: 1 retrying, 2 parked, 3 waiting, 4 dead and blocking.
-WITH lanes AS MATERIALIZED (
-    SELECT l.lane FROM {schema}.outbox_lanes l WHERE l.layout = 1
-), retrying AS MATERIALIZED (
-    SELECT e.created_at FROM lanes l CROSS JOIN LATERAL (
-        SELECT e.created_at FROM {schema}.outbox_events e
-         WHERE {schema}.outbox_lane(e.namespace, e.aggregate_type, e.aggregate_id) = l.lane AND e.state = 1
-         ORDER BY e.next_attempt_at, e.seq LIMIT (SELECT $1::bigint)) e
-     LIMIT (SELECT $1::bigint)
-), parked AS MATERIALIZED (
-    SELECT e.created_at FROM lanes l CROSS JOIN LATERAL (
-        SELECT e.created_at FROM {schema}.outbox_events e
-         WHERE {schema}.outbox_lane(e.namespace, e.aggregate_type, e.aggregate_id) = l.lane AND e.state = 2
-         ORDER BY e.next_attempt_at, e.seq LIMIT (SELECT $1::bigint)) e
-     LIMIT (SELECT $1::bigint)
-), held AS MATERIALIZED (
-    SELECT e.state, e.created_at FROM lanes l CROSS JOIN LATERAL (
-        SELECT e.state, e.created_at FROM {schema}.outbox_events e
-         WHERE {schema}.outbox_lane(e.namespace, e.aggregate_type, e.aggregate_id) = l.lane AND e.state IN (1, 2, 3, 4)
-         ORDER BY e.namespace, e.aggregate_type, e.aggregate_id, e.event_type, e.seq LIMIT (SELECT $1::bigint)) e
-     LIMIT (SELECT $1::bigint)
+-- oldest of those. The lowest number of each lane stands for its oldest: a number is drawn soon after its event's
+-- transaction has begun. States: 1 retrying, 2 parked, 3 waiting.
+WITH held AS MATERIALIZED (
+    SELECT k.kind, h.lane, h.seq
+      FROM (VALUES (1::smallint), (2::smallint), (3::smallint)) k(kind) CROSS JOIN LATERAL (
+        SELECT l.lane, h.seq FROM {schema}.outbox_lanes l CROSS JOIN LATERAL (
+            SELECT h.seq FROM {schema}.outbox_held h
+             WHERE h.lane = l.lane AND h.kind = k.kind ORDER BY h.since, h.seq LIMIT (SELECT $1::bigint)) h
+         WHERE l.layout = 1 LIMIT (SELECT $1::bigint)) h
+), oldest AS MATERIALIZED (
+    SELECT f.kind, e.created_at
+      FROM (SELECT h.kind, h.lane, min(h.seq) AS seq FROM held h GROUP BY h.kind, h.lane) f CROSS JOIN LATERAL (
+        SELECT e.created_at FROM {schema}.outbox_events e WHERE e.lane = f.lane AND e.seq = f.seq OFFSET 0) e
+     WHERE isfinite(e.created_at)
+), ages AS (
+    SELECT o.kind, extract(epoch FROM clock_timestamp() - min(o.created_at))::float8 AS age
+      FROM oldest o GROUP BY o.kind
 )
-SELECT (SELECT count(*) FROM retrying),
-       (SELECT extract(epoch FROM clock_timestamp() - min(created_at))::float8 FROM retrying
-       WHERE isfinite(created_at)), (SELECT count(*) FROM parked),
-       (SELECT extract(epoch FROM clock_timestamp() - min(created_at))::float8 FROM parked WHERE isfinite(created_at)),
-       (SELECT count(*) FROM held WHERE state = 3),
-       (SELECT extract(epoch FROM clock_timestamp() - min(created_at))::float8 FROM held WHERE state = 3
-       AND isfinite(created_at))
+SELECT count(*) FILTER (WHERE h.kind = 1), (SELECT a.age FROM ages a WHERE a.kind = 1),
+       count(*) FILTER (WHERE h.kind = 2), (SELECT a.age FROM ages a WHERE a.kind = 2),
+       count(*) FILTER (WHERE h.kind = 3), (SELECT a.age FROM ages a WHERE a.kind = 3)
+  FROM held h

@@ -20,6 +20,8 @@ type stored struct {
 // A loop drains a table.
 type loop interface {
 	drain(ctx context.Context, to sender, settled func() error) error
+	// reads is a part of the statement that reads.
+	reads() string
 }
 
 // A sender is the publisher of the loops: it sends without waiting, and waits for all at once.
@@ -68,6 +70,8 @@ func (b Bare) drain(ctx context.Context, to sender, settled func() error) error 
 	}
 	return settled()
 }
+
+func (Bare) reads() string { return "ORDER BY id LIMIT" }
 
 type readAhead struct {
 	batch []stored
@@ -167,9 +171,12 @@ func (s ledgerSender) send(event *stored) error {
 
 // ToNowhere is the drainer of a loop whose events end in the ledger.
 func ToNowhere(name, table string, l loop) Drainer {
-	return Drainer{Name: name, Table: table, Drain: func(ctx context.Context, ledger *Ledger, settled func() error) error {
-		return l.drain(ctx, ledgerSender{ledger}, settled)
-	}}
+	return Drainer{
+		Name: name, Table: table, Reads: l.reads(),
+		Drain: func(ctx context.Context, ledger *Ledger, settled func() error) error {
+			return l.drain(ctx, ledgerSender{ledger}, settled)
+		},
+	}
 }
 
 func (ledgerSender) await(context.Context) error { return nil }

@@ -64,13 +64,19 @@ func TestLoopsPublishEveryEventOnce(t *testing.T) {
 	t.Parallel()
 	w, template := env(t)
 	for _, d := range []drain.Drainer{
+		drain.ToNowhere("minimal", drain.MinimalTable, drain.Minimal{Env: w, Batch: 1000}),
 		drain.ToNowhere("bare", drain.OutboxTable, drain.Bare{Env: w, Batch: 1000}),
 		drain.ToNowhere("apart", drain.OutboxTable, drain.Bare{Env: w, Batch: 1000, Apart: true}),
 		drain.ToNowhere("row lease", drain.LeaseTable, drain.RowLease{Env: w, Batch: 1000}),
 	} {
-		turn, err := w.Measure(t.Context(), template, d)
+		turn, err := w.Count(t.Context(), template, d)
 		if err != nil {
 			t.Fatal(err)
+		}
+		// Two or three batches, and the connections. Only our table leaves room on its pages.
+		if c := turn.Counts; c.WAL < 50 || c.Read <= 0 || c.Settle < 1 || c.RoundTrips < 2 || c.RoundTrips > 10 ||
+			(c.HOT > 0.99) != (d.Table == drain.OutboxTable) {
+			t.Errorf("%s: %+v", d.Name, *c)
 		}
 		if turn.Transactions != 2500 || turn.Elapsed <= 0 || turn.ServerCPU <= 0 || turn.ClientCPU <= 0 ||
 			turn.Connections < 1 {
@@ -113,6 +119,24 @@ func TestFleetSurvivesAKill(t *testing.T) {
 	if v.Events != 2500 || v.Lost != 0 || v.Disorder != 0 || v.Strange != 0 || len(turn.Shares) != 2 ||
 		turn.Takeover <= 0 || turn.Connections < 2 {
 		t.Errorf("%+v", turn)
+	}
+}
+
+// A fleet that is offered events at a rate gets them at that rate.
+func TestFleetIsOfferedEvents(t *testing.T) {
+	t.Parallel()
+	w, template := env(t)
+	const rate = 4000
+	fleet := drain.Fleet{
+		Env: w, Template: template, Relays: 1, Rate: rate, Lease: 30 * time.Second, Folder: t.TempDir(),
+	}
+	turn, err := fleet.Measure(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	least := time.Duration(turn.Transactions-2*rate/50) * time.Second / rate // the first and the last part take no time
+	if v := turn.Verdict; v.Events != 2500 || v.Lost != 0 || v.Disorder != 0 || turn.Elapsed < least {
+		t.Errorf("%+v, want %s at least", turn, least)
 	}
 }
 

@@ -16,7 +16,6 @@ import (
 
 	"github.com/posthaste-dev/posthaste/outbox"
 	"github.com/posthaste-dev/posthaste/schema"
-	"github.com/posthaste-dev/posthaste/test/bench/candidate"
 	"github.com/posthaste-dev/posthaste/test/bench/measure"
 )
 
@@ -36,16 +35,12 @@ const (
 // tableStatements are the names of the statements that fill a table and tell what came of it.
 type tableStatements struct{ fill, result string }
 
-// statementsOf has them, also of the tables that do not have the columns of the outbox.
+// statementsOf has them, also of the table that does not have the columns of the outbox.
 func statementsOf(table string) tableStatements {
-	switch table {
-	case MinimalTable:
+	if table == MinimalTable {
 		return tableStatements{"fill_minimal", "result_minimal"}
-	case candidate.EventsTable:
-		return tableStatements{"fill_candidate", "result"}
-	default:
-		return tableStatements{"fill", "result"}
 	}
+	return tableStatements{"fill", "result"}
 }
 
 func statement(name string, replace ...string) string {
@@ -64,6 +59,8 @@ type Template struct {
 // Env is the scratch database with the outbox and the row-lease table in it.
 type Env struct {
 	DB *bench.Database
+
+	tap bench.Tap // on the connections that are measured
 }
 
 // NewEnv installs the tables. Autovacuum is off: it would come in the middle of somebody's turn.
@@ -119,8 +116,7 @@ func (w *Env) Template(ctx context.Context, name string, events int, zipf float6
 	if err := w.DB.Exec(ctx, statement("template", "{template}", template.Name)); err != nil {
 		return template, err
 	}
-	most := fmt.Sprintf("SELECT max(n) FROM (SELECT count(*) AS n FROM (SELECT aggregate_id FROM bench.%s ORDER BY id "+
-		"OFFSET %d) AS e GROUP BY aggregate_id) AS g",
+	most := fmt.Sprintf("SELECT max(g.count) FROM (SELECT count(*) FROM bench.%s WHERE n >= %d GROUP BY aggregate_id) g",
 		template.Name, events/warmUpShare)
 	if err := w.DB.Control.QueryRow(ctx, most).Scan(&template.Hottest); err != nil {
 		return template, fmt.Errorf("drain: hottest aggregate: %w", err)
@@ -147,11 +143,6 @@ func (w *Env) Fill(ctx context.Context, template Template, table string, from, e
 func (w *Env) Refill(ctx context.Context, template Template, table string) error {
 	if err := w.Empty(ctx); err != nil {
 		return err
-	}
-	if table == candidate.EventsTable { // it is not there unless it was asked for
-		if err := w.DB.Exec(ctx, "TRUNCATE "+table+" RESTART IDENTITY"); err != nil {
-			return err
-		}
 	}
 	if err := w.Fill(ctx, template, table, 0, template.Events); err != nil {
 		return err
@@ -188,6 +179,7 @@ func (w *Env) Connect(ctx context.Context) (*pgx.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
+	config.DialFunc = w.tap.Dial
 	conn, err := pgx.ConnectConfig(ctx, config)
 	if err != nil {
 		return nil, fmt.Errorf("drain: connect: %w", err)

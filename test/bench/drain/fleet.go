@@ -25,6 +25,8 @@ type Fleet struct {
 	Relays   int
 	Delay    time.Duration
 	Lease    time.Duration
+	// Rate is how many events per second they are given; 0: all at once.
+	Rate int
 	// Kill ends one of them with SIGKILL when a third of the events have arrived.
 	Kill bool
 	// Folder is for journals.
@@ -158,7 +160,7 @@ func (f Fleet) drain(ctx context.Context, members []*member, turn *FleetTurn) er
 		return err
 	}
 	var clientsBefore, serversBefore time.Duration
-	err := f.release(ctx, f.warmUp(), f.Template.Events-f.warmUp(), func() (err error) {
+	err := f.offer(ctx, func() (err error) {
 		clientsBefore, serversBefore, err = f.meters(ctx, members, turn)
 		return err
 	})
@@ -184,6 +186,38 @@ func (f Fleet) drain(ctx context.Context, members []*member, turn *FleetTurn) er
 	clients, servers, err := f.meters(ctx, members, turn)
 	turn.ClientCPU, turn.ServerCPU = clients-clientsBefore, servers-serversBefore
 	return err
+}
+
+// offerEvery is how often a part of the events is committed, where they come at a rate.
+const offerEvery = 20 * time.Millisecond
+
+// offer gives the relays what is measured, all at once or part by part at fixed times.
+func (f Fleet) offer(ctx context.Context, before func() error) error {
+	from, left := f.warmUp(), f.Template.Events-f.warmUp()
+	if f.Rate == 0 {
+		return f.release(ctx, from, left, before)
+	}
+	if err := before(); err != nil {
+		return err
+	}
+	part := max(int(float64(f.Rate)*offerEvery.Seconds()), 1)
+	ticker := time.NewTicker(offerEvery)
+	defer ticker.Stop()
+	for began := time.Now(); left > 0; {
+		for due := int(time.Since(began)/offerEvery+1) * part; left > 0 && from-f.warmUp() < due; {
+			events := min(part, left)
+			if err := f.release(ctx, from, events, func() error { return nil }); err != nil {
+				return err
+			}
+			from, left = from+events, left-events
+		}
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			return fmt.Errorf("drain: offer events: %w", context.Cause(ctx))
+		}
+	}
+	return nil
 }
 
 // release commits events in one transaction and wakes the relays. What it takes to insert them is not the

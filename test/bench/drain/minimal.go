@@ -14,6 +14,8 @@ type Minimal struct {
 	Batch int
 }
 
+func (Minimal) reads() string { return "ORDER BY seq LIMIT" }
+
 func (m Minimal) drain(ctx context.Context, to sender, settled func() error) error {
 	conn, err := m.Env.Connect(ctx)
 	if err != nil {

@@ -72,7 +72,7 @@ func (n *NATS) prepare(ctx context.Context, events int) (func(context.Context) e
 // BareToNATS is the drainer of a loop that publishes to the stream.
 func (n *NATS) BareToNATS(name string, l loop) Drainer {
 	return Drainer{
-		Name: name, Table: OutboxTable, Broker: n.prepare, BrokerProcess: n.process,
+		Name: name, Table: OutboxTable, Reads: l.reads(), Broker: n.prepare, BrokerProcess: n.process,
 		Drain: func(ctx context.Context, ledger *Ledger, settled func() error) error {
 			return l.drain(ctx, &natsSender{nats: n, ledger: ledger}, settled)
 		},

@@ -12,7 +12,7 @@ import (
 // RelayToNATS is the drainer of a relay with the adapter that we ship.
 func (n *NATS) RelayToNATS(name string, r Relay) Drainer {
 	return Drainer{
-		Name: name, Table: OutboxTable, Broker: n.prepare, BrokerProcess: n.process,
+		Name: name, Table: OutboxTable, Reads: relayReads, Broker: n.prepare, BrokerProcess: n.process,
 		Drain: func(ctx context.Context, ledger *Ledger, settled func() error) error {
 			conn, err := natsjetstream.Connect(n.url)
 			if err != nil {

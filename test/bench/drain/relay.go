@@ -24,11 +24,15 @@ type Relay struct {
 // RelayToNowhere is the drainer of a relay whose events end in the ledger.
 func RelayToNowhere(name string, r Relay) Drainer {
 	return Drainer{
-		Name: name, Table: OutboxTable, Drain: func(ctx context.Context, ledger *Ledger, settled func() error) error {
+		Name: name, Table: OutboxTable, Reads: relayReads,
+		Drain: func(ctx context.Context, ledger *Ledger, settled func() error) error {
 			return r.drain(ctx, ledgerPublisher(ledger), ledger, settled)
 		},
 	}
 }
+
+// relayReads is in the relay's statement that reads, and in no other.
+const relayReads = "pg_visible_in_snapshot"
 
 func ledgerPublisher(ledger *Ledger) publish.Publisher {
 	return publish.PublisherFunc(func(_ context.Context, message *publish.Message) error {
@@ -44,7 +48,7 @@ func (r Relay) drain(ctx context.Context, to publish.Publisher, ledger *Ledger, 
 	}
 	running, err := relay.New(relay.Config{
 		Database: url, Schema: outboxSchema, Registry: r.Registry, Publisher: to, Name: "bench-drain",
-		Logger: slog.New(slog.DiscardHandler),
+		Logger: slog.New(slog.DiscardHandler), BeforeConnect: r.Env.tap.BeforeConnect,
 	})
 	if err != nil {
 		return fmt.Errorf("drain: %w", err)

@@ -19,6 +19,8 @@ type RowLease struct {
 
 const leaseHolder = "row-lease-loop"
 
+func (RowLease) reads() string { return "SKIP LOCKED" }
+
 func (l RowLease) drain(ctx context.Context, to sender, settled func() error) error {
 	claimer, err := l.Env.Connect(ctx)
 	if err != nil {

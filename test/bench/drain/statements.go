@@ -16,12 +16,6 @@ type Statement struct {
 	Text           string
 }
 
-// CountStatements makes the server count, or count anew. It needs pg_stat_statements to be loaded.
-func (w *Env) CountStatements(ctx context.Context) error {
-	return w.DB.Exec(ctx, "CREATE EXTENSION IF NOT EXISTS pg_stat_statements",
-		"SELECT pg_stat_statements_reset(0, (SELECT oid FROM pg_database WHERE datname = current_database()), 0)")
-}
-
 // Statements are the costliest ones since then, ours included.
 func (w *Env) Statements(ctx context.Context) ([]Statement, error) {
 	rows, err := w.DB.Control.Query(ctx, statement("statements"))

@@ -14,6 +14,8 @@ import (
 type Drainer struct {
 	Name  string
 	Table string
+	// Reads is a part of the text of the statement that reads events.
+	Reads string
 	// Drain publishes to the ledger. It calls settled when all is settled, with its connections still
 	// open, so that their processes can be looked at.
 	Drain func(ctx context.Context, ledger *Ledger, settled func() error) error
@@ -28,6 +30,7 @@ type Turn struct {
 	bench.Sample
 	BrokerCPU   time.Duration
 	Connections int
+	Counts      *Counts // nil: nobody counted
 }
 
 // Patience is how long a drain may take before it counts as stuck.
@@ -36,6 +39,13 @@ const Patience = 3 * time.Minute
 // Measure fills the table and drains it. Time runs from the first event at the publisher to the last one
 // settled, by the clock of the one machine that this needs; CPU from the start, connections included.
 func (w *Env) Measure(ctx context.Context, template Template, d Drainer) (turn Turn, err error) {
+	return w.measure(ctx, template, d, func(drain func() error) error { return drain() })
+}
+
+// measure does that, with something around the drain.
+func (w *Env) measure(ctx context.Context, template Template, d Drainer,
+	around func(drain func() error) error,
+) (turn Turn, err error) {
 	if err := w.Refill(ctx, template, d.Table); err != nil {
 		return turn, err
 	}
@@ -46,22 +56,27 @@ func (w *Env) Measure(ctx context.Context, template Template, d Drainer) (turn T
 		}
 	}
 	ledger := NewLedger(template.Events)
-	runtime.GC() // the last turn's garbage is not this one's
-	brokerBefore, err := brokerCPU(d.BrokerProcess)
-	if err != nil {
-		return turn, err
-	}
-	clientBefore := bench.ProcessCPU()
-	limited, cancel := context.WithTimeout(ctx, Patience)
-	defer cancel()
-	err = d.Drain(limited, ledger, func() error {
-		turn.ClientCPU = bench.ProcessCPU() - clientBefore
-		return w.readMeters(limited, &turn, d.BrokerProcess, brokerBefore)
-	})
+	err = around(func() error { return w.drain(ctx, &turn, ledger, d) })
 	if err != nil {
 		return turn, fmt.Errorf("drain: %s, %d of %d events published: %w", d.Name, ledger.Count(), template.Events, err)
 	}
 	return turn, errors.Join(w.assess(ctx, &turn, ledger, template, d), check(ctx))
+}
+
+// drain does it, with the meters read before and behind.
+func (w *Env) drain(ctx context.Context, turn *Turn, ledger *Ledger, d Drainer) error {
+	runtime.GC() // the last turn's garbage is not this one's
+	brokerBefore, err := brokerCPU(d.BrokerProcess)
+	if err != nil {
+		return err
+	}
+	clientBefore := bench.ProcessCPU()
+	ctx, cancel := context.WithTimeout(ctx, Patience)
+	defer cancel()
+	return d.Drain(ctx, ledger, func() error {
+		turn.ClientCPU = bench.ProcessCPU() - clientBefore
+		return w.readMeters(ctx, turn, d.BrokerProcess, brokerBefore)
+	})
 }
 
 func (w *Env) readMeters(ctx context.Context, turn *Turn, broker int, brokerBefore time.Duration) error {

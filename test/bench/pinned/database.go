@@ -49,22 +49,26 @@ func (db *database) reads(ctx context.Context) (reads, error) {
 	return r, nil
 }
 
-// makeDead inserts events and settles them, as a relay would have while the pin was held. It spares the
-// server what leaves nothing behind: the checks of every row, and a flush of every commit.
+// makeDead inserts events and settles them, as a relay would have while the pin was held. It spares the server what
+// leaves nothing behind: a flush of every commit, and to look at the whole table for what is new.
 func (db *database) makeDead(ctx context.Context, count, aggregates int, done func(int)) (err error) {
-	if err := db.Exec(ctx, "SET session_replication_role = replica", "SET synchronous_commit = off"); err != nil {
+	if err := db.Exec(ctx, "SET synchronous_commit = off", "SET enable_seqscan = off"); err != nil {
 		return err
 	}
 	defer func() {
-		err = errors.Join(err, db.Exec(ctx, "RESET session_replication_role", "RESET synchronous_commit"))
+		err = errors.Join(err, db.Exec(ctx, "RESET synchronous_commit", "RESET enable_seqscan"))
 	}()
 	const chunk = 50_000
 	for made := 0; made < count; made += chunk {
 		n := min(chunk, count-made)
+		last, err := db.lastNumber(ctx)
+		if err != nil {
+			return err
+		}
 		if _, err := db.Control.Exec(ctx, statement("insert_dead"), n, aggregates); err != nil {
 			return fmt.Errorf("pinned: insert: %w", err)
 		}
-		if _, err := db.Control.Exec(ctx, statement("settle_dead")); err != nil {
+		if _, err := db.Control.Exec(ctx, statement("settle_dead"), last); err != nil {
 			return fmt.Errorf("pinned: settle: %w", err)
 		}
 		done(made + n)

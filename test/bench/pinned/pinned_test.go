@@ -139,6 +139,7 @@ func TestMeasuresARelay(t *testing.T) {
 			plan := tiny()
 			if name == "ours" {
 				plan.Dead = 20_000 // enough to tell whether they are looked at
+				plan.Beats, plan.DayRounds = 300, 1
 			}
 			report := play(t, plan, newRelay)
 			for _, phase := range []*pinned.Phase{report.Unpinned, report.Snapshot, report.Writer} {

@@ -16,6 +16,8 @@ type Plan struct {
 	Control time.Duration
 	// Dead is how many dead tuples are made under every pin before the load begins.
 	Dead int
+	// Beats is how many beats each relay of a day has, DayRounds how often that is compared with none. 0: there is no day.
+	Beats, DayRounds int
 	// Drain is how long the relay may take for what is left. It ends a run that hangs.
 	Drain time.Duration
 	// Timed tells that rates and latencies decide too: the stretches are long enough for it.
@@ -27,6 +29,7 @@ func Full() Plan {
 	return Plan{
 		Rate: 3000, PerTx: 10, Aggregates: 10_000, Workers: 12,
 		Settle: 5 * time.Second, Length: time.Minute, Control: 20 * time.Second, Dead: 1_000_000, Drain: hung, Timed: true,
+		Beats: BeatsOfADay, DayRounds: 10,
 	}
 }
 
@@ -36,6 +39,7 @@ func Short() Plan {
 	p := Full()
 	p.Rate, p.Dead, p.Timed = 1000, 50_000, false
 	p.Settle, p.Length, p.Control = time.Second, 3*time.Second, 3*time.Second
+	p.Beats, p.DayRounds = 500, 2 // dead beats are counted as well, and 4,000 are enough to be seen
 	return p
 }
 

@@ -1,6 +1,7 @@
 package pinned
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -26,6 +27,7 @@ type Report struct {
 	Snapshot, SnapshotControl *Phase
 	Writer, WriterControl     *Phase
 	Own                       Own
+	Day                       *Day
 	Took                      time.Duration
 }
 
@@ -121,7 +123,7 @@ func (r *Report) Problems() []string {
 		problems = append(problems, fmt.Sprintf("the open writer's events: %d early, order of arrival %v, want [1 2]",
 			r.Own.Early, r.Own.Order))
 	}
-	return problems
+	return append(problems, r.Day.problems()...)
 }
 
 // Print writes the table, the musts that were missed, and the line of figures.
@@ -139,6 +141,9 @@ func (r *Report) Print(to io.Writer) error {
 	title := fmt.Sprintf("%d events/s in transactions of %d, %d dead tuples made under every pin", r.Plan.Rate,
 		r.Plan.PerTx, r.Plan.Dead)
 	if err := table.Print(to, title); err != nil {
+		return err
+	}
+	if err := errors.Join(r.Day.table(to), r.printGoals(to)); err != nil {
 		return err
 	}
 	problems := r.Problems()
@@ -178,6 +183,7 @@ func (r *Report) figures(ok bool) *figures.Line {
 	f.Addf("writer_own_wait_ms", "%.1f", millis(r.Own.Wait))
 	f.Addf("lost", "%d", r.Unpinned.Undelivered+r.Snapshot.Undelivered+r.Writer.Undelivered)
 	f.Addf("order", "%d", r.Unpinned.Inverted+r.Snapshot.Inverted+r.Writer.Inverted)
+	r.Day.figures(f)
 	f.Addf("seconds", "%.0f", r.Took.Seconds())
 	f.Addf("ok", "%t", ok)
 	return f

@@ -23,6 +23,11 @@ func good() *pinned.Report {
 		WriterControl: phase("writer_control", 2*time.Second), Own: pinned.Own{Order: []int{1, 2}},
 	}
 	report.SnapshotControl.ReadPages, report.WriterControl.ReadPages = 1_000_000, 1_000_000
+	report.Day = &pinned.Day{
+		Beats:   pinned.BeatsOfADay,
+		Steps:   []pinned.Step{{Name: "read", Fresh: 40, Aged: 60}, {Name: "beat", Fresh: 10, Aged: 18, Lookups: 3}},
+		Control: pinned.Step{Fresh: 2, Aged: 1000},
+	}
 	return report
 }
 
@@ -47,6 +52,9 @@ func TestEveryMustCanBeMissed(t *testing.T) {
 		"writer: a read looks":   func(r *pinned.Report) { r.Writer.ReadPages = 20_001 },
 		"under a snapshot the r": func(r *pinned.Report) { r.SnapshotControl.ReadPages = 20_000 },
 		"behind an open writer ": func(r *pinned.Report) { r.WriterControl.ReadPages = 20_000 },
+		"a read looks at 61.0":   func(r *pinned.Report) { r.Day.Steps[0].Aged = 61 },
+		"a beat looks at 19.0":   func(r *pinned.Report) { r.Day.Steps[1].Aged = 19 },
+		"to look at every beat":  func(r *pinned.Report) { r.Day.Control.Aged = 3 },
 		"2 reads were counted":   func(r *pinned.Report) { r.Writer.Counted = 2 },
 	} {
 		report := good()

@@ -20,8 +20,9 @@ type run struct {
 	phases   uint8
 }
 
-// Run measures an unpinned stretch, one under a held snapshot and one behind an open writer, and each of the
-// last two once more without the watermark.
+// Run compares what relays do before and after a day of beats under a held snapshot. Then it measures an unpinned
+// stretch, one under a held snapshot and one behind an open writer, and each of the last two once more without the
+// watermark.
 func Run(ctx context.Context, plan Plan, newRelay func(relay.Config) (Runner, error),
 	say io.Writer,
 ) (_ *Report, err error) {
@@ -33,6 +34,9 @@ func Run(ctx context.Context, plan Plan, newRelay func(relay.Config) (Runner, er
 	r := &run{plan: plan, db: db, say: say, began: time.Now(), newRelay: newRelay}
 	report := &Report{}
 	if report.Capacity, err = r.capacity(ctx); err != nil {
+		return nil, err
+	}
+	if report.Day, err = r.day(ctx); err != nil {
 		return nil, err
 	}
 	r.plan = plan.On(report.Capacity)
@@ -134,7 +138,7 @@ func (r *run) cleanUp(ctx context.Context) error {
 
 // settleLeft settles what a control left behind, so that the next phase measures itself.
 func (r *run) settleLeft(ctx context.Context) error {
-	_, err := r.db.Control.Exec(ctx, statement("settle_dead"))
+	_, err := r.db.Control.Exec(ctx, statement("settle_dead"), 0)
 	return err
 }
 

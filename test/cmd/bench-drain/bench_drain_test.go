@@ -54,7 +54,7 @@ func TestSettings(t *testing.T) {
 				t.Errorf("%s: %+v", s, s)
 			}
 		}
-		if kills != 1 || len(kinds) != 5 {
+		if kills != 1 || len(kinds) != 6 {
 			t.Errorf("%v, %d with a kill", kinds, kills)
 		}
 	}

@@ -20,11 +20,15 @@ type setting struct {
 	delay  time.Duration
 	zipf   bool
 	kill   bool
+	rate   int // events per second that are offered; 0: all at once
 	relays []int
 	pairs  int
 	events int
 	lease  time.Duration
 }
+
+// offered is the load of a busy application, in events per second.
+const offered = 2000
 
 // defaultLease is the relay's own.
 const defaultLease = 30 * time.Second
@@ -35,6 +39,9 @@ func (s setting) String() string {
 		text = "zipf"
 	}
 	text = fmt.Sprintf("%s, %s", text, s.delay)
+	if s.rate > 0 {
+		text += fmt.Sprintf(", %d/s", s.rate)
+	}
 	if s.kill {
 		text += ", one killed"
 	}
@@ -51,6 +58,7 @@ func (o options) settings() []setting {
 	}
 	all := []setting{
 		{relays: []int{1, 4, 16}, pairs: o.fleetPairs, events: o.fleetEvents},
+		{relays: []int{1, 16}, pairs: o.fleetPairs, events: o.fleetEvents, rate: offered},
 		{relays: few, pairs: once, events: o.fleetEvents, delay: delay},
 		{relays: few, pairs: once, events: o.fleetEvents, zipf: true},
 		{relays: few, pairs: once, events: hot, zipf: true, delay: delay},
@@ -86,7 +94,7 @@ func (r *run) fleets(ctx context.Context) ([]fleetTurns, error) {
 			for position, at := range half(len(s.relays), pair) {
 				fleet := drain.Fleet{
 					Env: r.env, Template: template, Relays: s.relays[at], Delay: s.delay, Lease: s.lease, Kill: s.kill,
-					Folder: r.folder,
+					Rate: s.rate, Folder: r.folder,
 				}
 				var turn drain.FleetTurn
 				err := r.counting(ctx, fmt.Sprintf("%s, %d relays", s, fleet.Relays), func() (err error) {

@@ -26,7 +26,6 @@ import (
 type options struct {
 	url, nats   string
 	long, short bool
-	candidate   bool
 	only        string
 	events      int
 	pairs       int
@@ -78,7 +77,6 @@ func parse(args []string) (options, error) {
 	flags.BoolVar(&o.long, "long", false,
 		"the long form: more events, more pairs, every combination of relays, delay and aggregates")
 	flags.BoolVar(&o.short, "short", false, "the short form: fewer events, and one turn of each; its ratios say little")
-	flags.BoolVar(&o.candidate, "candidate", false, "measure the statements of the layout that comes next as well")
 	flags.StringVar(&o.only, "only", "", "measure only one part: single, fleet")
 	flags.IntVar(&o.events, "events", 0, "events of a drain (default 20,000, with -short 5,000, with -long 200,000)")
 	flags.IntVar(&o.pairs, "pairs", 0, "turns of each subject (default 3, with -short 1, with -long 8)")
@@ -141,11 +139,6 @@ func measure(ctx context.Context, o options) (err error) {
 	if r.env, err = drain.NewEnv(ctx, db); err != nil {
 		return err
 	}
-	if o.candidate {
-		if err := r.env.InstallCandidate(ctx); err != nil {
-			return err
-		}
-	}
 	if r.nats, err = drain.NewNATS(o.nats); err != nil {
 		return err
 	}
@@ -157,11 +150,15 @@ func measure(ctx context.Context, o options) (err error) {
 	defer func() { err = errors.Join(err, os.RemoveAll(r.folder)) }()
 	found := &findings{options: o, figures: figures.New("bench-drain")}
 	if err := r.env.DB.Control.QueryRow(ctx,
-		"SELECT 'PostgreSQL ' || current_setting('server_version')").Scan(&found.server); err != nil {
+		"SELECT 'PostgreSQL ' || current_setting('server_version'), current_setting('wal_level')").
+		Scan(&found.server, &found.walLevel); err != nil {
 		return fmt.Errorf("version: %w", err)
 	}
 	if o.only != "fleet" {
 		if found.single, err = r.single(ctx); err != nil {
+			return err
+		}
+		if found.quiet, err = drain.QuietCosts(ctx); err != nil {
 			return err
 		}
 	}

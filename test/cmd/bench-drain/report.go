@@ -16,21 +16,18 @@ import (
 // errMust is a run in which something happened that must not.
 var errMust = errors.New("a must was missed")
 
-// The goals of the project for draining.
-var (
-	goalTyped    = bench.AtLeast(0.65)
-	goalRowLease = bench.AtLeast(1.5)
-	goalCPU16    = bench.AtMost(1.25)
-)
-
 // findings are all that a run measured.
 type findings struct {
 	options options
 	server  string
-	single  []drain.Turn
-	fleets  []fleetTurns
+	// walLevel is that of the server on which time is measured.
+	walLevel string
+	single   []drain.Turn
+	quiet    drain.Costs
+	fleets   []fleetTurns
 
 	figures  *figures.Line
+	measured map[string]measured // by the key of the figure
 	problems []error
 	// What must be zero, and what is only told.
 	lost, disorder, strange, duplicates, charged int
@@ -43,7 +40,10 @@ func (f *findings) print(to io.Writer) error {
 	if err != nil {
 		return fmt.Errorf("print: %w", err)
 	}
-	for _, part := range []func(io.Writer) error{f.printRatios, f.printSplit, f.printFleets, f.printFleetRatios} {
+	f.measured = map[string]measured{}
+	for _, part := range []func(io.Writer) error{
+		f.printRatios, f.printSplit, f.printCounts, f.printFleets, f.printFleetRatios, f.printGoals,
+	} {
 		if err := part(to); err != nil {
 			return err
 		}
@@ -86,7 +86,6 @@ func (f *findings) assess() {
 type comparison struct {
 	subject string
 	against []string
-	goal    *bench.Goal
 	key     string
 }
 
@@ -95,16 +94,13 @@ func (f *findings) comparisons() []comparison {
 	all := []comparison{
 		{subject: bareAgain, against: []string{bare}, key: "aa"},
 		{subject: relayUnchecked, against: bases, key: "relay_bare"},
-		{subject: relayTyped, against: bases, goal: goalTyped, key: "relay_bare_typed"},
+		{subject: relayTyped, against: bases, key: "relay_bare_typed"},
 		{subject: relaySchema, against: bases, key: "relay_bare_schema"},
-		{subject: relayTyped, against: []string{rowLease}, goal: goalRowLease, key: "relay_rowlease"},
+		{subject: relayTyped, against: []string{rowLease}, key: "relay_rowlease"},
 		{subject: rowLease, against: bases},
 		{subject: bare, against: []string{minimal}, key: "bare_minimal"},
 		{subject: relayTyped, against: []string{minimal}, key: "relay_minimal"},
 		{subject: relayNATS, against: []string{bareNATS}, key: "nats_typed"},
-	}
-	if f.options.candidate {
-		all = append(all, comparison{subject: candidateLoop, against: []string{minimal}, key: "candidate_minimal"})
 	}
 	if f.options.long {
 		all = append(all, comparison{subject: bareApart, against: bases})
@@ -131,7 +127,7 @@ func (f *findings) printRatios(to io.Writer) error {
 		if err != nil {
 			return err
 		}
-		table := bench.NewTable("subject", "against", "ratio", "min..max", "goal", "verdict")
+		table := bench.NewTable("subject", "against", "ratio", "min..max")
 		for _, c := range f.comparisons() {
 			ratio, err := bench.Compare(turns, kind.metric, c.subject, c.against...)
 			if err != nil {
@@ -149,22 +145,18 @@ func (f *findings) printRatios(to io.Writer) error {
 }
 
 func (f *findings) addRatio(table *bench.Table, c comparison, ratio, control bench.Ratio, prefix string) {
-	if prefix != "" {
-		c.goal = nil
-	}
 	table.Add(
 		c.subject, c.against[0], fmt.Sprintf("%.3f", ratio.Median), fmt.Sprintf("%.2f..%.2f", ratio.Min, ratio.Max),
-		c.goal.String(), string(c.goal.Assess(ratio.Median, control.Resolution())),
 	)
-	switch {
-	case c.key == "":
-	case prefix != "":
-		f.figures.Addf(prefix+c.key, "%.3f", ratio.Median)
-	case c.key == "aa":
-		f.figures.Addf(c.key, "%.3f..%.3f", ratio.Q1, ratio.Q3)
-	default:
-		f.figures.Addf(c.key, "%.3f", ratio.Median)
+	if c.key == "" {
+		return
 	}
+	f.measured[prefix+c.key] = measured{ratio.Median, control.Resolution()}
+	if prefix+c.key == "aa" {
+		f.figures.Addf(c.key, "%.3f..%.3f", ratio.Q1, ratio.Q3)
+		return
+	}
+	f.figures.Addf(prefix+c.key, "%.3f", ratio.Median)
 }
 
 // printSplit tells where the time goes: what limits a subject is what it spends.

@@ -76,7 +76,7 @@ func (f *findings) printFleetRatios(to io.Writer) error {
 		return nil
 	}
 	table := bench.NewTable("aggregates, delay", "relays", "throughput against 1", "min..max", "CPU per event against 1",
-		"min..max", "goal", "verdict", "of the order's limit")
+		"min..max", "of the order's limit")
 	for i, of := range f.fleets {
 		if of.kill {
 			continue
@@ -109,10 +109,6 @@ func (f *findings) addFleetRatio(table *bench.Table, first bool, of fleetTurns, 
 	if err != nil {
 		return err
 	}
-	var goal *bench.Goal
-	if relays == 16 && of.delay == 0 {
-		goal = goalCPU16
-	}
 	limit := ""
 	if of.delay > 0 {
 		least := time.Duration(of.hottest) * of.delay
@@ -123,10 +119,14 @@ func (f *findings) addFleetRatio(table *bench.Table, first bool, of fleetTurns, 
 	table.Add(
 		of.String(), subject, fmt.Sprintf("%.2f", throughput.Median),
 		fmt.Sprintf("%.2f..%.2f", throughput.Min, throughput.Max),
-		fmt.Sprintf("%.2f", cpu.Median), fmt.Sprintf("%.2f..%.2f", cpu.Min, cpu.Max), goal.String(),
-		string(goal.Assess(cpu.Median, 0)), limit,
+		fmt.Sprintf("%.2f", cpu.Median), fmt.Sprintf("%.2f..%.2f", cpu.Min, cpu.Max), limit,
 	)
-	if first && relays == 16 {
+	switch {
+	case relays != 16:
+	case of.rate > 0:
+		f.figures.Addf("cpu16_offered", "%.2f", cpu.Median)
+		f.measured["cpu16_offered"] = measured{value: cpu.Median, resolution: (cpu.Max - cpu.Min) / 2}
+	case first:
 		f.figures.Addf("thr16", "%.2f", throughput.Median)
 		f.figures.Addf("cpu16", "%.2f", cpu.Median)
 	}

@@ -51,7 +51,6 @@ func (o options) plan() []phase {
 		phases[0].subjects = append(phases[0].subjects, emitLaneOnly, noEvent, emitFunction, bareSQL, emitSQL,
 			bareGORM, emitGORM)
 	}
-	phases[0].subjects = o.with(phases[0].subjects, candidateOne, candidateKeyed)
 	for _, clients := range o.clients {
 		many := phase{
 			name: fmt.Sprintf("throughput%d", clients), clients: clients, base: bare, again: bareAgain,
@@ -60,7 +59,6 @@ func (o options) plan() []phase {
 		if o.long {
 			many.subjects = append(many.subjects, emitLaneOnly)
 		}
-		many.subjects = o.with(many.subjects, candidateOne, candidateKeyed)
 		phases = append(phases, many)
 	}
 	hundred := phase{
@@ -70,16 +68,7 @@ func (o options) plan() []phase {
 	if o.long {
 		hundred.subjects = append(hundred.subjects, emitManyLaneOnly, bareUnnest, emitManyKeyed)
 	}
-	hundred.subjects = o.with(hundred.subjects, candidateMany)
 	return append(phases, hundred)
-}
-
-// with adds subjects of the layout that comes next, where those are measured.
-func (o options) with(subjects []string, candidates ...string) []string {
-	if o.candidate {
-		return append(subjects, candidates...)
-	}
-	return subjects
 }
 
 // length is how long the phase takes if all goes by the plan.

@@ -11,17 +11,22 @@ import (
 	"github.com/posthaste-dev/posthaste/test/bench/measure"
 )
 
-// errGoals is a run in which a figure that does not vary missed its goal.
-var errGoals = errors.New("a goal was missed that noise cannot explain")
+// errGoals is a run in which a figure that does not vary is worse than it was.
+var errGoals = errors.New("a figure is worse than it was, and noise cannot explain it")
 
 // The goals of the project for emitting.
 var (
-	goalLatency    = bench.AtMost(1.10)
-	goalThroughput = bench.AtLeast(0.88)
-	goalKeyed      = bench.AtLeast(0.76)
-	goalWAL        = bench.AtMost(1.8)
+	goalLatency    = bench.AtMost(1.15)
+	goalKeyed      = bench.AtMost(1.45)
+	goalThroughput = bench.AtLeast(0.85)
+	goalMany       = bench.AtMost(2.5)
+	goalWAL        = bench.AtMost(1.30)
 	goalWALKeyed   = bench.AtMost(2.2)
-	goalMany       = bench.AtMost(1.5)
+
+	// A little above what is measured today, 1.35 and 1.9: most of what is beyond the goal is the look-up by aggregate.
+	// More is a step back, and ends the run.
+	mostWAL      = bench.AtMost(1.42)
+	mostWALKeyed = bench.AtMost(2.2)
 )
 
 // findings are all that a run measured.
@@ -37,6 +42,7 @@ type findings struct {
 
 	figures  *figures.Line
 	table    *bench.Table
+	goals    *bench.Table // what is in the other tables of figures that have a goal
 	problems []error
 }
 
@@ -45,6 +51,7 @@ func (f *findings) print(to io.Writer) error {
 	f.figures = figures.New("bench-emit")
 	f.table = bench.NewTable("figure", "clients", "subject", "against", "ratio", "min..max", "A/A quartiles",
 		"goal", "verdict")
+	f.goals = bench.NewTable("figure", "clients", "subject", "goal", "measured", "verdict")
 	for _, p := range f.options.plan() {
 		if err := f.phase(p); err != nil {
 			return err
@@ -64,6 +71,9 @@ func (f *findings) print(to io.Writer) error {
 		if err := part(to); err != nil {
 			return err
 		}
+	}
+	if err := f.goals.Print(to, "The goals: ratios to the bare INSERT"); err != nil {
+		return err
 	}
 	if _, err := fmt.Fprintf(to, "\n%s\n", f.figures); err != nil {
 		return fmt.Errorf("print: %w", err)
@@ -105,35 +115,28 @@ func (f *findings) measures(p phase) []measured {
 	case "latency":
 		times = []measured{
 			{
-				name: "median latency", metric: bench.Median, goals: map[string]*bench.Goal{emitOne: goalLatency},
-				keys: map[string]string{
-					emitOne: "latency1", emitKeyed: "latency1_dedupe", bareAgain: "aa_latency1",
-					candidateOne: "candidate_latency1", candidateKeyed: "candidate_latency1_dedupe",
+				name: "median latency", metric: bench.Median, goals: map[string]*bench.Goal{
+					emitOne: goalLatency, emitKeyed: goalKeyed,
 				},
+				keys: map[string]string{emitOne: "latency1", emitKeyed: "latency1_dedupe", bareAgain: "aa_latency1"},
 			},
 			{name: "p99 latency", metric: bench.P99},
 		}
-		cpu.keys = map[string]string{
-			emitOne: "cpu", emitKeyed: "cpu_dedupe", bareAgain: "aa_cpu",
-			candidateOne: "candidate_cpu", candidateKeyed: "candidate_cpu_dedupe",
-		}
+		cpu.keys = map[string]string{emitOne: "cpu", emitKeyed: "cpu_dedupe", bareAgain: "aa_cpu"}
 	case "hundred":
 		times = []measured{{
 			name: "median latency", metric: bench.Median, goals: map[string]*bench.Goal{emitMany: goalMany},
-			keys: map[string]string{emitMany: "many100", bareManyAgain: "aa_many100", candidateMany: "candidate_many100"},
+			keys: map[string]string{emitMany: "many100", bareManyAgain: "aa_many100"},
 		}}
-		cpu.keys = map[string]string{emitMany: "many100_cpu", candidateMany: "candidate_many100_cpu"}
+		cpu.keys = map[string]string{emitMany: "many100_cpu"}
 	default:
 		thr := fmt.Sprintf("thr%d", p.clients)
 		times = []measured{{
 			name: "throughput", metric: bench.Throughput,
-			keys: map[string]string{
-				emitOne: thr, emitKeyed: thr + "_dedupe", bareAgain: "aa_" + thr,
-				candidateOne: "candidate_" + thr, candidateKeyed: "candidate_" + thr + "_dedupe",
-			},
+			keys: map[string]string{emitOne: thr, emitKeyed: thr + "_dedupe", bareAgain: "aa_" + thr},
 		}}
 		if p.clients == 8 {
-			times[0].goals = map[string]*bench.Goal{emitOne: goalThroughput, emitKeyed: goalKeyed}
+			times[0].goals = map[string]*bench.Goal{emitOne: goalThroughput}
 		}
 		cpu.keys = map[string]string{emitOne: fmt.Sprintf("cpu%d", p.clients)}
 	}
@@ -170,10 +173,12 @@ func (f *findings) phase(p phase) error {
 
 func (f *findings) addRatio(p phase, m measured, subject string, ratio, control bench.Ratio) {
 	goal := m.goals[subject]
+	verdict := goal.Assess(ratio.Median, control.Resolution())
+	f.addGoal(m.name, p.clients, subject, goal, ratio.Median, verdict)
 	f.table.Add(
 		m.name, fmt.Sprint(p.clients), subject, p.bases(subject)[0], fmt.Sprintf("%.3f", ratio.Median),
 		fmt.Sprintf("%.2f..%.2f", ratio.Min, ratio.Max), fmt.Sprintf("%.3f..%.3f", control.Q1, control.Q3),
-		goal.String(), string(goal.Assess(ratio.Median, control.Resolution())),
+		goal.String(), string(verdict),
 	)
 	key, wanted := m.keys[subject]
 	switch {
@@ -182,6 +187,15 @@ func (f *findings) addRatio(p phase, m measured, subject string, ratio, control 
 		f.figures.Addf(key, "%.3f..%.3f", control.Q1, control.Q3)
 	default:
 		f.figures.Addf(key, "%.3f", ratio.Median)
+	}
+}
+
+// addGoal adds a figure to the table of goals, if it has one.
+func (f *findings) addGoal(figure string, clients int, subject string, goal *bench.Goal, ratio float64,
+	verdict bench.Verdict,
+) {
+	if goal != nil {
+		f.goals.Add(figure, fmt.Sprint(clients), subject, goal.String(), fmt.Sprintf("%.3f", ratio), string(verdict))
 	}
 }
 

@@ -112,7 +112,6 @@ func (d *drivers) subjects() map[string]transaction {
 		emitManyKeyed: d.hundred(emitKeyedEvents),
 	}
 	maps.Copy(all, d.bounds())
-	maps.Copy(all, d.candidates())
 	return all
 }
 

@@ -1,6 +1,10 @@
 package corpus
 
-import "strings"
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
 
 // identifierInputs put every attack into every field that holds an identifier. A name has a closed
 // alphabet, so the attacks bounce off it; a value may be any text without control characters, and must
@@ -52,7 +56,32 @@ func identifierInputs() []Input {
 			}
 		}
 	}
-	return inGroup("identifiers", append(append(inputs, nameInputs()...), tenantInputs()...)...)
+	return inGroup("identifiers", slices.Concat(inputs, nameInputs(), tenantInputs(), controlInputs())...)
+}
+
+// controlInputs are the first and the last of the control characters, and their neighbours, in every field that holds a
+// value.
+func controlInputs() []Input {
+	var inputs []Input
+	for _, field := range []struct {
+		what, field string
+		set         func(string) func(*Given)
+	}{
+		{"aggregate id", "aggregate_id", aggregateID},
+		{"tenant id", "tenant_id", tenantID},
+		{"dedupe key", "dedupe_key", dedupeKey},
+		{"header value", "headers", func(text string) func(*Given) { return header("h", text) }},
+		{"actor name", "actor", func(text string) func(*Given) { return actor("user", "1", text) }},
+	} {
+		for _, c := range []rune{0x01, 0x1e, 0x1f, 0x7f, 0x80, 0x9f} {
+			inputs = append(inputs, rejected(fmt.Sprintf("%U in the %s", c, field.what), field.field,
+				field.set(Canary+string(c))))
+		}
+		for _, c := range []rune{0x20, 0x7e, 0xa0} {
+			inputs = append(inputs, stored(fmt.Sprintf("%U in the %s", c, field.what), field.set(Canary+string(c))))
+		}
+	}
+	return inputs
 }
 
 // nameInputs are at the edge of what a name may be.

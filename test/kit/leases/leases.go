@@ -39,7 +39,7 @@ const Return = `UPDATE {schema}.outbox_lanes l SET owner = NULL, token = NULL
 func All() []int16 {
 	lanes := make([]int16, 64)
 	for i := range lanes {
-		lanes[i] = int16(i)
+		lanes[i] = int16(i + 1)
 	}
 	return lanes
 }

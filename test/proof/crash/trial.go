@@ -167,7 +167,7 @@ func (t *trial) play(ctx context.Context) error {
 	} else if err := successor.leave(ctx); err != nil {
 		t.problemf("%v", err)
 	}
-	return t.faults.Add(check.Record{End: &check.End{Drained: drained, Dumped: true}})
+	return t.faults.Add(check.Record{End: &check.End{Drained: drained, Dumped: true, Held: true}})
 }
 
 // start starts a process, under a name that no other has.
@@ -242,7 +242,7 @@ func (t *trial) drain(ctx context.Context, p *child) (bool, error) {
 		}
 		var open int
 		err := t.env.Pool.QueryRow(ctx,
-			t.env.SQL("SELECT count(*) FROM {schema}.outbox_events WHERE state IN (0, 1, 2, 3, 4)")).Scan(&open)
+			t.env.SQL("SELECT count(*) FROM {schema}.outbox_events WHERE state IN (0, 1)")).Scan(&open)
 		switch {
 		case err != nil:
 			return false, fmt.Errorf("crash: %w", err)

@@ -40,8 +40,7 @@ func (t *trial) prepare(ctx context.Context) error {
 		statement = "UPDATE {schema}.outbox_lanes SET crash_count = 3"
 	case t.setting.suspect:
 		statement = `WITH poison AS (
-				SELECT e.id, {schema}.outbox_lane(e.namespace, e.aggregate_type, e.aggregate_id) AS lane
-				FROM {schema}.outbox_events e WHERE e.payload_json #>> '{data,fate}' = 'poison'
+				SELECT e.id, e.lane FROM {schema}.outbox_events e WHERE e.payload_json #>> '{data,fate}' = 'poison'
 			), marked AS (
 				INSERT INTO {schema}.outbox_markers (layout, lane, event_id, token, deaths)
 				SELECT 1, lane, id, gen_random_uuid(), 3 FROM poison
@@ -75,8 +74,9 @@ func (t *trial) parkFirst(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	err = t.await(ctx, t.plan.Patience, old, "SELECT count(*) > 0 FROM {schema}.outbox_events WHERE state = 2 HAVING "+
-		"NOT EXISTS (SELECT FROM {schema}.outbox_events WHERE state IN (0, 1))")
+	err = t.await(ctx, t.plan.Patience, old, "SELECT count(*) FILTER (WHERE kind = 2) > 0 AND "+
+		"count(*) FILTER (WHERE kind = 1) = 0 FROM {schema}.outbox_held HAVING NOT EXISTS "+
+		"(SELECT FROM {schema}.outbox_events WHERE state = 0)")
 	if err != nil {
 		return err
 	}
@@ -115,7 +115,8 @@ func (t *trial) operatorDies(ctx context.Context) (successor *child, err error) 
 		return nil, err
 	}
 	err = t.await(ctx, t.plan.Patience, successor, "SELECT count(*) > 1 FROM {schema}.outbox_dlq HAVING NOT EXISTS "+
-		"(SELECT FROM {schema}.outbox_events WHERE state IN (0, 1, 2))")
+		"(SELECT FROM {schema}.outbox_events WHERE state = 0) AND NOT EXISTS "+
+		"(SELECT FROM {schema}.outbox_held WHERE kind IN (1, 2))")
 	if err != nil {
 		return nil, err
 	}

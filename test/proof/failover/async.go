@@ -207,7 +207,7 @@ const applied = `SELECT pg_last_wal_replay_lsn() >= pg_last_wal_receive_lsn() OR
 // floor.
 const belowFloors = `SELECT count(*) FROM (
 	SELECT FROM {schema}.outbox_events e JOIN {schema}.outbox_lane_status l
-		ON l.lane = {schema}.outbox_lane(e.namespace, e.aggregate_type, e.aggregate_id)
+		ON l.lane = e.lane
 	WHERE e.seq > $1 AND e.seq <= l.floor AND e.aggregate_id LIKE 'thing-%'
 	GROUP BY e.aggregate_id, e.event_type) b`
 
@@ -248,7 +248,7 @@ func (g *gap) straddle(ctx context.Context, heir *cluster.Cluster, on *torture.T
 	below := func(than string) func() (bool, error) {
 		query := on.Env.SQL(`SELECT count(*) FROM (
 			SELECT FROM {schema}.outbox_events e JOIN json_each_text($1::text::json) f
-				ON f.key::smallint = {schema}.outbox_lane(e.namespace, e.aggregate_type, e.aggregate_id)
+				ON f.key::smallint = e.lane
 			WHERE e.seq > $2::text::bigint AND e.state = 0 AND e.aggregate_id LIKE 'thing-%'
 			GROUP BY e.aggregate_id, e.event_type HAVING min(e.seq) <= min(f.value::bigint)` + than + `) s`)
 		return func() (bool, error) {

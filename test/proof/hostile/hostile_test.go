@@ -172,7 +172,7 @@ func TestMutantsAreFound(t *testing.T) {
 		"settles control characters": {finds: "it has control characters", apply: trigger(
 			`IF NEW.last_error LIKE 'rejected%' THEN NEW.last_error := 'rejected: ' || chr(27) || '[31m'; END IF`)},
 		"dead without a word": {
-			finds: "dead after 2 attempts of", apply: trigger(`IF NEW.state IN (4, 5) THEN NEW.last_error := NULL; END IF`),
+			finds: "dead after 2 attempts of", apply: trigger(`IF NEW.state IN (1, 5) THEN NEW.last_error := NULL; END IF`),
 		},
 		"takes it back": {
 			finds: "and its state is 5",

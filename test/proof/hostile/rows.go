@@ -26,6 +26,8 @@ type row struct {
 	dedupe    string
 	payload   string            // {id} stands for the id
 	headers   string            // JSON; empty: NULL
+	lane      string            // an expression; empty: the database fills it in, and checks the event
+	due       string            // an expression: the event is held until then; empty: it is ready
 	more      map[string]string // other columns, as expressions
 }
 
@@ -59,7 +61,7 @@ func sorted(pairs map[string]string) iter.Seq2[string, string] {
 // rows makes inputs of one group, each with a type that its neighbours do not have.
 type rows struct {
 	group  string
-	around bool // past the trigger that checks events
+	around bool // they bring their lane, so that nobody checks them
 	inputs []input
 }
 
@@ -72,16 +74,22 @@ func (r *rows) add(name string, wants func(Broker, []event) want, change func(*r
 				id: outbox.NewID().String(), namespace: outbox.DefaultNamespace, kind: rowType(number), aggregate: aggregateType,
 				key: fmt.Sprintf("%s-%d", r.group, at.number()), payload: goodRow,
 			}
-			change(&insert)
 			if r.around {
-				if _, err := tx.Exec(ctx, "SET LOCAL session_replication_role = replica"); err != nil {
-					return nil, fmt.Errorf("hostile: %w", err)
-				}
+				insert.lane = ownLane
 			}
+			change(&insert)
 			return insert.write(ctx, tx, at)
 		},
 	})
 }
+
+// ownLane is where a row belongs.
+const ownLane = "{schema}.outbox_lane($2::text, $4::text, $5::text)"
+
+// hold is behind the INSERT of a row that is held already.
+const hold = ` RETURNING lane, seq, namespace, event_type, aggregate_type, aggregate_id
+	) INSERT INTO {schema}.outbox_held (lane, seq, kind, due, namespace, event_type, aggregate_type, aggregate_id)
+	SELECT lane, seq, 1, {due}, namespace, event_type, aggregate_type, aggregate_id FROM event`
 
 func (r row) write(ctx context.Context, tx pgx.Tx, at *outlet) ([]event, error) {
 	payload := strings.ReplaceAll(r.payload, "{id}", r.id)
@@ -97,8 +105,15 @@ func (r row) write(ctx context.Context, tx pgx.Tx, at *outlet) ([]event, error) 
 	for name, expression := range r.more {
 		columns, values = append(columns, name), append(values, expression)
 	}
-	_, err := tx.Exec(ctx, `INSERT INTO "`+at.schema+`".outbox_events (`+strings.Join(columns,
-		", ")+") VALUES ("+strings.Join(values, ", ")+")",
+	if r.lane != "" {
+		columns, values = append(columns, "lane"), append(values, r.lane)
+	}
+	statement := "INSERT INTO {schema}.outbox_events (" + strings.Join(columns, ", ") + ") VALUES (" +
+		strings.Join(values, ", ") + ")"
+	if r.due != "" {
+		statement = "WITH event AS (" + statement + strings.ReplaceAll(hold, "{due}", r.due)
+	}
+	_, err := tx.Exec(ctx, strings.ReplaceAll(statement, "{schema}", `"`+at.schema+`"`),
 		r.id, r.namespace, r.kind, r.aggregate, r.key, r.tenant, r.dedupe, payload, r.headers)
 	if err != nil {
 		return nil, fmt.Errorf("hostile: insert: %w", err)

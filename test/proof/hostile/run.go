@@ -370,8 +370,9 @@ func (o *outlet) open(ctx context.Context, trials []*trial) (open, panicking int
 		}
 	}
 	err = o.pool.QueryRow(ctx,
-		`SELECT count(*), count(*) FILTER (WHERE id::text = ANY($1::text[])) FROM "`+o.schema+`".outbox_events
-		WHERE state IN (0, 3) OR state = 1 AND next_attempt_at < now() + interval '1 hour'`, ids).Scan(&open, &panicking)
+		`SELECT count(*), count(*) FILTER (WHERE e.id::text = ANY($1::text[])) FROM "`+o.schema+`".outbox_events e
+		LEFT JOIN "`+o.schema+`".outbox_held h ON h.lane = e.lane AND h.seq = e.seq
+		WHERE e.state = 0 OR h.kind = 3 OR h.kind = 1 AND h.due < now() + interval '1 hour'`, ids).Scan(&open, &panicking)
 	if err != nil {
 		return 0, 0, fmt.Errorf("hostile: %w", err)
 	}

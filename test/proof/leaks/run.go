@@ -236,7 +236,7 @@ func (r *run) end(ctx context.Context) error {
 			var which *string
 			const query = `SELECT count(*), (SELECT count(*) FROM outbox_dlq), 
 			string_agg(DISTINCT format('%s in state %s, last %s', event_type, state, last_error), '; ')
-			FROM outbox_events WHERE state < 4 AND tenant_id IS NOT NULL` // which only good ones have
+			FROM outbox_status WHERE state < 4 AND tenant_id IS NOT NULL` // which only good ones have
 			if err := r.pool.QueryRow(ctx, query).Scan(&open, &dead, &which); err != nil {
 				return false, fmt.Errorf("leaks: %w", err)
 			}
@@ -280,7 +280,7 @@ func (r *run) logOf(file string) error {
 // operate redrives and discards dead events, so that there are audit rows, and errors of a second try.
 func (r *run) operate(ctx context.Context) error {
 	op := operator.New(r.pool, outbox.DefaultSchema)
-	rows, err := r.pool.Query(ctx, "SELECT id FROM outbox_events WHERE state IN (4, 5) ORDER BY seq LIMIT 60")
+	rows, err := r.pool.Query(ctx, "SELECT id FROM outbox_status WHERE state IN (4, 5) ORDER BY seq LIMIT 60")
 	if err != nil {
 		return fmt.Errorf("leaks: %w", err)
 	}

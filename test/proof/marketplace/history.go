@@ -60,26 +60,11 @@ func readTables(ctx context.Context, pool *pgxpool.Pool) (h check.History, err e
 	for _, r := range changes {
 		h = append(h, check.Record{Change: &check.Change{ID: r.ID, From: check.State(r.Before), To: check.State(r.After)}})
 	}
-	events, err := rows[struct {
-		ID        outbox.ID
-		Seq       int64
-		State     int16
-		Type      string
-		Attempts  int
-		Published bool
-	}](ctx, pool,
-		"SELECT id, seq, state, event_type, attempt_count, published_at IS NOT NULL FROM outbox_events ORDER BY seq")
+	events, err := torture.Events(ctx, pool, "public")
 	if err != nil {
 		return nil, err
 	}
-	for _, r := range events {
-		h = append(h,
-			check.Record{
-				Row: &check.Row{
-					ID: r.ID, Seq: r.Seq, State: check.State(r.State), Type: r.Type, Attempts: r.Attempts, Published: r.Published,
-				},
-			})
-	}
+	h = append(h, events...)
 	letters, err := rows[struct {
 		ID       outbox.ID
 		Reason   string

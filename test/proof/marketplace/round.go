@@ -264,7 +264,7 @@ func (r *round) history(ctx context.Context, facts *Facts) (check.History, error
 	if err != nil {
 		return nil, err
 	}
-	end := &check.End{Drained: r.report.Drained, Dumped: true}
+	end := &check.End{Drained: r.report.Drained, Dumped: true, Held: true}
 	if r.nats == nil {
 		end.Pipelined = topics
 	}

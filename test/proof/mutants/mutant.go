@@ -17,7 +17,7 @@ type change struct{ file, from, to string }
 
 // all are all mutants, in the order of an event's path.
 func all() []mutant {
-	return slices.Concat(emitting, holdingLanes, reading, publishing, failing, waiting, settling, consuming)
+	return slices.Concat(emitting, storing, holdingLanes, reading, publishing, failing, waiting, settling, consuming)
 }
 
 // The folders of the tests that the tables name.
@@ -28,6 +28,7 @@ const (
 	storeTests    = "relay/internal/pgstore"
 	fleetTests    = "test/suite/relay"
 	emitTests     = "test/suite/emit"
+	schemaTests   = "test/suite/schema"
 	natsTests     = "test/suite/broker/natsjetstream"
 	pubsubTests   = "test/suite/broker/googlepubsub"
 	inboxTests    = "test/suite/inbox"

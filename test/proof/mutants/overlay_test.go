@@ -154,7 +154,7 @@ func TestAMutantThatDoesNotApply(t *testing.T) {
 	for want, c := range map[string]change{
 		`says "no such text" 0 times`: {"outbox/intx.go", "no such text", "x"},
 		"times, and must once":        {"outbox/intx.go", "return", "x"},
-		`says "outbox" 1 times`:       {"outbox/sql/one.sql", "outbox", "outbox"},
+		`says "VALUES" 1 times`:       {"outbox/sql/one.sql", "VALUES", "VALUES"},
 		"in the body of no function":  {"outbox/intx.go", "type failuresKey struct{}", "type failuresKey int"},
 		"no such file":                {"outbox/gone.go", "a", "b"},
 		"expected":                    {"outbox/intx.go", "committed := false", "committed := ("},

@@ -27,6 +27,24 @@ var emitting = []mutant{
 		test(emitTests, "TestFaultA4SameKeyOtherPayload", "another payload: want ErrDedupeMismatch, got .*, <nil>"),
 	},
 	{
+		"lane-of-another-aggregate",
+		"emit of many events makes the lane of the event's type, so that an aggregate's events are in several lanes", "S5",
+		[]change{
+			{
+				"outbox/sql/many.sql", "outbox_lane(g.namespace, g.aggregate_type", "outbox_lane(g.namespace, g.event_type",
+			},
+		},
+		test(emitTests, "TestEmitBringsTheLane", "library, many: stored in another lane than its aggregate's"),
+	},
+	{
+		"control-characters-emitted",
+		"emit lets control characters pass, which nobody behind it refuses", "A12",
+		[]change{
+			{"outbox/text.go", "(text, unicode.IsControl)", "(text[:0], unicode.IsControl)"},
+		},
+		test(emitTests, "TestCorpus", "utf8/next-line control in an aggregate id: was accepted, must be refused"),
+	},
+	{
 		"sequence-cache",
 		"the sequence hands out its numbers in blocks of 20, a block a session", "A16",
 		[]change{

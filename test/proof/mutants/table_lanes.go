@@ -107,7 +107,7 @@ var holdingLanes = []mutant{
 		[]change{
 			{storeTests + "/sql/release.sql", "ON l.lane = t.lane AND l.token = t.token", "ON l.lane = t.lane"},
 		},
-		sequences(20),
+		sequences(60),
 	},
 	{
 		"held-not-read-first",

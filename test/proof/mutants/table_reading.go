@@ -83,7 +83,7 @@ var reading = []mutant{
 		"cut-taken-for-complete",
 		"a read that was cut by its limit is taken for all there is", "S1",
 		[]change{
-			{coreTests + "/reader.go", "if l.count >= l.limit {", "if false {"},
+			{coreTests + "/reader.go", "return l.count >= l.Limit", "return false && l.count >= l.Limit"},
 		},
 		seeds(few, "stuck"),
 	},
@@ -111,7 +111,7 @@ var reading = []mutant{
 		"read-by-created-at",
 		"ready events are read in the order of their time", "A14",
 		[]change{
-			{storeTests + "/sql/read.sql", "ORDER BY o.seq", "ORDER BY o.created_at, o.seq"},
+			{storeTests + "/sql/read.sql", "ORDER BY r.seq LIMIT", "ORDER BY r.created_at, r.seq LIMIT"},
 		},
 		test(storeTests, "TestTheCursorKeepsTheOrder", `read \[.*\], want .* first and .* last`),
 	},
@@ -166,8 +166,8 @@ var reading = []mutant{
 	},
 	{
 		"last-gone-writer",
-		"a read without some types goes back to the last of the writers that have ended, and not to the first", "A15",
-		[]change{{storeTests + "/sql/read_except.sql", "min(low) AS low", "max(low) AS low"}},
+		"a read goes back to the last of the writers that have ended, and not to the first", "A15",
+		[]change{{storeTests + "/sql/read.sql", "min(low) AS low", "max(low) AS low"}},
 		test(storeTests, "TestTheReadDecidesWhoIsGone", `both gone, without \[order_paid\]: read \[9\]`),
 	},
 	{
@@ -209,7 +209,7 @@ var reading = []mutant{
 	},
 	{
 		"rows-never-fewer", "after a read that failed a lane is asked for as many rows as before", "L1",
-		[]change{{coreTests + "/apart.go", "l.lane.most = max(1, l.limit/2)", "l.lane.most = max(1, l.limit)"}},
+		[]change{{coreTests + "/apart.go", "l.lane.most = max(1, l.Limit/2)", "l.lane.most = max(1, l.Limit)"}},
 		test(coreTests, "TestALaneOfLargeEventsBehindASlowLink", " of 400 large events are published after five minutes"),
 	},
 	{
@@ -217,5 +217,15 @@ var reading = []mutant{
 		"L1",
 		[]change{{coreTests + "/sweep.go", "at.from = min(at.from, from)", "_ = at"}},
 		test(coreTests, "TestASweptEventOfAPausedTopic", "the event is in state 0 a minute after its topic came back"),
+	},
+	{
+		"window-taken-for-the-end", "a read that ended with its window is taken for all there is", "S1",
+		[]change{{coreTests + "/reader.go", "read.top = top\n", "_ = top\n"}},
+		test(coreTests, "TestReadsInWindows", "an event above many windows is in state 0"),
+	},
+	{
+		"stray-published", "an event in another lane than its aggregate is published from there", "S4",
+		[]change{{coreTests + "/line.go", "case r.Stray:", "case false:"}},
+		test(coreTests, "TestAnEventInAnotherLane", "the event is in state 6"),
 	},
 }

@@ -15,7 +15,10 @@ var waiting = []mutant{
 	},
 	{
 		"parked-since-created", "a parked event is as old as the event is, however short it is parked", "V1",
-		[]change{{storeTests + "/sql/old_parked.sql", "AND e.next_attempt_at <= (", "AND e.created_at <= ("}},
+		[]change{{
+			storeTests + "/sql/old_parked.sql", "AND p.since <= (",
+			"AND (SELECT e.created_at FROM {schema}.outbox_events e WHERE e.lane = p.lane AND e.seq = p.seq) <= (",
+		}},
 		test(storeTests, "TestOldParked", "parked for half a minute are "),
 	},
 	{

@@ -124,6 +124,8 @@ func TestMutantsAreFound(t *testing.T) {
 		{name: "relay charges for outages", standIn: bugChargesAll, outage: true, counter: check.ChargedWrongly},
 		{name: "relay passes a dead head", standIn: bugNoBlock, counter: check.OrderViolations},
 		{name: "relay passes a retry", standIn: bugFollowers, counter: check.OrderViolations},
+		{name: "relay keeps what it has published as held", standIn: bugKeepsHeld, counter: check.RowWithoutHeld},
+		{name: "relay holds events, and not how", standIn: bugLosesHeld, counter: check.HeldWithoutRow},
 		{name: "relay forgets to settle", standIn: bugUnsettled, counter: check.DuplicatesUnexplained},
 	} {
 		t.Run(mutant.name, func(t *testing.T) {

@@ -41,6 +41,8 @@ const (
 	bugChargesAll = "charges"   // counts failures of the route as attempts
 	bugNoBlock    = "no-block"  // lets later events pass a dead head that blocks
 	bugUnsettled  = "unsettled" // forgets to settle one publish in a hundred
+	bugKeepsHeld  = "keeps"     // leaves what it has published in outbox_held
+	bugLosesHeld  = "loses"     // says that an event is held, and not how
 	bugFollowers  = "followers" // sends later events of the aggregate before a retry
 )
 
@@ -193,16 +195,16 @@ type open struct {
 	sent bool
 }
 
-const openSQL = `SELECT outbox_lane(namespace, aggregate_type, aggregate_id), seq, id, event_type, aggregate_type, 
-	aggregate_id,
-	payload_json::text::bytea, coalesce(headers::jsonb, '{}'), attempt_count, created_at
-	FROM outbox_events e WHERE state IN (0, 1, 3) AND outbox_lane(namespace, aggregate_type, aggregate_id) = ANY ($1)
-	AND (state <> 1 OR next_attempt_at <= now()) AND seq > $2
-	AND NOT EXISTS (SELECT FROM outbox_events h WHERE (h.state = 1 AND $3 OR h.state = 4 AND $4)
+const openSQL = `SELECT e.lane, e.seq, e.id, e.event_type, e.aggregate_type, e.aggregate_id,
+	e.payload_json::text::bytea, coalesce(e.headers::jsonb, '{}'), e.attempt_count, e.created_at
+	FROM outbox_events e LEFT JOIN outbox_held o ON o.lane = e.lane AND o.seq = e.seq
+	WHERE (e.state = 0 OR e.state = 1 AND (o.kind = 3 OR o.kind = 1 AND o.due <= now()))
+	AND e.lane = ANY ($1) AND e.seq > $2
+	AND NOT EXISTS (SELECT FROM outbox_held h WHERE (h.kind = 1 AND $3 OR h.kind = 4 AND $4)
 		AND h.aggregate_type = e.aggregate_type AND h.aggregate_id = e.aggregate_id AND h.event_type = e.event_type 
 		AND h.seq < e.seq
-		AND (h.state = 4 OR h.next_attempt_at > now()))
-	ORDER BY seq LIMIT 300`
+		AND (h.kind = 4 OR h.due > now()))
+	ORDER BY e.seq LIMIT 300`
 
 // batch moves what is open. False: nothing was.
 func (s *standIn) batch(ctx context.Context) (bool, error) {
@@ -342,21 +344,35 @@ func (s *standIn) after(e *open) relay.State {
 	}
 }
 
+// settleOneSQL changes both tables that say where an event stands. What is parked or blocks is nobody's to settle.
+const settleOneSQL = `WITH event AS (
+		UPDATE outbox_events e SET state = CASE WHEN $2::smallint < 5 THEN 1 ELSE $2::smallint END, attempt_count = $3,
+		       published_at = CASE WHEN $2::smallint = 6 THEN clock_timestamp() END
+		 WHERE id = $1 AND state IN (0, 1)
+		   AND NOT EXISTS (SELECT FROM outbox_held h WHERE h.lane = e.lane AND h.seq = e.seq AND h.kind IN (2, 4))
+		RETURNING lane, seq, namespace, event_type, aggregate_type, aggregate_id
+	), gone AS (
+		DELETE FROM outbox_held h USING event e WHERE h.lane = e.lane AND h.seq = e.seq AND $2::smallint >= 5
+		   AND $4 <> 'keeps'
+	) INSERT INTO outbox_held (lane, seq, kind, due, namespace, event_type, aggregate_type, aggregate_id)
+	SELECT lane, seq, $2::smallint, CASE WHEN $2::smallint = 1 THEN clock_timestamp() + '100 ms' END, namespace,
+	       event_type, aggregate_type, aggregate_id
+	  FROM event WHERE $2::smallint < 5 AND $4::text <> 'loses'
+	ON CONFLICT (lane, seq) DO UPDATE
+	   SET kind = excluded.kind, due = excluded.due, since = clock_timestamp(), version = DEFAULT`
+
 func (s *standIn) settleOne(ctx context.Context, tx pgx.Tx, e *open) error {
 	state := s.after(e)
 	if s.forgets(e) {
 		return nil
 	}
-	_, err := tx.Exec(ctx, `UPDATE outbox_events SET state = $2::smallint, attempt_count = $3, published_at = 
-		CASE WHEN $2::smallint = 6 THEN clock_timestamp() END,
-		next_attempt_at = CASE WHEN $2::smallint = 1 THEN clock_timestamp() + '100 ms' END WHERE id = $1 
-		AND state IN (0, 1, 3)`, e.ID, int16(state), e.Attempts)
+	_, err := tx.Exec(ctx, settleOneSQL, e.ID, int16(state), e.Attempts, s.bug)
 	if err != nil || state == relay.StateRetrying || state == relay.StatePublished {
 		return err
 	}
 	_, err = tx.Exec(ctx, `INSERT INTO outbox_dlq (event_seq, event_id, created_at, attempts, blocking, namespace, `+
 		`event_type, aggregate_type, aggregate_id, error_reason, payload_json, headers)
-		SELECT seq, id, created_at, attempt_count, state = 4, namespace, event_type, aggregate_type, aggregate_id,
-			'rejected', payload_json, headers FROM outbox_events WHERE id = $1`, e.ID)
+		SELECT seq, id, created_at, attempt_count, $2, namespace, event_type, aggregate_type, aggregate_id,
+			'rejected', payload_json, headers FROM outbox_events WHERE id = $1`, e.ID, state == relay.StateDeadBlocking)
 	return err
 }

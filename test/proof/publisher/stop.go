@@ -235,7 +235,7 @@ func (s *stops) witnessed(ctx context.Context) error {
 		), given AS (SELECT s.name, s.at AS signal, l.lane, l.at, l.taken FROM stops s JOIN {schema}.torture_relays r 
 		USING (name) JOIN leases l ON l.old_owner = r.id
 		  WHERE l.token IS NULL AND l.old_token IS NOT NULL AND l.at >= s.at
-		), settled AS MATERIALIZED (SELECT {schema}.outbox_lane(e.namespace, e.aggregate_type, e.aggregate_id) AS lane, c.at
+		), settled AS MATERIALIZED (SELECT e.lane, c.at
 		  FROM {schema}.torture_changes c JOIN {schema}.outbox_events e ON e.id = c.event_id WHERE c.after = 6
 		), finished AS (SELECT g.name, count(*) AS events FROM given g JOIN settled d ON d.lane = g.lane 
 		AND d.at BETWEEN g.signal AND g.at GROUP BY g.name)

@@ -136,8 +136,8 @@ func (h *half) examineAll(ctx context.Context) (err error) {
 	if r.Charged, err = h.count(ctx, "SELECT count(*) FROM {schema}.outbox_events WHERE attempt_count > 0"); err != nil {
 		return err
 	}
-	if r.Dead, err = h.count(ctx, "SELECT (SELECT count(*) FROM {schema}.outbox_events WHERE state IN (4, 5)) + (SELECT "+
-		"count(*) FROM {schema}.outbox_dlq)"); err != nil {
+	if r.Dead, err = h.count(ctx, "SELECT (SELECT count(*) FROM {schema}.outbox_events WHERE state = 5) + (SELECT "+
+		"count(*) FROM {schema}.outbox_held WHERE kind = 4) + (SELECT count(*) FROM {schema}.outbox_dlq)"); err != nil {
 		return err
 	}
 	if r.KeptLanes, err = h.count(ctx, "SELECT count(*) FROM {schema}.outbox_lanes WHERE owner IS NOT NULL"); err != nil {

@@ -102,20 +102,16 @@ func TestTheGreaterPartIsNotDeletedUnasked(t *testing.T) {
 		s.event(t, published, day)
 		s.wantWent(t, s.once(t), "published=12000 discarded=0 dead=0 dedupe=0") // half of them is not more than half
 		// After a week of silence the same: too much, until somebody says so. Hours alone explain it.
-		s.events(t, 12_000, 31*day)
-		s.Exec(t, "UPDATE {schema}.outbox_events SET published_at = published_at - interval '31 days' WHERE published_at > "+
-			"now() - interval '1 day 1 minute'")
+		s.Exec(t, "ALTER TABLE {schema}.outbox_events DISABLE TRIGGER outbox_events_append_only")
+		s.Exec(t, "UPDATE {schema}.outbox_events SET created_at = created_at - interval '31 days', published_at = "+
+			"published_at - interval '31 days'")
 		s.Exec(t, "UPDATE {schema}.outbox_retention SET cut_off = cut_off - interval '6 days'")
 		s.wantWent(t, s.once(t), nothing+" refused=published")
 		s.Exec(t, "UPDATE {schema}.outbox_retention SET cut_off = cut_off + interval '6 days' - interval '3 hours'")
-		if got := s.once(t); got.Published < 12_000 || len(got.Halted) > 0 {
-			t.Errorf("after three hours: %s", went(got))
-		}
+		s.wantWent(t, s.once(t), "published=12000 discarded=0 dead=0 dedupe=0")
 		// Confirmed: nobody counts.
 		s.events(t, 10_000, 31*day)
 		s.Exec(t, "UPDATE {schema}.outbox_retention SET cut_off = NULL")
-		s.Exec(t,
-			"UPDATE {schema}.outbox_events SET state = 7, published_at = NULL WHERE published_at > now() - interval '30 days'")
 		s.wantWent(t, s.once(t), nothing+" refused=published")
 		if got := s.once(t, func(c *retention.Config) { c.Confirmed = time.Now() }); got.Published != 10_000 {
 			t.Errorf("confirmed: %s", went(got))

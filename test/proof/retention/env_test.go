@@ -100,22 +100,40 @@ func (s *env) wantWent(t testing.TB, got retention.Result, want string) {
 // event is one that was created and, where it was, published so long ago.
 func (s *env) event(t testing.TB, state int, age time.Duration) string {
 	t.Helper()
-	return s.text(t, `INSERT INTO {schema}.outbox_events (id, event_type, aggregate_type, aggregate_id, payload_json, 
-		state, created_at, published_at, next_attempt_at)
-		SELECT id, 'order_created', 'order', '1', ('{"eventId":"' || id || '"}')::json, $1::smallint, at, 
-		CASE WHEN $1 = 6 THEN at END, CASE WHEN $1 = 1 THEN at END
-		  FROM (SELECT {schema}.outbox_uuid7() AS id, now() - $2::bigint * interval '1 microsecond' AS at OFFSET 0) e 
-		  RETURNING id::text`, state, age.Microseconds())
+	return s.text(t, `WITH e AS (
+		INSERT INTO {schema}.outbox_events (id, event_type, aggregate_type, aggregate_id, payload_json, state, created_at,
+			published_at)
+		SELECT id, 'order_created', 'order', '1', ('{"eventId":"' || id || '"}')::json,
+			CASE WHEN $1::smallint BETWEEN 1 AND 4 THEN 1 ELSE $1::smallint END, at, CASE WHEN $1 = 6 THEN at END
+		  FROM (SELECT {schema}.outbox_uuid7() AS id, now() - $2::bigint * interval '1 microsecond' AS at OFFSET 0) e
+		RETURNING *
+	), held AS (
+		INSERT INTO {schema}.outbox_held (lane, seq, kind, due, namespace, event_type, aggregate_type, aggregate_id)
+		SELECT lane, seq, $1, created_at, namespace, event_type, aggregate_type, aggregate_id FROM e WHERE state = 1
+	) SELECT id::text FROM e`, state, age.Microseconds())
 }
 
-// events makes many published ones, whose ages are a second apart.
+// events makes many published ones, whose ages are a second apart: the oldest has the lowest number.
 func (s *env) events(t testing.TB, count int, age time.Duration) {
 	t.Helper()
-	s.Exec(t, `INSERT INTO {schema}.outbox_events (id, event_type, aggregate_type, aggregate_id, payload_json, state, 
-		published_at)
-		SELECT id, 'order_created', 'order', n::text, ('{"eventId":"' || id || '"}')::json, 6, 
-		now() - $2::bigint * interval '1 microsecond' - n * interval '1 second'
-		  FROM (SELECT {schema}.outbox_uuid7() AS id, n FROM generate_series(1, $1) n OFFSET 0) e`, count, age.Microseconds())
+	s.Exec(t, `INSERT INTO {schema}.outbox_events (lane, id, event_type, aggregate_type, aggregate_id, payload_json, state,
+			created_at, published_at)
+		SELECT {schema}.outbox_lane('default', 'order', n::text), {schema}.outbox_uuid7(), 'order_created', 'order', n::text,
+			'{}', 6, at, at
+		  FROM (SELECT n, now() - $2::bigint * interval '1 microsecond' - n * interval '1 second' AS at
+		          FROM generate_series($1::bigint, 1, -1) n ORDER BY n DESC) e`, count, age.Microseconds())
+}
+
+// nextRound is as if a day had passed since the last round.
+func (s *env) nextRound(t testing.TB) {
+	t.Helper()
+	s.Exec(t, "UPDATE {schema}.outbox_retention SET round_at = round_at - interval '1 day'")
+}
+
+// walked is how far the round has come.
+func (s *env) walked(t testing.TB) int {
+	t.Helper()
+	return s.Count(t, "SELECT place FROM {schema}.outbox_retention WHERE kind = 'published'")
 }
 
 // letter is a dead letter that was written so long ago.

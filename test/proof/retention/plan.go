@@ -67,6 +67,14 @@ const day = 24 * time.Hour
 // than retention believes.
 func (p Plan) age(pair int) time.Duration { return 40*day + 2*day*time.Duration(p.Pairs-pair) }
 
+// behind is the number behind which a pair has its rows. The lowest are of what is not settled.
+func (p Plan) behind(pair int) int64 {
+	if pair == 0 {
+		return 10 * unsettled
+	}
+	return 10*unsettled + requested + int64(pair)*int64(p.perPair())
+}
+
 // window is how long retention keeps events in this pair: its rows are older, those of the next pair are not.
 func (p Plan) window(pair int) time.Duration { return p.age(pair) - day }
 

@@ -197,11 +197,10 @@ func testRejected(t *testing.T, c cell) {
 // connection is fit for the next transaction.
 func testBroken(t *testing.T, c cell) {
 	c.open = c.reopen(t)
-	event := c.event("1", `{}`)
-	event.ID = outbox.NewID()
 	in := c.begin(t)
-	c.emit(t, in, event)
-	c.wantState(t, in, "23505", event) // the id is taken
+	c.emit(t, in, c.event("1", `{}`))
+	c.exec(t, in, "SET TRANSACTION READ ONLY")
+	c.wantState(t, in, "25006", c.event("1", `{}`))
 	// This statement was not sent before, so whoever prepares must prepare it now, in a transaction that
 	// PostgreSQL has given up. GORM's QueryRowContext would answer that with a row that panics.
 	c.wantState(t, in, "25P02", c.event("2", `{}`), c.event("3", `{}`))

@@ -19,8 +19,12 @@ import (
 // models are the importable models with the tables that they must match.
 var models = map[string]any{
 	"outbox_events": &outboxgorm.Event{},
+	"outbox_held":   &outboxgorm.HeldEvent{},
 	"outbox_dlq":    &outboxgorm.DeadLetter{},
 }
+
+// lookedUpBy is a column that GORM takes for the key, where the table's key is made of what the model leaves out.
+var lookedUpBy = map[string]string{"outbox_events": "id"}
 
 // A column is what the model and the catalog must agree on.
 type column struct {
@@ -33,12 +37,20 @@ type column struct {
 }
 
 // TestGORMModelIsTheTable compares the models with the live tables, column by column and in order, so
-// that a column too many on either side shows as well.
+// that a column too many on either side shows as well. An event's lane is left out: a model that may one day be written
+// by would send 0 for it.
 func TestGORMModelIsTheTable(t *testing.T) {
 	t.Parallel()
 	pgtest.OnEach(t, func(t *testing.T, db *pgtest.DB) {
 		for table, model := range models {
 			got, want := modelColumns(t, db, model), tableColumns(t, db, table)
+			if key := lookedUpBy[table]; key != "" {
+				want = slices.DeleteFunc(want, func(c column) bool { return c.Name == "lane" })
+				for i := range want {
+					want[i].Primary = want[i].Name == key && db.Count(t, `SELECT count(*) FROM pg_indexes WHERE schemaname = $1
+						AND tablename = $2 AND indexdef LIKE '%USING btree (' || $3 || ')'`, db.Schema, table, key) == 1
+				}
+			}
 			for i := range max(len(got), len(want)) {
 				var has, should column
 				if i < len(got) {

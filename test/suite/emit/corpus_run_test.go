@@ -23,6 +23,7 @@ type tally struct {
 	CommitsAfterRejection    int
 	SQLAgreed, SQLDiffers    int
 	SQLNotAsked              int
+	SQLRejections            []string
 	Problems                 []string
 }
 
@@ -175,7 +176,29 @@ func (p env) readBack(ctx context.Context, from querier, g corpus.Given, id stri
 			return fmt.Errorf("%s came back as %.200q, was %.200q", pair.what, pair.got, pair.want)
 		}
 	}
-	return sameHeaders(headers, g.Headers)
+	if err := sameHeaders(headers, g.Headers); err != nil {
+		return err
+	}
+	return p.keepsTheRules(ctx, from, id)
+}
+
+// keepsTheRules asks the database about an event that is stored. A row that brings its lane is held to nothing when it
+// is inserted, so whoever wrote it must have known the rules, and the lane.
+func (p env) keepsTheRules(ctx context.Context, from querier, id string) error {
+	var right bool
+	err := from.QueryRow(ctx, p.SQL(`SELECT lane = {schema}.outbox_lane(namespace, aggregate_type, aggregate_id)
+		AND concat({schema}.outbox_check_event(id, namespace, event_type, aggregate_type, aggregate_id, tenant_id,
+			dedupe_key, payload_json, headers), {schema}.outbox_check_headers(headers),
+			{schema}.outbox_check_data(payload_json -> 'data'),
+			{schema}.outbox_check_actor(payload_json -> 'actor')) = ''
+		FROM {schema}.outbox_events WHERE id = $1::text::uuid`), id).Scan(&right)
+	if err != nil {
+		return fmt.Errorf("what was stored breaks a rule: %w", err)
+	}
+	if !right {
+		return errors.New("stored in another lane than its aggregate's")
+	}
+	return nil
 }
 
 func sameHeaders(stored *string, want map[string]string) error {

@@ -99,8 +99,25 @@ func mutants(ctx context.Context) []mutant {
 			emit: headersUnchecked,
 		},
 		{
-			name: "aggregate ids not checked", check: corpusOf(ctx, "utf8/"), finds: "the database was asked",
-			emit: aggregateUnchecked,
+			name: "aggregate ids not checked", check: corpusOf(ctx, "utf8/"),
+			finds: "utf8/next-line control in an aggregate id: was accepted", emit: aggregateUnchecked,
+		},
+		{
+			name: "data not checked", check: corpusOf(ctx, "utf8/"), finds: "utf8/low surrogate alone: was accepted",
+			emit: dataUnchecked,
+		},
+		{
+			name: "the lane of another aggregate", check: corpusOf(ctx, "envelope/"),
+			finds: "envelope/data that is empty: event 0: stored in another lane",
+			emit: rewritten(func(sql string) string {
+				return strings.ReplaceAll(sql, "outbox_lane($2::text, $4::text", "outbox_lane($2::text, $3::text")
+			}),
+		},
+		{
+			name: "a rule that the library does not know", check: corpusOf(ctx, "identifiers/"),
+			finds: "what was stored breaks a rule",
+			apply: inFunction("outbox_check_event", "octet_length(aggregate_id) NOT BETWEEN 1 AND 512",
+				"octet_length(aggregate_id) NOT BETWEEN 1 AND 5"),
 		},
 		{
 			name: "refusal that repeats the value", check: corpusOf(ctx, "utf8/"), finds: "the refusal repeats the value",
@@ -237,6 +254,12 @@ var headersUnchecked = unchecked(func(g *corpus.Given) { g.Headers = nil }, 7, f
 var aggregateUnchecked = unchecked(func(g *corpus.Given) { g.AggregateID = "x" }, 4, func(g corpus.Given) any {
 	return g.AggregateID
 })
+
+// dataUnchecked puts the data into the envelope of an event that has none.
+var dataUnchecked = unchecked(func(g *corpus.Given) { g.Payload = json.RawMessage("{}"); g.ID = uncheckedID }, 6,
+	func(g corpus.Given) any { return g.Envelope(uncheckedID.String()) })
+
+var uncheckedID = outbox.NewID()
 
 func talkative(ctx context.Context, tx pgx.Tx, schema string, all []corpus.Given) ([]outbox.Receipt, error) {
 	receipts, err := corpus.Emit(ctx, tx, schema, all)

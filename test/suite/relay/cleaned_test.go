@@ -41,9 +41,12 @@ func storeHostile(t *testing.T, db *pgtest.DB) {
 	db.Exec(t, `INSERT INTO {schema}.outbox_events (id, event_type, aggregate_type, aggregate_id, payload_json)
 		VALUES ($1::text::uuid, 'order_created', 'order', '1', json_build_object('eventId', $1::text))`, id)
 	write := func(text string) (stored string, err error) {
-		err = db.Pool.QueryRow(t.Context(),
-			db.SQL("UPDATE {schema}.outbox_events SET last_error = $2 WHERE id = $1 RETURNING last_error"), id,
-			text).Scan(&stored)
+		err = db.Pool.QueryRow(t.Context(), db.SQL(`WITH died AS (
+				UPDATE {schema}.outbox_events SET last_error = $2 WHERE id = $1 RETURNING *
+			) INSERT INTO {schema}.outbox_dlq (event_seq, event_id, created_at, attempts, blocking, namespace, event_type,
+				aggregate_type, aggregate_id, error_reason, error_detail, payload_json)
+			SELECT seq, id, created_at, 1, false, namespace, event_type, aggregate_type, aggregate_id, 'rejected', last_error,
+				payload_json FROM died RETURNING error_detail`), id, text).Scan(&stored)
 		return stored, err
 	}
 	rejected := 0

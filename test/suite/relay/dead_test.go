@@ -15,10 +15,11 @@ import (
 
 // differences compares a dead letter with its event, column by column, and lists what is not the same.
 const differences = `SELECT coalesce(string_agg(c.name, ','), '') FROM {schema}.outbox_dlq d 
-	JOIN {schema}.outbox_events e ON e.id = d.event_id, LATERAL (VALUES
+	JOIN {schema}.outbox_events e ON e.id = d.event_id
+	LEFT JOIN {schema}.outbox_held h ON h.lane = e.lane AND h.seq = e.seq, LATERAL (VALUES
 	('seq', d.event_seq::text, e.seq::text), ('created_at', d.created_at::text, e.created_at::text), 
 	('attempts', d.attempts::text, e.attempt_count::text),
-	('blocking', d.blocking::text, (e.state = 4)::text), ('namespace', d.namespace, e.namespace), 
+	('blocking', d.blocking::text, (h.kind IS NOT DISTINCT FROM 4)::text), ('namespace', d.namespace, e.namespace), 
 	('tenant_id', d.tenant_id, e.tenant_id),
 	('dedupe_key', d.dedupe_key, e.dedupe_key), ('event_type', d.event_type, e.event_type), 
 	('aggregate_type', d.aggregate_type, e.aggregate_type),

@@ -21,9 +21,10 @@ import (
 	"github.com/posthaste-dev/posthaste/test/kit/eventually"
 	"github.com/posthaste-dev/posthaste/test/kit/pgtest"
 	"github.com/posthaste-dev/posthaste/test/kit/proxy"
+	"github.com/posthaste-dev/posthaste/test/kit/states"
 )
 
-// The states of outbox_events.
+// The states of events, by their numbers.
 const (
 	ready = iota
 	retrying
@@ -229,9 +230,10 @@ func (p *env) row(t testing.TB, id outbox.ID) row {
 	t.Helper()
 	var r row
 	var due *float64
-	err := p.Pool.QueryRow(t.Context(), p.SQL(`SELECT state, attempt_count, coalesce(last_error, ''), published_at,
-		extract(epoch FROM next_attempt_at - clock_timestamp())::float8 FROM {schema}.outbox_events 
-		WHERE id = $1::text::uuid`),
+	err := p.Pool.QueryRow(t.Context(), p.SQL(`SELECT coalesce(h.kind, e.state), e.attempt_count,
+		coalesce(e.last_error, ''), e.published_at, extract(epoch FROM h.due - clock_timestamp())::float8
+		FROM {schema}.outbox_events e LEFT JOIN {schema}.outbox_held h ON h.lane = e.lane AND h.seq = e.seq
+		WHERE e.id = $1::text::uuid`),
 		id.String()).Scan(&r.state, &r.attempts, &r.lastError, &r.publishedAt, &due)
 	if err != nil {
 		t.Fatal(err)
@@ -244,7 +246,7 @@ func (p *env) row(t testing.TB, id outbox.ID) row {
 
 func (p *env) inState(t testing.TB, state int) int {
 	t.Helper()
-	return p.Count(t, "SELECT count(*) FROM {schema}.outbox_events WHERE state = $1", state)
+	return p.Count(t, "SELECT count(*) FROM {schema}.outbox_events e WHERE "+states.Of+" = $1", state)
 }
 
 // awaitPublished waits until so many events are published, and no event is in any other state.

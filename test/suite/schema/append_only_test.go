@@ -2,21 +2,21 @@ package schema
 
 import (
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
 
 	"github.com/posthaste-dev/posthaste/test/kit/pgtest"
+	"github.com/posthaste-dev/posthaste/test/kit/states"
 )
 
 // The columns of outbox_events: the facts, and what delivery changes.
 var (
 	facts = []string{
-		"seq", "id", "created_at", "namespace", "event_type", "aggregate_type", "aggregate_id", "tenant_id", "dedupe_key",
-		"payload_json", "headers",
+		"seq", "id", "created_at", "lane", "namespace", "event_type", "aggregate_type", "aggregate_id", "tenant_id",
+		"dedupe_key", "payload_json", "headers",
 	}
-	mutable = []string{"state", "published_at", "attempt_count", "last_error", "next_attempt_at"}
+	mutable = []string{"state", "published_at", "attempt_count", "last_error"}
 )
 
 // wantRejected runs a statement that the database must refuse to change what was written.
@@ -57,7 +57,7 @@ func TestEventsAreAppendOnly(t *testing.T) {
 		}
 		wantRejected(t, db, `INSERT INTO {schema}.outbox_events (id, event_type, aggregate_type, aggregate_id, payload_json)
 			SELECT id, event_type, aggregate_type, aggregate_id, payload_json FROM {schema}.outbox_events WHERE state = 0
-			ON CONFLICT (id) DO UPDATE SET payload_json = excluded.payload_json`)
+			ON CONFLICT (lane, seq) DO UPDATE SET payload_json = excluded.payload_json`)
 		wantRejected(t, db, "TRUNCATE {schema}.outbox_events")
 		wantRejected(t, db, "TRUNCATE {schema}.outbox_events RESTART IDENTITY CASCADE")
 	})
@@ -67,21 +67,49 @@ func TestDeliveryStateMayChange(t *testing.T) {
 	t.Parallel()
 	pgtest.OnEach(t, func(t *testing.T, db *pgtest.DB) {
 		id := insertEvent(t, db, "1", 0)
-		for _, set := range []string{
-			"state = 1, next_attempt_at = now(), attempt_count = 1, last_error = 'x'", "state = 2", "state = 3", "state = 4",
-			"state = 5",
-			"state = 1", "state = 6, published_at = now(), next_attempt_at = NULL",
-		} {
-			db.Exec(t, "UPDATE {schema}.outbox_events SET "+set+" WHERE id = $1", id)
-		}
-		for _, set := range []string{
-			"state = 5", "published_at = NULL", // a time of publishing stays with published
-			"state = 8, published_at = NULL", "state = 1, published_at = NULL", "last_error = repeat('x', 2048) || 1",
-		} {
-			_, err := db.Pool.Exec(t.Context(), db.SQL("UPDATE {schema}.outbox_events SET "+set+" WHERE id = $1"), id)
-			if pgtest.SQLState(err) != "23514" || !strings.Contains(err.Error(), "outbox_events_state") {
-				t.Errorf("%s: got %v, want outbox_events_state", set, err)
+		for _, state := range []int{1, 2, 3, 4, 5, 1, 6, 0} {
+			db.Exec(t, states.Move, id, state)
+			if got := db.Count(t, "SELECT "+states.Of+" FROM {schema}.outbox_events e WHERE id = $1", id); got != state {
+				t.Errorf("the event is in state %d, want %d", got, state)
 			}
+		}
+		db.Exec(t, "UPDATE {schema}.outbox_events SET attempt_count = 1, last_error = 'x' WHERE id = $1", id)
+	})
+}
+
+// TestHeldRowsSayHow: a kind that there is, a time for a retry, and another version at every change.
+func TestHeldRowsSayHow(t *testing.T) {
+	t.Parallel()
+	pgtest.OnEach(t, func(t *testing.T, db *pgtest.DB) {
+		id := insertEvent(t, db, "1", 2)
+		for statement, want := range map[string]string{
+			"UPDATE {schema}.outbox_held SET kind = 0":              "23514",
+			"UPDATE {schema}.outbox_held SET kind = 5":              "23514",
+			"UPDATE {schema}.outbox_held SET kind = 1":              "23514", // with no time
+			"UPDATE {schema}.outbox_held SET version = 7":           "428C9",
+			"UPDATE {schema}.outbox_held SET since = NULL":          "23502",
+			"INSERT INTO {schema}.outbox_held (version) VALUES (7)": "428C9",
+			`INSERT INTO {schema}.outbox_held (lane, seq, kind, namespace, event_type, aggregate_type, aggregate_id)
+				SELECT lane, seq, 3, namespace, event_type, aggregate_type, aggregate_id FROM {schema}.outbox_held`: "23505",
+		} {
+			if _, err := db.Pool.Exec(t.Context(), db.SQL(statement)); pgtest.SQLState(err) != want {
+				t.Errorf("%s: got %v, want SQLSTATE %s", statement, err, want)
+			}
+		}
+		last := 0
+		for _, state := range []int{3, 1, 1, 4, 5, 1, 6, 2} {
+			db.Exec(t, states.Move, id, state)
+			if state > 4 {
+				if n := db.Count(t, "SELECT count(*) FROM {schema}.outbox_held"); n != 0 {
+					t.Errorf("state %d: %d rows are held", state, n)
+				}
+				continue
+			}
+			version := db.Count(t, "SELECT version FROM {schema}.outbox_held WHERE kind = $1", state)
+			if version <= last {
+				t.Errorf("state %d has version %d, the one before it had %d", state, version, last)
+			}
+			last = version
 		}
 	})
 }
@@ -116,8 +144,8 @@ func TestANewEventIsReady(t *testing.T) {
 		db.Exec(t, "SELECT {schema}.outbox_emit('order_created', 'order', '1', '{}')")
 		db.Exec(t, "SELECT {schema}.outbox_emit('order_created', 'order', '1', '{}', dedupe_key => 'k')")
 		if n := db.Count(t, `SELECT count(*) FROM {schema}.outbox_events WHERE state = 0 AND attempt_count = 0 
-			AND published_at IS NULL
-			AND next_attempt_at IS NULL AND last_error IS NULL 
+			AND published_at IS NULL AND last_error IS NULL
+			AND lane = {schema}.outbox_lane(namespace, aggregate_type, aggregate_id)
 			AND created_at BETWEEN now() - interval '1 hour' AND now()`); n != 3 {
 			t.Errorf("%d of 3 events are new", n)
 		}

@@ -15,6 +15,7 @@ import (
 	"github.com/posthaste-dev/posthaste/schema"
 	"github.com/posthaste-dev/posthaste/test/kit/goroutines"
 	"github.com/posthaste-dev/posthaste/test/kit/pgtest"
+	"github.com/posthaste-dev/posthaste/test/kit/states"
 )
 
 func TestMain(m *testing.M) { os.Exit(goroutines.Run(m)) }
@@ -107,8 +108,7 @@ func envelope(id string, filler int) string {
 		strings.Repeat("x", filler))
 }
 
-// insertEvent writes an event and returns its id. The state is 0 for a new one; with others the row is
-// moved there as the relay would.
+// insertEvent writes an event by hand and returns its id. The state is 0 for a new one; others it is moved to.
 func insertEvent(t testing.TB, db *pgtest.DB, aggregate string, state int) string {
 	t.Helper()
 	var id string
@@ -118,8 +118,7 @@ func insertEvent(t testing.TB, db *pgtest.DB, aggregate string, state int) strin
 	db.Exec(t, `INSERT INTO {schema}.outbox_events (id, event_type, aggregate_type, aggregate_id, payload_json)
 		VALUES ($1, 'order_created', 'order', $2, $3)`, id, aggregate, envelope(id, 10))
 	if state != 0 {
-		db.Exec(t, `UPDATE {schema}.outbox_events SET state = $2::smallint, next_attempt_at = CASE WHEN $2 = 1 THEN now() END,
-			published_at = CASE WHEN $2 = 6 THEN now() END WHERE id = $1`, id, state)
+		db.Exec(t, states.Move, id, state)
 	}
 	return id
 }

@@ -16,27 +16,31 @@ import (
 func history(t testing.TB, db *pgtest.DB) {
 	t.Helper()
 	for _, statement := range []string{
-		`INSERT INTO {schema}.outbox_events (id, event_type, aggregate_type, aggregate_id, payload_json, state, published_at, 
-		next_attempt_at, created_at)
-		SELECT id, 'type_' || i % 40, 'kind_' || i % 10, (i % 5000)::text, ('{"eventId":"' || id || '"}')::json, state,
-		       CASE WHEN state = 6 THEN now() - (60000 - i) * interval '1 minute' END, 
-		       CASE WHEN state = 1 THEN now() + (i % 200 - 100) * interval '1 minute' END, now()
-		  FROM (SELECT {schema}.outbox_uuid7() AS id, i, CASE WHEN i % 60 = 0 THEN 1 + i / 60 % 5 WHEN i % 61 = 0 THEN 7 
-		  WHEN i > 55000 THEN 0 ELSE 6 END AS state
+		`INSERT INTO {schema}.outbox_events (lane, id, event_type, aggregate_type, aggregate_id, payload_json, state,
+		published_at, created_at)
+		SELECT {schema}.outbox_lane('default', 'kind_' || i % 10, (i % 5000)::text), id, 'type_' || i % 40,
+		       'kind_' || i % 10, (i % 5000)::text, ('{"eventId":"' || id || '"}')::json, state,
+		       CASE WHEN state = 6 THEN now() - (60000 - i) * interval '1 minute' END, now()
+		  FROM (SELECT {schema}.outbox_uuid7() AS id, i, CASE WHEN i % 300 = 240 THEN 5 WHEN i % 60 = 0 THEN 1
+		  WHEN i % 61 = 0 THEN 7 WHEN i > 55000 THEN 0 ELSE 6 END AS state
 		          FROM generate_series(1, 60000) i OFFSET 0) g`,
+		`INSERT INTO {schema}.outbox_held (lane, seq, kind, due, since, namespace, event_type, aggregate_type, aggregate_id)
+		SELECT lane, seq, 1 + seq / 60 % 5,
+			CASE WHEN seq / 60 % 5 = 0 THEN now() + (seq % 200 - 100) * interval '1 minute' END,
+		       now() - seq * interval '1 second', namespace, event_type, aggregate_type, aggregate_id
+		  FROM {schema}.outbox_events WHERE state = 1`,
 		`INSERT INTO {schema}.outbox_dedupe (event_id, created_at, namespace, event_type, tenant_id, dedupe_key, content_hash)
 		SELECT id, now() - seq * interval '1 minute', namespace, event_type, '', seq::text, '' FROM {schema}.outbox_events 
 		WHERE seq % 4 = 0`,
 		`INSERT INTO {schema}.outbox_dlq (event_seq, event_id, created_at, attempts, blocking, namespace, event_type, 
 		aggregate_type, aggregate_id, error_reason, payload_json)
-		SELECT seq, id, created_at, 10, state = 4, namespace, event_type, aggregate_type, aggregate_id, 'max_attempts', 
+		SELECT seq, id, created_at, 10, state = 1, namespace, event_type, aggregate_type, aggregate_id, 'max_attempts', 
 		payload_json
-		  FROM {schema}.outbox_events WHERE state IN (4, 5) OR seq % 20 = 0`,
+		  FROM {schema}.outbox_events WHERE state = 5 OR seq % 20 = 0`,
 		`INSERT INTO {schema}.outbox_actions (action_id, verb, event_id, dlq_id, actor)
 		SELECT gen_random_uuid(), 'discard', event_id, id, 'somebody' FROM {schema}.outbox_dlq WHERE id % 10 < 9`,
 		`INSERT INTO {schema}.outbox_requests (action_id, event_id, event_seq, layout, lane, delivered_at)
-		SELECT a.action_id, e.id, e.seq, 1, {schema}.outbox_lane(e.namespace, e.aggregate_type, e.aggregate_id), 
-		CASE WHEN a.id % 50 > 0 THEN now() END
+		SELECT a.action_id, e.id, e.seq, 1, e.lane, CASE WHEN a.id % 50 > 0 THEN now() END
 		  FROM {schema}.outbox_actions a JOIN {schema}.outbox_events e ON e.id = a.event_id`,
 	} {
 		db.Exec(t, statement)
@@ -55,24 +59,19 @@ type planned struct {
 func statements(t testing.TB) []planned {
 	t.Helper()
 	const batch, old = "bigint, timestamptz, integer", "1, now() - interval '41 days', 500"
+	const events, window = "bigint, bigint, timestamptz, integer", "0, 60000, now() - interval '41 days', 500"
 	const cutOff = "now() - interval '41 days'"
 	const letters = "text[], timestamptz, bigint, timestamptz, text, text, text, text, text, text, text, boolean, " +
 		"integer, integer"
 	const newest = ", now(), 0, 'epoch', '', '', '', '', '', '', '', true, 10000, 100"
-	return []planned{
+	return append([]planned{
 		{"open requests", requestsSQL, "smallint", "3", "outbox_requests_open", `lane = `, false},
 		{
-			"retention", janitorSQL(t, "published"), batch, old, "outbox_events_published_at",
-			`published_at >= .*published_at < `, false,
-		},
-		{"retention, by id", janitorSQL(t, "published"), batch, old, "outbox_events_pkey", `id = ANY`, false},
-		{
-			"retention of discarded events", janitorSQL(t, "discarded"), batch, old, "outbox_events_dead",
-			`state = 7.*seq >= `, false,
+			"retention", janitorSQL(t, "events"), events, window, "outbox_events_pkey", `lane = .*seq > .*seq <= `, true,
 		},
 		{
-			"retention of discarded events, by id", janitorSQL(t, "discarded"), batch, old, "outbox_events_pkey",
-			`id = ANY`, false,
+			"retention, by number", janitorSQL(t, "events"), events, window, "outbox_events_pkey",
+			`lane = k.lane.*seq = k.seq`, true,
 		},
 		{"retention of dead letters", janitorSQL(t, "dead"), batch, old, "outbox_dlq_pkey", `id >= `, false},
 		{
@@ -84,15 +83,15 @@ func statements(t testing.TB) []planned {
 			`created_at >= .*created_at < `, false,
 		},
 		{
-			"count of discarded events", janitorSQL(t, "count_discarded"), "timestamptz", cutOff, "outbox_events_dead",
-			`state = 7`, false,
+			"sample of events", janitorSQL(t, "due_events"), "timestamptz, integer, bigint", cutOff + ", 20, 100",
+			"outbox_events_pkey", `lane = .*seq >= .*seq <= `, true,
 		},
 		{
 			"count of dead letters", janitorSQL(t, "count_dead"), "timestamptz", cutOff, "outbox_actions_dlq_id",
 			`dlq_id = `, false,
 		},
 		{
-			"retention of keys, whether the event is there", janitorSQL(t, "dedupe"), batch, old, "outbox_events_pkey",
+			"retention of keys, whether the event is there", janitorSQL(t, "dedupe"), batch, old, "outbox_events_id",
 			`id = `, false,
 		},
 		{
@@ -112,39 +111,69 @@ func statements(t testing.TB) []planned {
 			`id = ANY`, true,
 		},
 		{
-			"look-up by published_at",
-			"SELECT id FROM {schema}.outbox_events WHERE published_at BETWEEN $1 AND $1 + interval '1 hour'", "timestamptz",
-			"now() - interval '5 days'", "outbox_events_published_at", `published_at >= .*published_at <= `, false,
-		},
-		{
-			"look-up by event_type", "SELECT id FROM {schema}.outbox_events WHERE event_type = $1 ORDER BY seq DESC LIMIT 50",
-			"text", "'type_7'", "outbox_events_event_type", `event_type = `, false,
-		},
-		{
 			"look-up by aggregate", "SELECT id FROM {schema}.outbox_events WHERE aggregate_type = $1 AND aggregate_id = $2",
 			"text, text", "'kind_7', '77'", "outbox_events_aggregate", `aggregate_type = .*aggregate_id = `, true,
 		},
 		{
-			"dead events, newest first", "SELECT id FROM {schema}.outbox_events WHERE state = 5 ORDER BY seq DESC LIMIT 50", "",
-			"", "outbox_events_dead", `state = `, false,
+			"newest of an aggregate", "SELECT id FROM {schema}.outbox_events WHERE aggregate_type = $1 AND aggregate_id = $2 " +
+				"ORDER BY seq DESC LIMIT 5", "text, text", "'kind_7', '77'", "outbox_events_aggregate",
+			`aggregate_type = .*aggregate_id = `, true,
 		},
 		{
-			"one event's status", "SELECT status FROM {schema}.outbox_status WHERE id = $1", "uuid", "'" + relayOne + "'",
-			"outbox_events_pkey", `id = `, true,
+			"look-up by time of creation", "SELECT id FROM {schema}.outbox_events WHERE id >= $1 AND id < $2", "uuid, uuid",
+			"'00000000-0000-7000-8000-000000000000', '00000000-0001-7000-8000-000000000000'", "outbox_events_id",
+			`id >= .*id < `, true,
 		},
 		{
-			"dead letters of an event", "SELECT id FROM {schema}.outbox_dlq WHERE event_id = $1", "uuid", "'" + relayOne + "'",
-			"outbox_dlq_event_id", `event_id = `, true,
+			"newest of a lane", "SELECT id FROM {schema}.outbox_events WHERE lane = $1 ORDER BY seq DESC LIMIT 50", "smallint",
+			"7", "outbox_events_pkey", `lane = `, false,
 		},
-		{
-			"newest dead letters", "SELECT id FROM {schema}.outbox_dlq ORDER BY failed_at DESC, id DESC LIMIT 50", "", "",
-			"outbox_dlq_failed_at", "", false,
-		},
-		{
-			"actions on a dead letter", "SELECT verb FROM {schema}.outbox_actions WHERE dlq_id = $1", "bigint", "7",
-			"outbox_actions_dlq_id", `dlq_id = `, true,
-		},
-	}
+	}, lookUps...)
+}
+
+// lookUps are what people ask.
+var lookUps = []planned{
+	{
+		"one event's status", "SELECT status FROM {schema}.outbox_status WHERE id = $1", "uuid", "'" + relayOne + "'",
+		"outbox_events_id", `id = `, true,
+	},
+	{
+		"one event's status, how it is held", "SELECT status FROM {schema}.outbox_status WHERE id = $1", "uuid",
+		"'" + relayOne + "'", "outbox_held_pkey", `lane = .*seq = `, true,
+	},
+	{
+		"an aggregate's status",
+		"SELECT status FROM {schema}.outbox_status WHERE aggregate_type = $1 AND aggregate_id = $2", "text, text",
+		"'kind_7', '77'", "outbox_events_aggregate", `aggregate_type = .*aggregate_id = `, true,
+	},
+	{
+		"held events of an aggregate",
+		"SELECT seq FROM {schema}.outbox_held WHERE lane = $1 AND namespace = 'default' AND " +
+			"aggregate_type = $2 AND aggregate_id = $3", "smallint, text, text", "7, 'kind_7', '77'", "outbox_held_line",
+		`lane = .*aggregate_id = `, true,
+	},
+	{
+		"parked for longest in a lane", "SELECT seq FROM {schema}.outbox_held WHERE lane = $1 AND kind = 2 ORDER BY since " +
+			"LIMIT 5", "smallint", "7", "outbox_held_since", `lane = .*kind = `, true,
+	},
+	{
+		"retries that are due in a lane",
+		"SELECT seq FROM {schema}.outbox_held WHERE lane = $1 AND kind = 1 AND due <= $2 " +
+			"ORDER BY due, seq LIMIT 5", "smallint, timestamptz", "7, now()", "outbox_held_due",
+		`lane = .*kind = .*due <= `, false,
+	},
+	{
+		"dead letters of an event", "SELECT id FROM {schema}.outbox_dlq WHERE event_id = $1", "uuid", "'" + relayOne + "'",
+		"outbox_dlq_event_id", `event_id = `, true,
+	},
+	{
+		"newest dead letters", "SELECT id FROM {schema}.outbox_dlq ORDER BY failed_at DESC, id DESC LIMIT 50", "", "",
+		"outbox_dlq_failed_at", "", false,
+	},
+	{
+		"actions on a dead letter", "SELECT verb FROM {schema}.outbox_actions WHERE dlq_id = $1", "bigint", "7",
+		"outbox_actions_dlq_id", `dlq_id = `, true,
+	},
 }
 
 // plan explains a prepared statement.
@@ -193,7 +222,7 @@ func (p planned) wrong(plan string) string {
 func TestStatementsUseTheirIndexes(t *testing.T) {
 	t.Parallel()
 	pgtest.OnEach(t, func(t *testing.T, db *pgtest.DB) {
-		tables := []string{"events", "dedupe", "dlq", "actions", "requests"}
+		tables := []string{"events", "held", "dedupe", "dlq", "actions", "requests"}
 		for _, table := range tables {
 			db.Exec(t, "ALTER TABLE {schema}.outbox_"+table+" SET (autovacuum_enabled = false)") // no ANALYZE before its time
 		}
@@ -211,6 +240,11 @@ func TestStatementsUseTheirIndexes(t *testing.T) {
 					t.Fatal(err)
 				}
 				for _, p := range statements(t) {
+					// An id is not known to be unique. Before the first ANALYZE hundreds of events are expected of one, and then
+					// what is held is read whole: it is little.
+					if statistics == "none" && p.index == "outbox_held_pkey" {
+						continue
+					}
 					plan := p.plan(t, db, conn)
 					if wrong := p.wrong(plan); wrong != "" {
 						t.Errorf("%s, %s, statistics %s: %s\n%s", p.name, mode, statistics, wrong, plan)
@@ -229,8 +263,8 @@ func TestAMissingIndexIsSeen(t *testing.T) {
 	pgtest.OnEach(t, func(t *testing.T, db *pgtest.DB) {
 		history(t, db)
 		db.Exec(t, "ANALYZE {schema}.outbox_events")
-		db.Exec(t, "DROP INDEX {schema}.outbox_events_published_at, {schema}.outbox_events_event_type, "+
-			"{schema}.outbox_events_aggregate, {schema}.outbox_events_dead, {schema}.outbox_requests_open, "+
+		db.Exec(t, "DROP INDEX {schema}.outbox_events_id, {schema}.outbox_events_aggregate, {schema}.outbox_held_line, "+
+			"{schema}.outbox_held_due, {schema}.outbox_held_since, {schema}.outbox_requests_open, "+
 			"{schema}.outbox_dlq_failed_at")
 		conn := connect(t, db.URL)
 		missed := 0
@@ -239,7 +273,7 @@ func TestAMissingIndexIsSeen(t *testing.T) {
 				missed++
 			}
 		}
-		if missed < 7 {
+		if missed < 11 {
 			t.Errorf("only %d statements miss their index", missed)
 		}
 	})

@@ -19,6 +19,11 @@ const (
 
 	insertColumns = `INSERT INTO {schema}.outbox_events (id, event_type, aggregate_type, aggregate_id, payload_json`
 	insertValues  = `VALUES ('{new}', 'order_created', 'order', '1', '{"eventId":"{new}"}'`
+
+	insertHeld = "INSERT INTO {schema}.outbox_held (lane, seq, kind, due, since, namespace, event_type, aggregate_type, " +
+		"aggregate_id)"
+	// lockHeld is how everybody begins who changes a held event.
+	lockHeld = "SELECT lane, seq, version FROM {schema}.outbox_held WHERE kind = 4 ORDER BY lane, seq FOR UPDATE"
 )
 
 // operations is the matrix. {ready}, {published} and so on are ids of rows in that state; {new} is an id
@@ -51,13 +56,17 @@ var operations = []operation{
 		name: "insert an event, returning a constant", sql: insertColumns + ") " + insertValues + ") RETURNING '1'",
 		may: "producer",
 	},
+	{
+		name: "insert an event with its lane",
+		sql:  insertColumns + ", lane) " + insertValues + ", {schema}.outbox_lane('default', 'order', '1'))", may: "producer",
+	},
 	{name: "insert an event, returning it", sql: insertColumns + ") " + insertValues + ") RETURNING id"},
 	{name: "insert an event with its state", sql: insertColumns + ", state) " + insertValues + ", 0)"},
 	{name: "insert an event as published", sql: insertColumns + ", state, published_at) " + insertValues + ", 6, now())"},
 	{name: "insert an event with its time", sql: insertColumns + ", created_at) " + insertValues + ", now())"},
 	{
 		name: "insert an event with attempts",
-		sql:  insertColumns + ", attempt_count, next_attempt_at, last_error) " + insertValues + ", 0, now(), '')",
+		sql:  insertColumns + ", attempt_count, last_error) " + insertValues + ", 0, '')",
 	},
 	{
 		name: "insert an event with its number",
@@ -66,8 +75,8 @@ var operations = []operation{
 
 	// Reading events.
 	{
-		name: "read ids and states", sql: "SELECT seq, id, state, published_at, created_at FROM {schema}.outbox_events",
-		may: readers,
+		name: "read ids and states",
+		sql:  "SELECT lane, seq, id, state, published_at, created_at FROM {schema}.outbox_events", may: readers,
 	},
 	{
 		name: "read types and aggregates",
@@ -76,15 +85,15 @@ var operations = []operation{
 	},
 	{
 		name: "read attempts and errors",
-		sql:  "SELECT attempt_count, next_attempt_at, last_error FROM {schema}.outbox_events", may: "relay viewer operator",
+		sql:  "SELECT attempt_count, last_error FROM {schema}.outbox_events", may: "relay viewer operator",
 	},
 	{name: "read payloads", sql: "SELECT payload_json FROM {schema}.outbox_events", may: "relay"},
 	{name: "read headers", sql: "SELECT headers FROM {schema}.outbox_events", may: "relay"},
 	{name: "read dedupe keys of events", sql: "SELECT dedupe_key FROM {schema}.outbox_events", may: "relay"},
 	{name: "read everything of events", sql: "SELECT * FROM {schema}.outbox_events", may: "relay"},
 	{
-		name: "read the ready index", sql: "SELECT seq FROM {schema}.outbox_events WHERE {schema}.outbox_lane(namespace, " +
-			"aggregate_type, aggregate_id) = 1 AND state = 0 AND seq > 0", may: "relay viewer operator",
+		name: "read what is ready in a lane",
+		sql:  "SELECT seq FROM {schema}.outbox_events WHERE lane = 1 AND seq > 0 AND state = 0", may: readers,
 	},
 	{name: "read the status view", sql: "SELECT * FROM {schema}.outbox_status", may: "viewer operator"},
 
@@ -95,15 +104,30 @@ var operations = []operation{
 		may:  "relay",
 	},
 	{
-		name: "settle as retrying", sql: "UPDATE {schema}.outbox_events SET state = 1, attempt_count = 1, last_error = " +
-			"'x', next_attempt_at = clock_timestamp() WHERE id = '{ready}'", may: "relay",
+		name: "settle as retrying", sql: "WITH e AS (UPDATE {schema}.outbox_events SET state = 1, attempt_count = 1, " +
+			"last_error = 'x' WHERE id = '{ready}' RETURNING lane, seq, namespace, event_type, aggregate_type, aggregate_id) " +
+			insertHeld + " SELECT lane, seq, 1, now(), now(), namespace, event_type, aggregate_type, aggregate_id FROM e",
+		may: "relay",
 	},
 	{
-		name: "redrive", sql: "UPDATE {schema}.outbox_events SET state = 1, attempt_count = 0, next_attempt_at = " +
-			"clock_timestamp() WHERE id = '{dead}' AND state = 4", may: "relay operator",
+		name: "redrive",
+		sql: "WITH h AS MATERIALIZED (" + lockHeld + "), kept AS (UPDATE {schema}.outbox_held k SET kind = " +
+			"1, due = clock_timestamp(), since = clock_timestamp(), version = DEFAULT FROM h WHERE k.lane = h.lane AND " +
+			"k.seq = h.seq) UPDATE {schema}.outbox_events e SET attempt_count = 0 FROM h " +
+			"WHERE e.lane = h.lane AND e.seq = h.seq",
+		may: "relay operator",
 	},
 	{
-		name: "discard", sql: "UPDATE {schema}.outbox_events SET state = 7 WHERE id = '{dead}' AND state IN (4, 5)",
+		name: "discard",
+		sql: "WITH h AS MATERIALIZED (" + lockHeld + "), gone AS (DELETE FROM {schema}.outbox_held g USING " +
+			"h WHERE g.lane = h.lane AND g.seq = h.seq) UPDATE {schema}.outbox_events e SET state = 7 FROM h WHERE e.lane = " +
+			"h.lane AND e.seq = h.seq", may: "relay operator",
+	},
+	{
+		name: "redrive what does not block",
+		sql: "WITH e AS (UPDATE {schema}.outbox_events SET state = 1, attempt_count = 0 " +
+			"WHERE id = '{passed}' RETURNING lane, seq, namespace, event_type, aggregate_type, aggregate_id) " + insertHeld +
+			" SELECT lane, seq, 1, now(), now(), namespace, event_type, aggregate_type, aggregate_id FROM e",
 		may: "relay operator",
 	},
 	{
@@ -119,14 +143,17 @@ var operations = []operation{
 	{name: "change an id", sql: "UPDATE {schema}.outbox_events SET id = '{new}' WHERE id = '{ready}'"},
 	{name: "change a time", sql: "UPDATE {schema}.outbox_events SET created_at = now() WHERE id = '{ready}'"},
 	{name: "change an aggregate", sql: "UPDATE {schema}.outbox_events SET aggregate_id = '2' WHERE id = '{ready}'"},
+	{name: "change a lane", sql: "UPDATE {schema}.outbox_events SET lane = 2 WHERE id = '{ready}'"},
 	{name: "change a number", sql: "UPDATE {schema}.outbox_events SET seq = DEFAULT WHERE id = '{ready}'"},
 	{name: "delete a published event", sql: "DELETE FROM {schema}.outbox_events WHERE id = '{published}'", may: "janitor"},
 	{name: "delete a discarded event", sql: "DELETE FROM {schema}.outbox_events WHERE id = '{discarded}'", may: "janitor"},
 	{name: "delete a ready event", sql: "DELETE FROM {schema}.outbox_events WHERE id = '{ready}'", guarded: "janitor"},
-	{name: "delete a dead event", sql: "DELETE FROM {schema}.outbox_events WHERE id = '{dead}'", guarded: "janitor"},
+	{name: "delete a dead event", sql: "DELETE FROM {schema}.outbox_events WHERE id = '{passed}'", guarded: "janitor"},
+	{name: "delete a held event", sql: "DELETE FROM {schema}.outbox_events WHERE id = '{dead}'", guarded: "janitor"},
 	{
-		name: "delete by retention", sql: "DELETE FROM {schema}.outbox_events WHERE id = ANY (ARRAY(SELECT id FROM " +
-			"{schema}.outbox_events WHERE published_at < now() ORDER BY published_at LIMIT 9))", may: "janitor",
+		name: "delete by retention", sql: "DELETE FROM {schema}.outbox_events e USING (SELECT lane, seq FROM " +
+			"{schema}.outbox_events WHERE lane = 49 AND seq > 0 AND state = 6 AND published_at < now() ORDER BY lane, seq " +
+			"LIMIT 9) old WHERE e.lane = old.lane AND e.seq = old.seq", may: "janitor",
 	},
 	{name: "truncate events", sql: "TRUNCATE {schema}.outbox_events"},
 	{
@@ -136,6 +163,27 @@ var operations = []operation{
 	},
 	{name: "alter events", sql: "ALTER TABLE {schema}.outbox_events DISABLE TRIGGER ALL"},
 	{name: "drop events", sql: "DROP TABLE {schema}.outbox_events CASCADE"},
+
+	// What is held.
+	{
+		name: "read what is held",
+		sql: "SELECT lane, seq, kind, due, since, version, namespace, event_type, aggregate_type, " +
+			"aggregate_id FROM {schema}.outbox_held", may: "relay viewer operator",
+	},
+	{name: "lock what is held", sql: lockHeld, may: "relay operator"},
+	{
+		name: "hold an event", sql: insertHeld + " VALUES (1, 999, 1, now(), now(), 'n', 't', 'a', '1')",
+		may: "relay operator",
+	},
+	{
+		name: "hold it in another way", sql: "UPDATE {schema}.outbox_held SET kind = 3, due = NULL, since = now(), " +
+			"version = DEFAULT", may: "relay operator",
+	},
+	{name: "let go of what is held", sql: "DELETE FROM {schema}.outbox_held", may: "relay operator"},
+	{name: "change the number of what is held", sql: "UPDATE {schema}.outbox_held SET seq = 7"},
+	{name: "change the lane of what is held", sql: "UPDATE {schema}.outbox_held SET lane = 7"},
+	{name: "change the aggregate of what is held", sql: "UPDATE {schema}.outbox_held SET aggregate_id = '2'"},
+	{name: "truncate what is held", sql: "TRUNCATE {schema}.outbox_held"},
 
 	// The sequence, and what else the watermark reads.
 	{
@@ -181,9 +229,10 @@ var operations = []operation{
 
 	// Lanes and relays.
 	{
-		name: "read lanes", sql: "SELECT layout, lane, owner, acquired_at, floor, needs, crashed, crash_count FROM " +
+		name: "read lanes", sql: "SELECT layout, lane, owner, acquired_at, floor, swept, needs, crashed, crash_count FROM " +
 			"{schema}.outbox_lanes", may: "relay viewer operator",
 	},
+	{name: "read which lanes there are", sql: "SELECT lane FROM {schema}.outbox_lanes", may: readers},
 	{
 		name: "read how lanes stand", sql: "SELECT * FROM {schema}.outbox_lane_status", may: "relay viewer operator",
 	},
@@ -196,7 +245,8 @@ var operations = []operation{
 	},
 	{
 		name: "move a floor",
-		sql:  "UPDATE {schema}.outbox_lanes SET floor = 1, needs = '{}', crashed = true, crash_count = 0", may: "relay",
+		sql:  "UPDATE {schema}.outbox_lanes SET floor = 1, swept = 1, needs = '{}', crashed = true, crash_count = 0",
+		may:  "relay",
 	},
 	{name: "renumber a lane", sql: "UPDATE {schema}.outbox_lanes SET lane = 99 WHERE lane = 1"},
 	{name: "add a lane", sql: "INSERT INTO {schema}.outbox_lanes (layout, lane) VALUES (9, 9)"},
@@ -224,8 +274,9 @@ var operations = []operation{
 
 	{name: "read beats", sql: "SELECT * FROM {schema}.outbox_beats", may: "relay viewer operator"},
 	{
-		name: "beat", sql: "INSERT INTO {schema}.outbox_beats (relay, number, until, lanes, floors, recovered, need_lanes, " +
-			"need_types) SELECT id, 9, now(), '{1}', '{1}', '{t}', '{}', '{}' FROM {schema}.outbox_relays", may: "relay",
+		name: "beat", sql: "INSERT INTO {schema}.outbox_beats (relay, number, until, lanes, floors, swept, recovered, " +
+			"need_lanes, need_types) SELECT id, 9, now(), '{1}', '{1}', '{1}', '{t}', '{}', '{}' FROM {schema}.outbox_relays",
+		may: "relay",
 	},
 	{name: "prolong a beat", sql: "UPDATE {schema}.outbox_beats SET until = now()"},
 	{name: "delete old beats", sql: "DELETE FROM {schema}.outbox_beats WHERE number < 1", may: "relay"},
@@ -368,6 +419,11 @@ var operations = []operation{
 	{name: "call outbox_resume", sql: "SELECT {schema}.outbox_resume('me', 'why', 'all')", may: "operator"},
 	{name: "resume a restored database", sql: "SELECT {schema}.outbox_resume('me', 'why', 'restored')", may: "operator"},
 	{name: "call outbox_done_before", sql: "SELECT {schema}.outbox_done_before('pause', '{new}')", may: "operator"},
+	{
+		name: "call outbox_check_event", sql: "SELECT {schema}.outbox_check_event('{new}', 'n', 't', 'a', '1', NULL, NULL, " +
+			"'{\"eventId\":\"{new}\"}', NULL)", may: "producer",
+	},
+	{name: "call outbox_fill_lane", sql: "SELECT {schema}.outbox_fill_lane()"},
 	{name: "call outbox_check_data", sql: "SELECT {schema}.outbox_check_data('{}')", may: "producer"},
 	{name: "call outbox_grant", sql: "SELECT {schema}.outbox_grant('relay', current_user)"},
 	{name: "call outbox_seal", sql: "SELECT {schema}.outbox_seal()"},

@@ -25,8 +25,8 @@ type matrix struct {
 func newMatrix(t testing.TB, db *pgtest.DB) *matrix {
 	t.Helper()
 	m := &matrix{db: db, roles: map[string]string{}, pools: map[string]*pgxpool.Pool{}}
-	ready, dead, discarded, published := insertEvent(t, db, "1", 0), insertEvent(t, db, "1", 4),
-		insertEvent(t, db, "1", 7), insertEvent(t, db, "1", 6)
+	ready, dead, passed := insertEvent(t, db, "1", 0), insertEvent(t, db, "1", 4), insertEvent(t, db, "1", 5)
+	discarded, published := insertEvent(t, db, "1", 7), insertEvent(t, db, "1", 6)
 	db.Exec(t, "SELECT {schema}.outbox_emit('order_created', 'order', '1', '{}', dedupe_key => 'taken')")
 	db.Exec(t, leases.Join, relayOne, "r", "1 hour")
 	db.Exec(t, "INSERT INTO {schema}.outbox_markers (layout, lane, event_id) VALUES (1, 1, $1)", ready)
@@ -37,7 +37,8 @@ func newMatrix(t testing.TB, db *pgtest.DB) *matrix {
 			"VALUES ($1, $2, 1, 1, 1, "+delivered+")",
 			insertAction(t, db, "redeliver", published, nil), published)
 	}
-	m.ids = strings.NewReplacer("{ready}", ready, "{dead}", dead, "{discarded}", discarded, "{published}", published,
+	m.ids = strings.NewReplacer("{ready}", ready, "{dead}", dead, "{passed}", passed, "{discarded}", discarded,
+		"{published}", published,
 		"{resolved}", fmt.Sprint(resolved), "{unresolved}", fmt.Sprint(unresolved),
 		"{new}", column(t, db.Pool, db.SQL("SELECT {schema}.outbox_uuid7()::text"))[0])
 	for _, part := range parts {
@@ -131,6 +132,22 @@ func TestRolesMatrixSeesAWrongGrant(t *testing.T) {
 			{
 				"producer", "GRANT INSERT (state) ON {schema}.outbox_events TO",
 				"REVOKE INSERT (state) ON {schema}.outbox_events FROM", "insert an event with its state",
+			},
+			{
+				"producer", "REVOKE INSERT (lane) ON {schema}.outbox_events FROM",
+				"GRANT INSERT (lane) ON {schema}.outbox_events TO", "insert an event with its lane",
+			},
+			{
+				"producer", "REVOKE EXECUTE ON FUNCTION {schema}.outbox_check_event FROM",
+				"GRANT EXECUTE ON FUNCTION {schema}.outbox_check_event TO", "insert an event",
+			},
+			{
+				"janitor", "GRANT SELECT ON {schema}.outbox_held TO", "REVOKE SELECT ON {schema}.outbox_held FROM",
+				"read what is held",
+			},
+			{
+				"viewer", "GRANT UPDATE (kind, due, since, version) ON {schema}.outbox_held TO",
+				"REVOKE UPDATE (kind, due, since, version) ON {schema}.outbox_held FROM", "hold it in another way",
 			},
 			{
 				"operator", "GRANT DELETE ON {schema}.outbox_requests TO", "REVOKE DELETE ON {schema}.outbox_requests FROM",

@@ -76,6 +76,15 @@ func checkEmit(t testing.TB, db *pgtest.DB, conn *pgx.Conn, session string) {
 	if _, id := payload(", dedupe_key => 'session'"); id == "" {
 		t.Errorf("%s: no id", session)
 	}
+	// By hand: the trigger reads the rules as any other session does.
+	insert := func(id, kind string) string {
+		_, err := conn.Exec(t.Context(), db.SQL("INSERT INTO {schema}.outbox_events (id, event_type, aggregate_type, "+
+			"aggregate_id, payload_json) VALUES ($1, 'order_created', $2, '1', $3)"), id, kind, envelope(id, 0))
+		return pgtest.SQLState(err)
+	}
+	if good, bad := insert(id, "order"), insert(id, "or\\der"); good != "" || bad != "23514" {
+		t.Errorf("%s: by hand %q, with a wrong name %q", session, good, bad)
+	}
 }
 
 // TestHostileSearchPath: whatever a caller puts into its path, in a schema or in temporary tables, our
@@ -115,7 +124,8 @@ func shadowNames(t testing.TB, conn *pgx.Conn, evil string) {
 	t.Helper()
 	for _, target := range []string{evil, "pg_temp"} {
 		for _, statement := range []string{
-			`CREATE TABLE %s.outbox_events (id uuid, namespace text, event_type text, aggregate_type text, aggregate_id text, ` +
+			`CREATE TABLE %s.outbox_events (lane smallint, id uuid, namespace text, event_type text, ` +
+				`aggregate_type text, aggregate_id text, ` +
 				`tenant_id text, dedupe_key text, payload_json json, headers json)`,
 			`CREATE TABLE %s.outbox_dedupe (namespace text, event_type text, tenant_id text, dedupe_key text, event_id uuid, ` +
 				`content_hash bytea, repeated boolean)`,
@@ -123,6 +133,9 @@ func shadowNames(t testing.TB, conn *pgx.Conn, evil string) {
 			`INSERT INTO %s.outbox_actions SELECT i, 'discard' FROM generate_series(1, 9) i`,
 			`CREATE TABLE %s.outbox_dlq (id bigint)`,
 			`CREATE FUNCTION %s.outbox_check_data(json) RETURNS void LANGUAGE plpgsql AS 'BEGIN RAISE ''evil''; END'`,
+			`CREATE FUNCTION %s.outbox_check_event(uuid, text, text, text, text, text, text, json, json) RETURNS void ` +
+				`LANGUAGE plpgsql AS 'BEGIN RAISE ''evil''; END'`,
+			`CREATE FUNCTION %s.outbox_lane(text, text, text) RETURNS smallint LANGUAGE plpgsql AS 'BEGIN RAISE ''evil''; END'`,
 			`CREATE FUNCTION %s.outbox_uuid7() RETURNS uuid LANGUAGE plpgsql AS 'BEGIN RAISE ''evil''; END'`,
 			`CREATE FUNCTION %s.octet_length(text) RETURNS integer LANGUAGE plpgsql AS 'BEGIN RAISE ''evil''; END'`,
 		} {
@@ -146,8 +159,9 @@ func callAll(t testing.TB, m *matrix, conn *pgx.Conn, part, path string) {
 	case "producer":
 		plain := run("SELECT {schema}.outbox_emit('order_created', 'order', '1', '{}')")
 		keyed := run("SELECT {schema}.outbox_emit('order_created', 'order', '1', '{}', dedupe_key => '" + path + "')")
-		if plain != "" || keyed != "" || count() != before+2 {
-			t.Errorf("producer, path %s: %q, %q, %d events more", path, plain, keyed, count()-before)
+		hand := run(insertColumns + ") " + insertValues + ")")
+		if plain != "" || keyed != "" || hand != "" || count() != before+3 {
+			t.Errorf("producer, path %s: %q, %q, %q, %d events more", path, plain, keyed, hand, count()-before)
 		}
 	case "janitor":
 		if got := run("DELETE FROM {schema}.outbox_dlq WHERE id = {unresolved}"); got != "23001" {

@@ -1,40 +1,56 @@
 package schema
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"testing"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/posthaste-dev/posthaste/test/kit/pgtest"
 )
 
-// fill writes events with payloads of some bytes that do not compress, so that large ones go to TOAST.
-func fill(t testing.TB, db *pgtest.DB, events, bytes int) {
+// noVacuum keeps VACUUM and ANALYZE away, which would come to some of the tables that are compared and change them or
+// their plans.
+const noVacuum = "ALTER TABLE {schema}.outbox_events SET (autovacuum_enabled = false, toast.autovacuum_enabled = false)"
+
+// fill writes so many events of each size as our own statements do, with payloads of some bytes more than the least.
+// Those do not compress, so that large ones go to TOAST.
+func fill(t testing.TB, db *pgtest.DB, events int, sizes ...int) {
 	t.Helper()
-	// No VACUUM and no ANALYZE, which would come to some of the tables that are compared and change their plans.
-	db.Exec(t, "ALTER TABLE {schema}.outbox_events SET (autovacuum_enabled = false, toast.autovacuum_enabled = false)")
-	db.Exec(t, `INSERT INTO {schema}.outbox_events (id, event_type, aggregate_type, aggregate_id, payload_json)
-		SELECT id, 'order_created', 'order', (i % 100)::text, 
-		('{"version":1,"eventId":"' || id || '","occurredAt":"2026-01-01T00:00:00.000000Z","data":{"x":"'
-		       || (SELECT string_agg(md5(i::text || k), '') FROM generate_series(1, $2 / 32) k) || '"}}')::json
-		  FROM (SELECT {schema}.outbox_uuid7() AS id, i FROM generate_series(1, $1) i OFFSET 0) g`, events, bytes)
+	db.Exec(t, noVacuum)
+	db.Exec(t, `INSERT INTO {schema}.outbox_events (lane, id, event_type, aggregate_type, aggregate_id, payload_json)
+		SELECT {schema}.outbox_lane('default', 'order', (i % 100)::text), id, 'order_created', 'order', (i % 100)::text,
+		('{"version":1,"eventId":"' || id || '","occurredAt":"2026-01-01T00:00:00.000000Z","data":{"x":"' || left(
+		       (SELECT string_agg(md5(i::text || k), '') FROM generate_series(0, bytes / 32) k), bytes) || '"}}')::json
+		  FROM (SELECT {schema}.outbox_uuid7() AS id, bytes, i
+		          FROM unnest($2::integer[]) s(bytes), generate_series(1, $1) i ORDER BY bytes, i) g`, events, sizes)
 }
 
-// cost is what EXPLAIN counts of one statement. It does not depend on how busy the machine is.
+// cost is what EXPLAIN counts of one statement. It does not depend on how busy the machine is; only the images of whole
+// pages depend on when the server's last checkpoint was.
 type cost struct {
-	walRecords, buffers, triggers int
+	walRecords, walBytes, images, buffers, triggers int
 }
 
-func explain(t testing.TB, db *pgtest.DB, statement string) cost {
+// querier is a pool or a transaction.
+type querier interface {
+	QueryRow(ctx context.Context, query string, args ...any) pgx.Row
+}
+
+func explain(t testing.TB, db *pgtest.DB, on querier, statement string) cost {
 	t.Helper()
 	var text string
-	if err := db.Pool.QueryRow(t.Context(),
+	if err := on.QueryRow(t.Context(),
 		db.SQL("EXPLAIN (ANALYZE, WAL, BUFFERS, FORMAT JSON) "+statement)).Scan(&text); err != nil {
 		t.Fatalf("%s: %v", statement, err)
 	}
 	var plans []struct {
 		Plan struct {
 			Records int `json:"WAL Records"`
+			Bytes   int `json:"WAL Bytes"`
+			Images  int `json:"WAL FPI"`
 			Hit     int `json:"Shared Hit Blocks"`
 			Read    int `json:"Shared Read Blocks"`
 		}
@@ -44,7 +60,8 @@ func explain(t testing.TB, db *pgtest.DB, statement string) cost {
 		t.Fatal(err)
 	}
 	return cost{
-		walRecords: plans[0].Plan.Records, buffers: plans[0].Plan.Hit + plans[0].Plan.Read, triggers: len(plans[0].Triggers),
+		walRecords: plans[0].Plan.Records, walBytes: plans[0].Plan.Bytes, images: plans[0].Plan.Images,
+		buffers: plans[0].Plan.Hit + plans[0].Plan.Read, triggers: len(plans[0].Triggers),
 	}
 }
 
@@ -83,7 +100,7 @@ func TestTheSettlePaysNothingForTheGuards(t *testing.T) {
 				db := pgtest.New(t, server)
 				db.Exec(t, change)
 				fill(t, db, events, bytes)
-				return explain(t, db,
+				return explain(t, db, db.Pool,
 					"UPDATE {schema}.outbox_events SET state = 6, published_at = clock_timestamp() WHERE state = 0")
 			}
 			ours, bare, row, plain := measure("SELECT"), measure(bareSQL), measure(rowTriggerSQL), measure(plainCheckSQL)
@@ -119,7 +136,7 @@ func TestRetentionWritesNothingForTheGuards(t *testing.T) {
 			db.Exec(t, change)
 			fill(t, db, events, 480)
 			db.Exec(t, "UPDATE {schema}.outbox_events SET state = 6, published_at = clock_timestamp()")
-			return explain(t, db, "DELETE FROM {schema}.outbox_events WHERE published_at IS NOT NULL")
+			return explain(t, db, db.Pool, "DELETE FROM {schema}.outbox_events WHERE published_at IS NOT NULL")
 		}
 		ours, bare, row := measure("SELECT"), measure(bareSQL), measure(rowDeleteSQL)
 		t.Logf("delete of %d events: ours %+v, bare %+v, trigger before %+v", events, ours, bare, row)

@@ -14,6 +14,7 @@ import (
 	"github.com/posthaste-dev/posthaste/relay/retention"
 	"github.com/posthaste-dev/posthaste/test/kit/leases"
 	"github.com/posthaste-dev/posthaste/test/kit/pgtest"
+	"github.com/posthaste-dev/posthaste/test/kit/states"
 )
 
 // TestMetricsTellTheTruth makes everything happen to one relay that a metric is about, and looks.
@@ -138,7 +139,8 @@ func (w *env) deadAndBlocking() {
 // discardDead is what an operator might do.
 func (w *env) discardDead() {
 	w.t.Helper()
-	rows, err := w.Pool.Query(w.t.Context(), w.SQL("SELECT id::text FROM {schema}.outbox_events WHERE state IN (4, 5)"))
+	rows, err := w.Pool.Query(w.t.Context(), w.SQL("SELECT e.id::text FROM {schema}.outbox_events e WHERE "+
+		states.Of+" IN (4, 5)"))
 	if err != nil {
 		w.t.Fatal(err)
 	}

@@ -15,4 +15,4 @@ WITH layout AS MATERIALIZED (
 UPDATE {schema}.outbox_lanes l SET owner = $3::uuid, token = $5::uuid, acquired_at = clock_timestamp()
   FROM free LEFT JOIN {schema}.outbox_markers m ON m.layout = 1 AND m.lane = free.lane
  WHERE l.layout = 1 AND l.lane = free.lane
-RETURNING l.lane, l.floor, l.crashed, l.crash_count, m.event_id, coalesce(m.deaths, 0), {incarnation}
+RETURNING l.lane, l.floor, l.swept, l.crashed, l.crash_count, m.event_id, coalesce(m.deaths, 0), {incarnation}

@@ -1,5 +1,5 @@
 SET session_replication_role = replica;
-TRUNCATE {schema}.outbox_events RESTART IDENTITY;
+TRUNCATE {schema}.outbox_events, {schema}.outbox_held RESTART IDENTITY;
 TRUNCATE bench.lease_events, bench.minimal_events RESTART IDENTITY;
 TRUNCATE {schema}.outbox_relays, {schema}.outbox_beats, {schema}.outbox_known, {schema}.outbox_topics,
     {schema}.outbox_markers;

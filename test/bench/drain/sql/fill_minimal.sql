@@ -1,1 +1,2 @@
-INSERT INTO {table} (payload) SELECT payload_json FROM bench.{template} ORDER BY id OFFSET {from} LIMIT {events}
+INSERT INTO {table} (payload)
+SELECT payload_json FROM bench.{template} WHERE n >= {from} AND n < {from} + {events} ORDER BY n

@@ -6,5 +6,4 @@ CREATE TABLE bench.lease_events (
 );
 CREATE INDEX lease_events_ready ON bench.lease_events (seq) WHERE state = 0;
 CREATE INDEX lease_events_published_at ON bench.lease_events (published_at) WHERE published_at IS NOT NULL;
-CREATE INDEX lease_events_event_type ON bench.lease_events (event_type, seq);
 CREATE INDEX lease_events_aggregate ON bench.lease_events (aggregate_type, aggregate_id, seq)

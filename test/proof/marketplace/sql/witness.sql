@@ -23,15 +23,45 @@ CREATE TRIGGER witness_note_event AFTER INSERT ON public.outbox_events FOR EACH 
 
 CREATE TABLE witness.changes (n bigint GENERATED ALWAYS AS IDENTITY, id uuid NOT NULL, before smallint NOT NULL,
     after smallint NOT NULL);
+-- Both tables that say where an event stands tell what changed, as internal/torture/sql/witness.sql has it.
 CREATE FUNCTION witness.note_change() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS $$
+DECLARE
+    how smallint := (SELECT h.kind FROM public.outbox_held h WHERE h.lane = NEW.lane AND h.seq = NEW.seq);
 BEGIN
     PERFORM pg_advisory_xact_lock_shared(816); -- the gate of settles, see below
-    INSERT INTO witness.changes (id, before, after) VALUES (NEW.id, OLD.state, NEW.state);
+    IF OLD.state <> 1 THEN
+        INSERT INTO witness.changes (id, before, after)
+        VALUES (NEW.id, OLD.state, CASE WHEN NEW.state = 1 THEN coalesce(how, 1) ELSE NEW.state END);
+    ELSIF NEW.state <> 1 AND how IS NOT NULL THEN
+        INSERT INTO witness.changes (id, before, after) VALUES (NEW.id, how, NEW.state);
+    END IF;
     RETURN NULL;
 END
 $$;
 CREATE TRIGGER witness_note_change AFTER UPDATE ON public.outbox_events FOR EACH ROW
     EXECUTE FUNCTION witness.note_change();
+CREATE FUNCTION witness.note_held() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS $$
+DECLARE
+    event record;
+BEGIN
+    SELECT e.id, e.state INTO event FROM public.outbox_events e
+     WHERE e.lane = coalesce(NEW.lane, OLD.lane) AND e.seq = coalesce(NEW.seq, OLD.seq);
+    IF NOT FOUND THEN
+        RETURN NULL;
+    END IF;
+    IF TG_OP = 'UPDATE' THEN
+        INSERT INTO witness.changes (id, before, after) VALUES (event.id, OLD.kind, NEW.kind);
+    ELSIF TG_OP = 'DELETE' THEN
+        INSERT INTO witness.changes (id, before, after)
+        VALUES (event.id, OLD.kind, CASE WHEN event.state = 1 THEN 8 ELSE event.state END);
+    ELSIF event.state <> 1 THEN
+        INSERT INTO witness.changes (id, before, after) VALUES (event.id, event.state, NEW.kind);
+    END IF;
+    RETURN NULL;
+END
+$$;
+CREATE TRIGGER witness_note_held AFTER INSERT OR UPDATE OR DELETE ON public.outbox_held FOR EACH ROW
+    EXECUTE FUNCTION witness.note_held();
 
 -- The leases of lanes, as internal/torture/sql/witness.sql notes them.
 CREATE TABLE witness.leases (

@@ -1,19 +1,57 @@
--- How outbox_events could become a partitioned table, in one transaction and with the rows in place.
-ALTER TABLE outbox_events RENAME TO outbox_events_old;
-ALTER TABLE outbox_events_old ALTER seq DROP IDENTITY;
-ALTER TABLE outbox_events_old DROP CONSTRAINT outbox_events_pkey, ADD CONSTRAINT outbox_events_old_pkey PRIMARY KEY (id, seq);
-DROP TRIGGER outbox_events_append_only ON outbox_events_old;
-DROP TRIGGER outbox_events_keep_open ON outbox_events_old;
-CREATE TABLE outbox_events (LIKE outbox_events_old INCLUDING DEFAULTS INCLUDING CONSTRAINTS INCLUDING STORAGE INCLUDING COMMENTS) PARTITION BY RANGE (seq);
-ALTER TABLE outbox_events ALTER seq ADD GENERATED ALWAYS AS IDENTITY (SEQUENCE NAME outbox_events_seq_seq CACHE 1);
-SELECT setval('outbox_events_seq_seq', (SELECT max(seq) FROM outbox_events_old));
-ALTER TABLE outbox_events ADD CONSTRAINT outbox_events_pkey PRIMARY KEY (id, seq);
-ALTER INDEX outbox_events_ready RENAME TO outbox_events_old_ready;
-CREATE INDEX outbox_events_ready ON outbox_events (outbox_lane(namespace, aggregate_type, aggregate_id), seq) WHERE state = 0;
-ALTER TABLE outbox_events ATTACH PARTITION outbox_events_old FOR VALUES FROM (MINVALUE) TO (11);
-CREATE TABLE outbox_events_new PARTITION OF outbox_events FOR VALUES FROM (11) TO (MAXVALUE);
-CREATE TRIGGER outbox_events_append_only
-    BEFORE UPDATE OF seq, id, created_at, namespace, event_type, aggregate_type, aggregate_id, tenant_id, dedupe_key, payload_json, headers
-    ON outbox_events EXECUTE FUNCTION outbox_reject_change('');
-CREATE TRIGGER outbox_events_keep_open
-    AFTER DELETE ON outbox_events FOR EACH ROW WHEN (OLD.state NOT IN (6, 7)) EXECUTE FUNCTION outbox_reject_change('');
+-- How outbox_events could become a table that is partitioned by seq: in one transaction, with the rows where they are.
+-- Run it with the outbox's schema as search_path, while no relay is at work, and give the roles of the outbox again.
+DO $$
+DECLARE
+    -- The last number that was drawn, whether there is an event of it or not: no number may come twice.
+    last      CONSTANT bigint := (SELECT last_value - (NOT is_called)::integer FROM outbox_events_seq_seq);
+    partition record;
+BEGIN
+    ALTER TABLE outbox_events RENAME TO outbox_events_old;
+    ALTER INDEX outbox_events_pkey RENAME TO outbox_events_old_pkey;
+    ALTER INDEX outbox_events_id RENAME TO outbox_events_old_id;
+    ALTER INDEX outbox_events_aggregate RENAME TO outbox_events_old_aggregate;
+    ALTER TABLE outbox_events_old ALTER seq DROP IDENTITY; -- which no partition may have, from PostgreSQL 17 on
+    -- Triggers for each row come from the table; those for a statement are each partition's own.
+    DROP TRIGGER outbox_events_keep_open ON outbox_events_old;
+    DROP TRIGGER outbox_events_fill_lane ON outbox_events_old;
+
+    CREATE TABLE outbox_events (LIKE outbox_events_old INCLUDING DEFAULTS INCLUDING STORAGE INCLUDING COMMENTS)
+        PARTITION BY RANGE (seq);
+    ALTER TABLE outbox_events ADD CONSTRAINT outbox_events_pkey PRIMARY KEY (lane, seq);
+    CREATE INDEX outbox_events_id ON outbox_events (id);
+    CREATE INDEX outbox_events_aggregate ON outbox_events (aggregate_type, aggregate_id);
+    EXECUTE format('ALTER TABLE outbox_events ATTACH PARTITION outbox_events_old FOR VALUES FROM (MINVALUE) TO (%s)',
+        last + 1);
+    EXECUTE format('ALTER TABLE outbox_events ALTER seq ADD GENERATED ALWAYS AS IDENTITY
+        (SEQUENCE NAME outbox_events_seq_seq START %s CACHE 1)', last + 1);
+
+    FOR partition IN SELECT * FROM (VALUES
+        ('outbox_events_1', (last + 1)::text, (last + 1001)::text), ('outbox_events_2', (last + 1001)::text, 'MAXVALUE'))
+        p(name, low, high)
+    LOOP
+        -- What the table has as settings each partition must have: the table itself cannot.
+        EXECUTE format('CREATE TABLE %I PARTITION OF outbox_events FOR VALUES FROM (%s) TO (%s) WITH (fillfactor = 49,
+            autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_insert_scale_factor = 0.05,
+            autovacuum_analyze_scale_factor = 0.02)', partition.name, partition.low, partition.high);
+    END LOOP;
+    FOR partition IN SELECT * FROM (VALUES ('outbox_events'), ('outbox_events_1'), ('outbox_events_2')) p(name) LOOP
+        EXECUTE format('CREATE TRIGGER outbox_events_append_only
+            BEFORE UPDATE OF seq, id, created_at, lane, namespace, event_type, aggregate_type, aggregate_id, tenant_id,
+                dedupe_key, payload_json, headers
+            ON %I EXECUTE FUNCTION outbox_reject_change(''Only state, published_at, attempt_count and last_error may '
+                'change.'')', partition.name);
+        EXECUTE format('CREATE TRIGGER outbox_events_keep_all BEFORE TRUNCATE ON %I
+            EXECUTE FUNCTION outbox_reject_change(''It would take events that nobody has published yet.'')',
+            partition.name);
+    END LOOP;
+    CREATE TRIGGER outbox_events_keep_open
+        AFTER DELETE ON outbox_events FOR EACH ROW WHEN (OLD.state NOT IN (6, 7))
+        EXECUTE FUNCTION outbox_reject_change('Only published and discarded events may be deleted.');
+    CREATE TRIGGER outbox_events_fill_lane BEFORE INSERT ON outbox_events FOR EACH ROW
+        WHEN (NEW.lane IS NULL OR NEW.lane = 0) EXECUTE FUNCTION outbox_fill_lane();
+
+    -- A view knows its table by its number, and not by its name.
+    EXECUTE 'CREATE OR REPLACE VIEW outbox_status WITH (security_invoker = true) AS '
+        || replace(pg_get_viewdef('outbox_status'::regclass), 'outbox_events_old', 'outbox_events');
+END
+$$;

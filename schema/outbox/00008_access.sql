@@ -1,0 +1,121 @@
+-- What people may see, and who may do what.
+
+-- +goose Up
+
+-- For people with psql. Nothing is written when an event is picked up, so "processing" is the most
+-- that can be known: the event is due and a live relay holds its lane. Ask by aggregate or id where the table is large,
+-- or begin at outbox_held: those have indexes.
+CREATE VIEW outbox_status WITH (security_invoker = true) AS
+SELECT e.seq, e.id, e.namespace, e.event_type, e.aggregate_type, e.aggregate_id, e.tenant_id,
+       CASE coalesce(h.kind, e.state)
+           WHEN 0 THEN CASE WHEN l.lease_until > clock_timestamp() THEN 'processing' ELSE 'pending' END
+           WHEN 1 THEN 'retrying' WHEN 2 THEN 'parked' WHEN 3 THEN 'blocked'
+           WHEN 4 THEN 'dead' WHEN 5 THEN 'dead' WHEN 6 THEN 'published' ELSE 'discarded'
+       END AS status,
+       h.kind IS NOT DISTINCT FROM 4 AS blocks_aggregate,
+       e.created_at, e.published_at, coalesce(h.due, e.created_at) AS due_at, h.since AS held_since, e.attempt_count,
+       e.last_error, e.lane, l.owner_name AS lane_owner, l.lease_until, coalesce(h.kind, e.state) AS state
+  FROM outbox_events e
+  LEFT JOIN outbox_held h ON h.lane = e.lane AND h.seq = e.seq
+  LEFT JOIN outbox_lane_status l ON l.lane = e.lane;
+COMMENT ON VIEW outbox_status IS 'Where every event stands, in words, with the holder of its lane. Without payloads.';
+
+-- Gives a role of the outbox to a database role: the least that it needs. Database roles belong to the cluster and
+-- many hosts do not let an application create them, so none is created here: name your own. One may be given several
+-- roles. Run it again after a migration that adds tables.
+--   SELECT outbox_grant('producer', 'app');
+-- +goose StatementBegin
+CREATE FUNCTION outbox_grant(role text, grantee name) RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+    own_schema CONSTANT regnamespace := (SELECT relnamespace FROM pg_class WHERE oid = 'outbox_events'::regclass);
+    grants     text[];
+    item       text;
+BEGIN
+    CASE role
+    WHEN 'producer' THEN grants := ARRAY[
+        'SELECT ON outbox_meta',
+        'INSERT (lane, id, namespace, event_type, aggregate_type, aggregate_id, tenant_id, dedupe_key, '
+            'payload_json, headers) ON outbox_events',
+        -- A conflict on the key must be met and read.
+        'INSERT (namespace, event_type, tenant_id, dedupe_key, event_id, content_hash) ON outbox_dedupe',
+        'SELECT (namespace, event_type, tenant_id, dedupe_key, event_id, content_hash, repeated) ON outbox_dedupe',
+        'UPDATE (repeated) ON outbox_dedupe',
+        'EXECUTE ON FUNCTION outbox_emit, outbox_emit_deduped, outbox_emit_all_or_none, outbox_check_data, '
+            'outbox_check_headers, outbox_check_actor, outbox_check_event, outbox_uuid7, outbox_wake'];
+    WHEN 'relay' THEN grants := ARRAY[
+        'SELECT ON outbox_events, outbox_held, outbox_lanes, outbox_relays, outbox_beats, outbox_known, '
+            'outbox_markers, outbox_lane_status, outbox_requests, outbox_actions, outbox_meta',
+        'SELECT ON SEQUENCE outbox_events_seq_seq',
+        'UPDATE (state, published_at, attempt_count, last_error) ON outbox_events',
+        'INSERT (lane, seq, kind, due, since, namespace, event_type, aggregate_type, aggregate_id), '
+            'UPDATE (kind, due, since, version), DELETE ON outbox_held',
+        -- To lock it: the layout of the lanes does not change while one is taken.
+        'UPDATE (singleton) ON outbox_meta',
+        'UPDATE (owner, token, acquired_at, floor, swept, needs, crashed, crash_count) ON outbox_lanes',
+        'INSERT (id, token, name, version), UPDATE (lanes, ended_at), DELETE ON outbox_relays',
+        'INSERT, DELETE ON outbox_beats',
+        'INSERT, DELETE ON outbox_known',
+        'INSERT, UPDATE (event_id, token, deaths), DELETE ON outbox_markers',
+        'EXECUTE ON FUNCTION outbox_end_expired',
+        'SELECT, INSERT, UPDATE, DELETE ON outbox_topics',
+        'SELECT, INSERT, UPDATE ON outbox_identity',
+        'SELECT ON outbox_pauses',
+        'INSERT (event_seq, event_id, created_at, attempts, blocking, namespace, tenant_id, dedupe_key, event_type, '
+            'aggregate_type, aggregate_id, topic, error_reason, error_detail, payload_json, headers) ON outbox_dlq',
+        'SELECT (id, event_id) ON outbox_dlq',
+        'UPDATE (delivered_at, failed_at, next_attempt_at, attempts, last_error) ON outbox_requests'];
+    WHEN 'janitor' THEN grants := ARRAY[
+        'SELECT (lane, seq, id, state, published_at, created_at) ON outbox_events',
+        'SELECT (lane) ON outbox_lanes',
+        'SELECT (id, event_id, failed_at) ON outbox_dlq',
+        'SELECT ON outbox_actions, outbox_requests, outbox_meta',
+        -- By their place, because the keys themselves may be personal.
+        'SELECT (ctid, event_id, created_at) ON outbox_dedupe',
+        -- To lock them: whoever holds a key is passed by and not waited for.
+        'UPDATE (repeated) ON outbox_dedupe',
+        'SELECT, UPDATE ON outbox_retention',
+        -- Triggers keep what is still needed: see docs/reference/schema.md.
+        'DELETE ON outbox_events, outbox_dlq, outbox_actions, outbox_requests, outbox_dedupe'];
+    WHEN 'viewer' THEN grants := ARRAY[
+        'SELECT ON outbox_status, outbox_held, outbox_lane_status, outbox_beats, outbox_known, outbox_topics, '
+            'outbox_actions, outbox_requests, outbox_meta, outbox_identity, outbox_retention, outbox_pauses',
+        'SELECT (id, name, version, started_at, ended_at, lanes) ON outbox_relays',
+        'SELECT (layout, lane, owner, acquired_at, floor, swept, needs, crashed, crash_count) ON outbox_lanes',
+        'SELECT (layout, lane, event_id, deaths) ON outbox_markers',
+        'SELECT (seq, id, created_at, published_at, attempt_count, lane, state, namespace, event_type, '
+            'aggregate_type, aggregate_id, tenant_id, last_error) ON outbox_events',
+        'SELECT (id, event_seq, event_id, created_at, failed_at, attempts, blocking, namespace, tenant_id, '
+            'event_type, aggregate_type, aggregate_id, topic, error_reason, error_detail) ON outbox_dlq'];
+    WHEN 'operator' THEN
+        PERFORM outbox_grant('viewer', grantee);
+        grants := ARRAY[
+        'UPDATE (state, attempt_count) ON outbox_events',
+        'INSERT (lane, seq, kind, due, since, namespace, event_type, aggregate_type, aggregate_id), '
+            'UPDATE (kind, due, since, version), DELETE ON outbox_held',
+        'INSERT (action_id, verb, event_id, dlq_id, actor, reason, target) ON outbox_actions',
+        'INSERT (action_id, event_id, event_seq, layout, lane) ON outbox_requests',
+        'UPDATE (canceled_at) ON outbox_requests',
+        'UPDATE (system_identifier, timeline, since, seen_at) ON outbox_identity',
+        'INSERT (scope, name, actor, reason), DELETE ON outbox_pauses',
+        'EXECUTE ON FUNCTION outbox_wake, outbox_done_before, outbox_pause, outbox_resume'];
+    ELSE
+        RAISE EXCEPTION 'role: % is not one of producer, relay, janitor, viewer, operator', role
+            USING ERRCODE = 'invalid_parameter_value';
+    END CASE;
+    EXECUTE format('GRANT USAGE ON SCHEMA %s TO %I', own_schema, grantee);
+    FOREACH item IN ARRAY grants LOOP
+        EXECUTE format('GRANT %s TO %I', item, grantee);
+    END LOOP;
+END
+$$;
+-- +goose StatementEnd
+COMMENT ON FUNCTION outbox_grant(text, name) IS 'Gives a database role what a role of the outbox needs: producer, '
+    'relay, janitor, viewer or operator.';
+
+SELECT outbox_seal();
+UPDATE outbox_meta SET schema_version = 8;
+
+-- +goose Down
+DROP FUNCTION outbox_grant(text, name);
+DROP VIEW outbox_status;
+UPDATE outbox_meta SET schema_version = 7;

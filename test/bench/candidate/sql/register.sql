@@ -1,1 +1,0 @@
-INSERT INTO {schema}.outbox_relays (id, token, lanes) VALUES ($1, $2, $3)

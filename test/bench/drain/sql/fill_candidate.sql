@@ -1,4 +1,0 @@
-INSERT INTO {table} (lane, id, created_at, namespace, event_type, aggregate_type, aggregate_id, payload_json)
-SELECT candidate.outbox_lane(namespace, aggregate_type, aggregate_id), id, created_at, namespace, event_type,
-       aggregate_type, aggregate_id, payload_json
-  FROM bench.{template} ORDER BY id OFFSET {from} LIMIT {events}
