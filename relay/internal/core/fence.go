@@ -152,7 +152,7 @@ func (c *Core) fenced(seen Fence) {
 		// restored or copied without its sequence: what is new would be below the floor
 		if l.floor > seen.Last && l.acquiredAt <= f.beganAt {
 			c.alarm(l.number, "the lane's floor is above the sequence: set the sequence to the highest number in use")
-			l.w, l.c, l.floor = 0, 0, 0
+			l.w, l.c, l.floor, l.swept = 0, 0, 0, 0
 			l.generation++
 		}
 	}

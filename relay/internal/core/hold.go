@@ -35,8 +35,10 @@ type held struct {
 	onward   bool // this look goes on where the last one ended, the next begins anew
 	sweep    gate
 	sweepAt  time.Duration
-	aged     gate
-	agedAt   time.Duration
+	// sweptFrom is where the slow round over older numbers goes on.
+	sweptFrom int64
+	aged      gate
+	agedAt    time.Duration
 }
 
 // The sizes of a look.
@@ -44,7 +46,8 @@ const (
 	asksOfALook = 64
 	rowsOfAnAsk = 32
 	dueOfALane  = 64
-	sweepWindow = 50_000 // numbers
+	sweepWindow = 50_000 // numbers that have sunk
+	sweepOld    = 20_000 // older ones
 	sweepSoon   = time.Second
 )
 

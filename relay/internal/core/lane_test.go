@@ -99,3 +99,40 @@ func TestReadsInWindows(t *testing.T) {
 		})
 	}
 }
+
+// Who has drawn a number, and has no transaction id yet, keeps the bounds where they are; what is far above them is read
+// all the same.
+func TestAWindowBehindADrawnNumber(t *testing.T) {
+	t.Parallel()
+	p := newPlace(1)
+	r := p.relay(t, registry{"a": {Topic: "topic"}}, func(c *core.Config) { c.Window = 10 })
+	r.pass(time.Second)
+	drawn := p.store.Begin()
+	number, err := drawn.Draw()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 100 {
+		p.emit(t, "0", "one", "a")
+		if i%10 == 0 {
+			r.pass(time.Second)
+		}
+	}
+	r.pass(10 * time.Second)
+	if open := p.store.Open(); open > 0 {
+		t.Errorf("%d events wait for a transaction that has written nothing", open)
+	}
+	late := core.Event{
+		ID: p.id(), Type: "a", Aggregate: core.Aggregate{Namespace: "0", Type: "t", ID: "late"}, Payload: []byte("{}"),
+	}
+	if err := drawn.EmitAt(number, late); err != nil {
+		t.Fatal(err)
+	}
+	if err := drawn.Commit(); err != nil {
+		t.Fatal(err)
+	}
+	r.pass(10 * time.Second)
+	if state := p.state(t, late.ID); state != core.Published {
+		t.Errorf("its own event is in state %d", state)
+	}
+}

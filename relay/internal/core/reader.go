@@ -199,7 +199,7 @@ func (c *Core) boundReads(now time.Duration, room int) (_ Read, _ []laneRead, al
 			more = max(1, more*room/wanted)
 		}
 		limit := l.bounded(more, l.unsettled)
-		read := LaneRead{Lane: l.number, W: l.w, C: l.c, Limit: limit, Window: c.window(l.w)}
+		read := LaneRead{Lane: l.number, W: l.w, C: l.c, Limit: limit, Window: c.mainWindow(l)}
 		request.Lanes = append(request.Lanes, read)
 		reads = append(reads, laneRead{LaneRead: read, lane: l, generation: l.generation})
 	}
@@ -217,6 +217,19 @@ func (c *Core) window(from int64) int64 {
 		return 0
 	}
 	return max(1, max(c.config.Window, (c.fence.last-from)/mostWindows)>>c.reader.narrow)
+}
+
+// mainWindow is that of the main read. There is none where the bounds cannot move to its end: who has drawn a number
+// and has no transaction id yet keeps them where they are, and what is behind the window would never be read.
+func (c *Core) mainWindow(l *lane) int64 {
+	window, bound, reach := c.window(l.w), max(l.w, l.c), c.fence.safe
+	if c.fence.hasCursor {
+		reach = max(reach, c.fence.cursor)
+	}
+	if reach <= bound && bound+window < c.fence.last {
+		return 0
+	}
+	return window
 }
 
 // safeWindow is the same for a reader that has no cursor, and goes on only where everything has been seen. Where a

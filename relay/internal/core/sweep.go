@@ -6,8 +6,9 @@ import (
 	"time"
 )
 
-// sweepFloors looks at what must not be there: ready rows at or below a lane's floor. It looks once at every number
-// that has sunk below it, whoever held the lane then: each is walked over.
+// sweepFloors looks at what must not be there: ready rows at or below a lane's floor. It looks at every number soon
+// after it has sunk below it, whoever held the lane then, and goes round all others slowly: a floor may be wrong that
+// was right when they were looked at, as after a restore. Each number is walked over.
 func (c *Core) sweepFloors(now time.Duration) {
 	if c.stopping || len(c.lanes) == 0 || !c.fence.known || c.shut(&c.held.sweep, now) {
 		return
@@ -18,18 +19,7 @@ func (c *Core) sweepFloors(now time.Duration) {
 	}
 	c.held.sweepAt = now + c.jitter(c.config.SweepPeriod)
 	c.largest /= 2 // what was large long ago
-	var floors []Floor
-	var lanes []*lane
-	for _, l := range c.sorted {
-		if !l.opened || l.draining || l.floor <= l.swept {
-			continue
-		}
-		to := min(l.floor, l.swept+sweepWindow)
-		if to < l.floor { // the rest soon
-			c.held.sweepAt = min(c.held.sweepAt, now+c.jitter(sweepSoon))
-		}
-		lanes, floors = append(lanes, l), append(floors, Floor{Lane: l.number, Above: l.swept, Seq: to})
-	}
+	floors, lanes := c.toSweep(now)
 	if len(floors) == 0 {
 		return
 	}
@@ -43,17 +33,52 @@ func (c *Core) sweepFloors(now time.Duration) {
 				return
 			}
 			for i, l := range lanes {
-				l.swept = max(l.swept, floors[i].Seq)
+				// As many as were asked for: there may be more, in other lanes as well.
+				if to := floors[i]; len(answer.Found) < sweep.Limit && to.Above <= l.swept {
+					l.swept = max(l.swept, to.Seq)
+				}
 			}
 			for _, f := range answer.Found {
 				l := c.lanes[f.Lane]
-				if l == nil || l.rows[f.Seq] != nil || f.Seq > l.floor {
+				if l == nil || f.Seq > l.floor {
+					continue
+				}
+				l.swept = min(l.swept, f.Seq-1) // it is looked at again until it is settled
+				if l.rows[f.Seq] != nil {
 					continue
 				}
 				c.alarm(f.Lane, "a ready event was found below the lane's floor; it is published now")
 				c.goBack(l, f.Seq-1)
 			}
 		})
+}
+
+// toSweep are the numbers to look at now, and the lane of each: what has sunk since the last look, and a part of the
+// older ones.
+func (c *Core) toSweep(now time.Duration) (floors []Floor, lanes []*lane) {
+	add := func(l *lane, above, to int64) {
+		if to > above {
+			lanes, floors = append(lanes, l), append(floors, Floor{Lane: l.number, Above: above, Seq: to})
+		}
+	}
+	from, older := c.held.sweptFrom, false
+	c.held.sweptFrom += sweepOld
+	for _, l := range c.sorted {
+		if !l.opened || l.draining {
+			continue
+		}
+		to := min(l.floor, l.swept+sweepWindow)
+		if to < l.floor { // the rest soon
+			c.held.sweepAt = min(c.held.sweepAt, now+c.jitter(sweepSoon))
+		}
+		add(l, l.swept, to)
+		add(l, from, min(from+sweepOld, l.swept))
+		older = older || l.swept > from+sweepOld
+	}
+	if !older { // begin again
+		c.held.sweptFrom = 0
+	}
+	return floors, lanes
 }
 
 // goBack has a lane read from there again, by all who read it: nobody knows which topic it is about.

@@ -228,4 +228,17 @@ var reading = []mutant{
 		[]change{{coreTests + "/line.go", "case r.Stray:", "case false:"}},
 		test(coreTests, "TestAnEventInAnotherLane", "the event is in state 6"),
 	},
+	{
+		"window-that-ends-nowhere", "a read looks at a window that its bounds can never leave", "L1",
+		[]change{{
+			coreTests + "/reader.go", "if reach <= bound && bound+window < c.fence.last {",
+			"if false && reach <= bound {",
+		}},
+		test(coreTests, "TestAWindowBehindADrawnNumber", "events wait for a transaction that has written nothing"),
+	},
+	{
+		"old-numbers-unswept", "what is below a floor, and was swept once, is not looked at again", "S1",
+		[]change{{coreTests + "/sweep.go", "add(l, from, min(from+sweepOld, l.swept))", "add(l, from, from)"}},
+		test(coreTests, "TestASweepFindsAll", "no sweep has found the events"),
+	},
 }
