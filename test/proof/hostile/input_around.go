@@ -7,6 +7,7 @@ import (
 )
 
 // aroundRows can exist only where somebody went around the checks: who brings a lane is believed, and so is a restore.
+// The relay looks at every row: what breaks a rule is dead, and never becomes a message.
 func aroundRows() []input {
 	r := rows{group: "around", around: true}
 	long := strings.Repeat("x", 10_000)
@@ -43,13 +44,15 @@ func aroundRows() []input {
 	r.add("aggregate type of 10,000 letters", always(mismatched), func(r *row) { r.aggregate = long })
 	r.add("aggregate type of another contract", always(mismatched), func(r *row) { r.aggregate = "invoice" })
 	r.add("aggregate id that is empty", always(mismatched), func(r *row) { r.key = "" })
-	r.add("aggregate id of 1,024 letters", always(invalid), func(r *row) { r.key = long[:1024] })
+	r.add("aggregate id of 512 letters", always(delivered), func(r *row) { r.key = long[:512] })
+	r.add("aggregate id of 513 letters", always(invalid), func(r *row) { r.key = long[:513] })
 	r.add("aggregate id of 10,000 letters", always(invalid), func(r *row) { r.key = long })
 	r.add("aggregate id with CRLF", always(invalid), func(r *row) { r.key = "x\r\nNats-Rollup: all" })
 	r.add("aggregate id with ANSI", always(invalid), func(r *row) { r.key = "\x1b[2J\x1b]0;x\a" })
 	r.add("namespace that is empty", always(delivered), func(r *row) { r.namespace = "" })
 	r.add("namespace that nobody knows", always(delivered), func(r *row) { r.namespace = "elsewhere" })
 	r.add("namespace of 10,000 letters", always(invalid), func(r *row) { r.namespace = long })
+	r.add("namespace with a line break", always(invalid), func(r *row) { r.namespace = "a\nb" })
 	r.add("tenant of 10,000 letters", always(invalid), func(r *row) { r.tenant = long })
 	r.add("dedupe key of 10,000 letters", always(invalid), func(r *row) { r.dedupe = long })
 	r.add("dedupe key of another tenant", always(invalid), func(r *row) { r.tenant, r.dedupe = "acme", "other/1" })

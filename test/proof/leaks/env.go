@@ -147,6 +147,9 @@ func (h *env) write(ctx context.Context, events ...event) error {
 			if dedupe != "" {
 				dedupe = fmt.Sprintf("%s-%d", dedupe, h.written)
 			}
+			if dedupe != "" && e.tenant != "" { // as the relay wants it, which looks at every row
+				dedupe = e.tenant + "/" + dedupe
+			}
 			kind := e.kind
 			if kind == "" {
 				kind = []string{"order_placed", "order_changed"}[h.written%2]
