@@ -104,20 +104,18 @@ type Stored struct {
 	Namespace     string // empty: the default one
 	TenantID      string // empty: none
 	DedupeKey     string // empty: none
-	Headers       map[string]string
 	Payload       []byte
 }
 
-// problem says what is wrong with what is around the payload of a stored event. Who writes rows by hand may write
-// anything, and what is not text of that kind must not become a message.
-func (s *Stored) problem() string {
+// Problem says what is wrong with what is around the payload of a stored event, "" if nothing is. Who writes rows by
+// hand may write anything, and what is not text of that kind must not become a message.
+func (s *Stored) Problem() string {
 	for _, check := range [...]struct{ field, problem string }{
 		{"namespace", checkName(cmp.Or(s.Namespace, DefaultNamespace))},
 		{"aggregate_id", checkText(s.AggregateID, MaxAggregateIDBytes)},
 		{"tenant_id", checkText(s.TenantID, MaxTenantIDBytes)},
 		{"dedupe_key", checkText(s.DedupeKey, MaxDedupeKeyBytes)},
 		{"dedupe_key", checkKeyOfTenant(s.TenantID, s.DedupeKey)},
-		{"headers", quiet(checkHeaders(s.Headers))},
 	} {
 		if check.problem != "" {
 			return check.field + ": " + check.problem
@@ -127,14 +125,6 @@ func (s *Stored) problem() string {
 		return "id: not a UUIDv7"
 	}
 	return ""
-}
-
-// quiet says that something is wrong with headers, and not what: their names are not for logs.
-func quiet(problem string) string {
-	if problem == "" {
-		return ""
-	}
-	return "a name that is reserved or malformed, too many of them, or a value that is no short text"
 }
 
 // Check decodes and validates a stored event and returns its contract. Whatever it refuses, it refuses
@@ -151,9 +141,6 @@ func (r *Registry) Check(stored Stored) (Contract, error) {
 		}
 	case stored.AggregateID == "":
 		return Contract{}, &ContractError{Reason: AggregateMismatch, Detail: "the aggregate id is missing"}
-	}
-	if problem := stored.problem(); problem != "" {
-		return Contract{}, &ContractError{Reason: InvalidPayload, Detail: problem}
 	}
 	// What this library wrote is taken apart in one step. What that refuses is looked at with all care: it may
 	// be a good envelope in another form, and if not its problem must be named.

@@ -79,7 +79,7 @@ func (s *sender) answered(p *core.Publish, err error) core.Outcome {
 
 // check holds an event against its contract. A check that panics has not passed it: that of a bad deployment does so
 // with all events of the type, and then they are parked.
-func (s *sender) check(event *core.Event, headers map[string]string) (err error) {
+func (s *sender) check(stored outbox.Stored) (err error) {
 	defer func() {
 		if cause := recover(); cause != nil {
 			what := fmt.Sprintf("%T", cause) // not its text: that may quote the payload
@@ -89,11 +89,7 @@ func (s *sender) check(event *core.Event, headers map[string]string) (err error)
 			err = &outbox.ContractError{Reason: outbox.InvalidPayload, Detail: "the contract's check panicked: " + what}
 		}
 	}()
-	_, err = s.config.Registry.Check(outbox.Stored{
-		ID: event.ID, EventType: event.Type, AggregateType: event.Aggregate.Type, AggregateID: event.Aggregate.ID,
-		Namespace: event.Aggregate.Namespace, TenantID: event.Tenant, DedupeKey: event.DedupeKey, Headers: headers,
-		Payload: event.Payload,
-	})
+	_, err = s.config.Registry.Check(stored)
 	return err
 }
 

@@ -247,10 +247,21 @@ func (s *sender) message(p *core.Publish) (_ *publish.Message, failure *core.Out
 		}
 	}
 	if !s.unchecked {
-		err := s.check(event, attributes)
+		stored := outbox.Stored{
+			ID: event.ID, EventType: event.Type, AggregateType: event.Aggregate.Type, AggregateID: event.Aggregate.ID,
+			Namespace: event.Aggregate.Namespace, TenantID: event.Tenant, DedupeKey: event.DedupeKey,
+			Payload: event.Payload,
+		}
+		err := s.check(stored)
 		if broken := (*outbox.ContractError)(nil); errors.As(err, &broken) {
 			return nil, &core.Outcome{
 				Class: core.Terminal, Reason: string(broken.Reason), Detail: clean.Error(err), Contract: true,
+			}
+		}
+		if problem := stored.Problem(); problem != "" { // whoever wrote it; it says nothing about the type's contract
+			broken := &outbox.ContractError{Reason: outbox.InvalidPayload, Detail: problem}
+			return nil, &core.Outcome{
+				Class: core.Terminal, Reason: string(broken.Reason), Detail: clean.Error(broken), Contract: true, OfRow: true,
 			}
 		}
 	}

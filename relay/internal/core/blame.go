@@ -30,7 +30,7 @@ func (c *Core) failed(now time.Duration, l *line, r *row) {
 		c.charge(now, l, r)
 	case Terminal:
 		if outcome.Contract {
-			if c.brokeLikeMost(r) {
+			if !outcome.OfRow && c.brokeLikeMost(r) {
 				c.park(now, r, l.key, outcome.Detail)
 				return
 			}

@@ -35,4 +35,6 @@ type Outcome struct {
 	// Contract tells that the event broke its contract, for Terminal: nothing was sent, so no attempt is counted.
 	// When most events of a type do, it is parked instead.
 	Contract bool
+	// OfRow tells that it broke a rule for all events, whatever its contract says: nobody's deployment is to blame.
+	OfRow bool
 }
