@@ -100,8 +100,8 @@ func TestReadsInWindows(t *testing.T) {
 	}
 }
 
-// Who has drawn a number, and has no transaction id yet, keeps the bounds where they are; what is far above them is read
-// all the same.
+// Who has drawn a number, and has no transaction id yet, keeps the bounds where they are; what is far above them is
+// read all the same.
 func TestAWindowBehindADrawnNumber(t *testing.T) {
 	t.Parallel()
 	p := newPlace(1)
