@@ -3,6 +3,7 @@ package operator_test
 import (
 	"context"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -88,7 +89,8 @@ func (e *env) read(relay string, ids ...outbox.ID) batch {
 // session is a connection that is known by its process.
 type session struct {
 	*pgx.Conn
-	e *env
+	e    *env
+	busy *sync.WaitGroup // with what was sent, whether or not anybody receives how it ended
 }
 
 // connect opens a session, as the operator's role or as the one that owns everything.
@@ -102,8 +104,12 @@ func (e *env) connect(asOperator bool) session {
 	if err != nil {
 		e.t.Fatal(err)
 	}
-	e.t.Cleanup(func() { _ = conn.Close(context.Background()) })
-	return session{conn, e}
+	busy := &sync.WaitGroup{}
+	e.t.Cleanup(func() {
+		busy.Wait()
+		_ = conn.Close(context.Background())
+	})
+	return session{conn, e, busy}
 }
 
 // hold locks rows until the transaction is rolled back.
@@ -128,12 +134,12 @@ type settled struct {
 // settle sends one, and goes on.
 func (s session) settle(statement string, b batch, becomes state.State) <-chan settled {
 	ended := make(chan settled, 1)
-	go func() {
+	s.busy.Go(func() {
 		var end settled
 		end.err = s.QueryRow(s.e.t.Context(), s.e.sql(statement), b.relay, b.lanes, b.seqs, b.versions, int16(becomes)).
 			Scan(&end.rows)
 		ended <- end
-	}()
+	})
 	return ended
 }
 
@@ -148,11 +154,11 @@ func (s session) do(what string, ids ...outbox.ID) <-chan done {
 	op := operator.New(s.Conn, s.e.schema)
 	do := map[string]verb{"redrive": op.Redrive, "skip": op.Skip, "release": op.Release, "discard": op.Discard}[what]
 	ended := make(chan done, 1)
-	go func() {
+	s.busy.Go(func() {
 		var end done
 		end.results, end.err = do(s.e.t.Context(), action(), ids...)
 		ended <- end
-	}()
+	})
 	return ended
 }
 
