@@ -216,7 +216,7 @@ var reading = []mutant{
 		"swept-row-unread", "what a sweep finds of a topic with its own reader is left to the main read, which leaves it out",
 		"L1",
 		[]change{{coreTests + "/sweep.go", "at.from = min(at.from, from)", "_ = at"}},
-		test(coreTests, "TestASweptEventOfAPausedTopic", "the event is in state 0 a minute after its topic came back"),
+		test(coreTests, "TestASweptEventOfAPausedTopic", "the event is in state 0 when its topic has come back"),
 	},
 	{
 		"window-taken-for-the-end", "a read that ended with its window is taken for all there is", "S1",
