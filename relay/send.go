@@ -239,13 +239,6 @@ func (s *sender) message(p *core.Publish) (_ *publish.Message, failure *core.Out
 			Detail: fmt.Sprintf("the payload has %d bytes, the limit is %d", size, outbox.MaxContractBytes),
 		}
 	}
-	attributes := make(map[string]string, 9)
-	if event.Headers != nil && !texts(event.Headers, &attributes) {
-		return nil, &core.Outcome{
-			Class: core.Terminal, Reason: string(outbox.InvalidPayload), Detail: "headers: not an object of texts",
-			Contract: true,
-		}
-	}
 	if !s.unchecked {
 		stored := outbox.Stored{
 			ID: event.ID, EventType: event.Type, AggregateType: event.Aggregate.Type, AggregateID: event.Aggregate.ID,
@@ -277,7 +270,13 @@ func (s *sender) message(p *core.Publish) (_ *publish.Message, failure *core.Out
 		Seq: event.Seq, Namespace: event.Aggregate.Namespace, EventType: event.Type, AggregateType: event.Aggregate.Type,
 		AggregateID: event.Aggregate.ID, CreatedAt: event.CreatedAt, Attempt: p.Attempt,
 		Redelivered: p.Redelivered,
-		Attributes:  attributes,
+		Attributes:  make(map[string]string, 9),
+	}
+	if event.Headers != nil && !texts(event.Headers, &message.Attributes) {
+		return nil, &core.Outcome{
+			Class: core.Terminal, Reason: string(outbox.InvalidPayload), Detail: "headers: not an object of texts",
+			Contract: true,
+		}
 	}
 	// One string for the three that must be written out.
 	text := make([]byte, 0, 96)

@@ -41,7 +41,6 @@ const wakeTimeout = 2 * time.Second
 type Operator struct {
 	db        DB
 	schema    string
-	begin     string
 	statement string
 	wake      string
 	pause     string
@@ -66,7 +65,6 @@ func New(db DB, schema string) *Operator {
 	return &Operator{
 		db:        db,
 		schema:    schema,
-		begin:     beginSQL,
 		statement: sqltext.In(schema, operateSQL),
 		wake:      "SELECT " + quoted + ".outbox_wake()",
 		pause:     "SELECT " + quoted + ".outbox_pause($1::text, $2::text, $3::text, $4::text, $5::text::uuid)",
@@ -206,7 +204,7 @@ func (o *Operator) once(ctx context.Context, what verb, action Action, events []
 		return nil, fmt.Errorf("begin: %w", err)
 	}
 	defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }()
-	if _, err := tx.Exec(ctx, o.begin, action.ID.String(), o.schema); err != nil {
+	if _, err := tx.Exec(ctx, beginSQL, action.ID.String(), o.schema); err != nil {
 		return nil, fmt.Errorf("lock the action: %w", err)
 	}
 	ids := make([]string, len(events))

@@ -17,7 +17,7 @@ type Due struct {
 	CutOff time.Time
 	// Rows is how many would go. Of dedupe keys it is the most: those of events that are still there stay.
 	Rows int64
-	// Estimated: there are too many events to look at each. It was looked at 100,000 numbers of events, spread over all.
+	// Estimated: there are too many events to look at each. Rows was scaled up from 100,000 numbers, spread over all.
 	Estimated bool
 	// Halted says why a run would delete nothing of them; empty: it would.
 	Halted string

@@ -65,11 +65,16 @@ func (r *run) implausible(ctx context.Context, last memory, cutOff time.Time) (s
 	if err != nil {
 		return "", err
 	}
-	if due := found.total(); due >= fewRows && found.staying < due {
-		return r.unconfirmed(cutOff, fmt.Sprintf("%s%d rows would go and %d stay: that is the greater part of them",
-			map[bool]string{true: "about "}[found.estimated], due, found.staying)), nil
+	due := found.total()
+	if due < fewRows || found.staying >= due {
+		return "", nil
 	}
-	return "", nil
+	about := ""
+	if found.estimated {
+		about = "about "
+	}
+	return r.unconfirmed(cutOff, fmt.Sprintf("%s%d rows would go and %d stay: that is the greater part of them",
+		about, due, found.staying)), nil
 }
 
 // unconfirmed adds to the reason what a person can do. A day more than the cut-off, because it moves on until the next

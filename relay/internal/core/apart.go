@@ -116,16 +116,15 @@ func (c *Core) wentWell(reads []laneRead, goesOn bool) {
 		}
 	}
 	r.narrow = max(0, r.narrow-1)
-	if r.alone > 0 && goesOn {
+	switch {
+	case r.alone == 0:
+		r.lanes = min(manyLanes, r.lanes+1+r.lanes/4)
+	case goesOn:
 		r.next = reads[0].lane.number
-		return
-	}
-	if r.alone > 0 {
+	default:
 		r.alone--
 		reads[0].lane.apart = c.burdened(&reads[0])
-		return
 	}
-	r.lanes = min(manyLanes, r.lanes+1+r.lanes/4)
 }
 
 // readApart reads one of the lanes that are read by themselves, in turn. One that fails keeps only itself back.

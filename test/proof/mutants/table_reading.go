@@ -220,7 +220,7 @@ var reading = []mutant{
 	},
 	{
 		"window-taken-for-the-end", "a read that ended with its window is taken for all there is", "S1",
-		[]change{{coreTests + "/reader.go", "read.top = top\n", "_ = top\n"}},
+		[]change{{coreTests + "/window.go", "read.top = top\n", "_ = top\n"}},
 		test(coreTests, "TestReadsInWindows", "an event above many windows is in state 0"),
 	},
 	{
@@ -231,7 +231,7 @@ var reading = []mutant{
 	{
 		"window-that-ends-nowhere", "a read looks at a window that its bounds can never leave", "L1",
 		[]change{{
-			coreTests + "/reader.go", "if reach <= bound && bound+window < c.fence.last {",
+			coreTests + "/window.go", "if reach <= bound && bound+window < c.fence.last {",
 			"if false && reach <= bound {",
 		}},
 		test(coreTests, "TestAWindowBehindADrawnNumber", "events wait for a transaction that has written nothing"),

@@ -1,7 +1,6 @@
 package retention_test
 
 import (
-	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -13,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/posthaste-dev/posthaste/relay/retention"
+	"github.com/posthaste-dev/posthaste/test/kit/pgtest"
 )
 
 const went0 = "published=0 discarded=0 dead=0 dedupe=0"
@@ -239,16 +239,7 @@ func (s *env) explain(t *testing.T, file, args, mode string, most int) {
 		pgx.QueryExecModeSimpleProtocol).Scan(&plan); err != nil {
 		t.Fatal(err)
 	}
-	var explained []struct {
-		Plan struct {
-			Hit  int `json:"Shared Hit Blocks"`
-			Read int `json:"Shared Read Blocks"`
-		}
-	}
-	if err := json.Unmarshal(plan, &explained); err != nil {
-		t.Fatal(err)
-	}
-	if got := explained[0].Plan.Hit + explained[0].Plan.Read; got > most {
+	if got := pgtest.Pages(t, plan); got > most {
 		t.Errorf("%d pages were looked at, want at most %d\n%s", got, most, plan)
 	}
 	for _, node := range regexp.MustCompile(`(?s)\{[^{}]*"Relation Name": "outbox_events"[^{}]*`).FindAll(plan, -1) {

@@ -1,7 +1,6 @@
 package inbox_test
 
 import (
-	"encoding/json"
 	"math"
 	"testing"
 
@@ -23,21 +22,12 @@ func buffers(t testing.TB, db *pgtest.DB, mode, statement string) int {
 	}
 	least := math.MaxInt
 	for range 5 {
-		var text []byte
+		var plan []byte
 		if err := tx.QueryRow(t.Context(), db.SQL("EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) "+statement),
-			pgx.QueryExecModeSimpleProtocol).Scan(&text); err != nil {
+			pgx.QueryExecModeSimpleProtocol).Scan(&plan); err != nil {
 			t.Fatalf("%s: %v", statement, err)
 		}
-		var plans []struct {
-			Plan struct {
-				Hit  int `json:"Shared Hit Blocks"`
-				Read int `json:"Shared Read Blocks"`
-			}
-		}
-		if err := json.Unmarshal(text, &plans); err != nil {
-			t.Fatal(err)
-		}
-		least = min(least, plans[0].Plan.Hit+plans[0].Plan.Read)
+		least = min(least, pgtest.Pages(t, plan))
 	}
 	return least
 }

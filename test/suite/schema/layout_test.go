@@ -91,7 +91,8 @@ const byHand = "INSERT INTO {schema}.outbox_events (id, namespace, event_type, a
 	"dedupe_key, headers, payload_json, lane) VALUES ("
 
 // TestWhoBringsNoLaneIsChecked: the lane is filled in, and the event is held to every rule, whichever way the lane is
-// not given. One that is given is believed: who brings it has checked the event, and the relay looks at both again.
+// not given. One that is given is believed: who brings it has checked the event, and the relay looks at both again. But
+// it must be one that there is, and a payload one that a relay can hold.
 func TestWhoBringsNoLaneIsChecked(t *testing.T) {
 	t.Parallel()
 	pgtest.OnEach(t, func(t *testing.T, db *pgtest.DB) {
@@ -99,7 +100,7 @@ func TestWhoBringsNoLaneIsChecked(t *testing.T) {
 		lane := func(id string) int {
 			return db.Count(t, "SELECT lane FROM {schema}.outbox_events WHERE id = $1", id)
 		}
-		for _, given := range []string{"DEFAULT", "NULL", "0"} {
+		for _, given := range []string{"DEFAULT", "NULL"} {
 			id := newID()
 			db.Exec(t, byHand+"$1, 'billing', 'paid', 'invoice', '1', NULL, NULL, NULL, $2, "+given+")", id, envelope(id, 0))
 			if got := lane(id); got != 12 {
@@ -123,6 +124,22 @@ func TestWhoBringsNoLaneIsChecked(t *testing.T) {
 		if got := lane(id); got != 33 {
 			t.Errorf("a given lane became %d, want 33", got)
 		}
+		rejected := func(lane, payload, constraint string) {
+			t.Helper()
+			_, err := db.Pool.Exec(t.Context(), db.SQL(byHand+"$1, 'billing', 'paid', 'invoice', '1', NULL, NULL, NULL, $2, "+
+				lane+")"), newID(), payload)
+			if violation := (*pgconn.PgError)(nil); !errors.As(err, &violation) || violation.Code != "23514" ||
+				violation.ConstraintName != constraint {
+				t.Errorf("lane %s, %d bytes: got %v, want %s", lane, len(payload), err, constraint)
+			}
+		}
+		for _, none := range []string{"0", "-1", "65"} {
+			rejected(none, "{}", "outbox_lane_is_left_out_or_1_to_64")
+		}
+		const most = 9 << 20
+		largest := `"` + strings.Repeat("a", most-2) + `"`
+		db.Exec(t, byHand+"$1, 'billing', 'paid', 'invoice', '1', NULL, NULL, NULL, $2, 12)", newID(), largest)
+		rejected("12", largest+" ", "outbox_events_payload_size")
 	})
 }
 

@@ -48,7 +48,7 @@ BEGIN
         AFTER DELETE ON outbox_events FOR EACH ROW WHEN (OLD.state NOT IN (6, 7))
         EXECUTE FUNCTION outbox_reject_change('Only published and discarded events may be deleted.');
     CREATE TRIGGER outbox_events_fill_lane BEFORE INSERT ON outbox_events FOR EACH ROW
-        WHEN (NEW.lane IS NULL OR NEW.lane = 0) EXECUTE FUNCTION outbox_fill_lane();
+        WHEN (NEW.lane IS NULL) EXECUTE FUNCTION outbox_fill_lane();
 
     -- A view knows its table by its number, and not by its name.
     EXECUTE 'CREATE OR REPLACE VIEW outbox_status WITH (security_invoker = true) AS '
