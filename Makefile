@@ -107,6 +107,8 @@ bench-inbox: services-postgres ## Measure what the inbox adds to a consumer's tr
 	@$(call program,./test/cmd/bench-inbox)
 bench-pinned: services-postgres ## Measure the relay under a held snapshot and an open writer (SHORT=1, LONG=1 for half an hour each)
 	@$(call program,./test/cmd/bench-pinned) $(if $(LONG),-long) $(if $(SHORT),-short)
+bench-growth: services-postgres ## Measure the relay beside a backlog, dead and parked events and type names without number (SHORT=1: a tenth)
+	@$(call program,./test/cmd/bench-growth) $(if $(SHORT),-short)
 bench-drain: services-postgres ## Measure how fast the relay drains a backlog, as ratios (SHORT=1, LONG=1 for other forms)
 	@services/services up nats >/dev/null
 	@$(call program,./test/cmd/bench-drain) $(if $(LONG),-long) $(if $(SHORT),-short)
@@ -120,4 +122,4 @@ publisher-binaries:
 services-postgres:
 	@services/services up postgres18 postgres15 pgbouncer >/dev/null
 
-.PHONY: run-outbox-publisher example-event marketplace help services services-status services-check services-down build test examples lint format tidy house coverage check-deps check-deploy check-alerts check-costs vulncheck proof-emit bench-emit proof-sim proof-model proof-order proof-crash proof-chaos proof-failover proof-hostile proof-inbox proof-mutants proof-retention proof-publisher proof-drain-stop proof-leaks proof-marketplace proofs fuzz bench-inbox bench-pinned bench-drain ci publisher-binaries services-postgres
+.PHONY: run-outbox-publisher example-event marketplace help services services-status services-check services-down build test examples lint format tidy house coverage check-deps check-deploy check-alerts check-costs vulncheck proof-emit bench-emit proof-sim proof-model proof-order proof-crash proof-chaos proof-failover proof-hostile proof-inbox proof-mutants proof-retention proof-publisher proof-drain-stop proof-leaks proof-marketplace proofs fuzz bench-inbox bench-pinned bench-growth bench-drain ci publisher-binaries services-postgres

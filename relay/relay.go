@@ -181,6 +181,9 @@ const (
 // readWindow is how many numbers a read looks at: rows that are settled there cost a microsecond each.
 const readWindow = 50_000
 
+// heldPage is how many held rows one look takes: of lines 16 microseconds each, of parked rows 3.
+const heldPage = 5_000
+
 func (s Settings) withDefaults() Settings {
 	fill(&s.Batch, 500)
 	fill(&s.MaxInFlight, 8*s.Batch)

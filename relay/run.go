@@ -125,7 +125,8 @@ func (s *shell) prepare() {
 	s.sender = newSender(s.work, config, s.clock, &s.running, s.results)
 	s.core = core.New(core.Config{
 		Name: config.Name, Version: config.Version, Routes: newCoreRegistry(config.Registry),
-		Batch: config.Batch, Window: readWindow, MaxInFlight: config.MaxInFlight, MaxBytes: config.MaxBytes,
+		Batch: config.Batch, Window: readWindow, HeldPage: heldPage,
+		MaxInFlight: config.MaxInFlight, MaxBytes: config.MaxBytes,
 		Concurrency: config.Concurrency,
 		Depth:       s.sender.depth(),
 		MinPoll:     min(minPoll, config.Poll), Poll: config.Poll, FencePeriod: fencePeriod, HeldPeriod: heldPeriod,
@@ -237,8 +238,8 @@ func (s *shell) storeOf(op core.Op) core.Store {
 	switch op {
 	case core.OpHeartbeat, core.OpEndExpired, core.OpAcquire, core.OpRelease, core.OpSettle, core.OpNote:
 		return s.leases
-	case core.OpFence, core.OpRead, core.OpBarrier, core.OpHeldKeys, core.OpDueKeys, core.OpHeldRows, core.OpOldParked,
-		core.OpSweep, core.OpSaveRoutes:
+	case core.OpFence, core.OpRead, core.OpBarrier, core.OpUnpark, core.OpHeldKeys, core.OpDueKeys, core.OpHeldRows,
+		core.OpOldParked, core.OpSweep, core.OpSaveRoutes:
 		return s.reads
 	default:
 		return s.reads

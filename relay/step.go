@@ -129,8 +129,8 @@ func Calls() []string {
 	var calls []string
 	for _, op := range []core.Op{
 		core.OpHeartbeat, core.OpEndExpired, core.OpAcquire, core.OpRelease, core.OpFence, core.OpRead, core.OpBarrier,
-		core.OpHeldKeys, core.OpDueKeys, core.OpHeldRows, core.OpOldParked, core.OpSettle, core.OpNote, core.OpSweep,
-		core.OpSaveRoutes,
+		core.OpUnpark, core.OpHeldKeys, core.OpDueKeys, core.OpHeldRows, core.OpOldParked, core.OpSettle, core.OpNote,
+		core.OpSweep, core.OpSaveRoutes,
 	} {
 		calls = append(calls, string(op))
 	}

@@ -46,7 +46,7 @@ func TestAStepSaysWhatTheCoreSaid(t *testing.T) {
 		t.Errorf("a lane that was taken has the class %q", got)
 	}
 	calls := slices.Compact(slices.Sorted(slices.Values(Calls())))
-	if len(calls) != 15 || !slices.Contains(calls, string(core.OpSettle)) {
+	if len(calls) != 16 || !slices.Contains(calls, string(core.OpSettle)) {
 		t.Errorf("the calls are %q", calls)
 	}
 }

@@ -31,6 +31,7 @@ type Config struct {
 
 	Batch       int           // events of one read
 	Window      int64         // numbers of one read: what is settled there is walked over
+	HeldPage    int           // held rows of one look: there may be millions
 	MaxInFlight int           // events in memory and not settled
 	MaxBytes    int           // bytes in memory and not settled
 	Concurrency int           // publishes at a time
@@ -72,6 +73,7 @@ const (
 	OpFence      Op = "fence"
 	OpRead       Op = "read"
 	OpBarrier    Op = "barrier"
+	OpUnpark     Op = "unpark"
 	OpHeldKeys   Op = "held_keys"
 	OpDueKeys    Op = "due_keys"
 	OpHeldRows   Op = "held_rows"

@@ -1,6 +1,7 @@
 package core
 
 import (
+	"fmt"
 	"math"
 	"time"
 )
@@ -158,24 +159,40 @@ func (c *Core) parkStray(now time.Duration, r *row, key lineKey) {
 func (c *Core) notKnown(r *row) {
 	key := lineKey{Aggregate: r.Aggregate}
 	detail := "the registry of this relay has no such event type"
-	if known := r.lane.holds[key]; known == nil {
+	if r.lane.holds[key] == nil && !c.isBlocked(r.lane, key) {
 		c.hold(r.lane, key, never).first = r.Seq
 	} else {
+		known := c.hold(r.lane, key, never)
 		known.first = min(known.first, r.Seq)
 	}
 	if c.config.UnknownTypeMaxAge < 0 && !c.spared(r.Type) {
 		c.die(key, r, r.Attempts, reasonUnknownType, detail)
 	} else {
-		if health := c.typeOf(r.Type); !health.alarmed {
-			health.alarmed = true
-			c.alarm(r.Lane, "event type "+r.Type+" is not known here: its events are parked")
-		}
+		c.alarmUnknown(r)
 		// Also if an operator has released it, or a relay that knew it: only what is parked has an age and is seen as that.
 		// Whoever comes to know it releases it again.
 		c.hold(r.lane, key, 0)
 		c.decide(fate{row: r, key: key, state: Parked, detail: detail, untried: true})
 	}
 	c.hold(r.lane, key, never).addType(r.Type)
+}
+
+// mostUnknown is how many types that are not known are named.
+const mostUnknown = 100
+
+// alarmUnknown tells people of a type that is not known, once. Whoever may write events may make up names without end:
+// after so many it says only that there are more.
+func (c *Core) alarmUnknown(r *row) {
+	if len(c.unknown) > mostUnknown || c.unknown[r.Type] {
+		return
+	}
+	c.unknown[r.Type] = true
+	if len(c.unknown) > mostUnknown {
+		c.alarm(r.Lane, fmt.Sprintf("more than %d event types are not known here: others are parked without a word",
+			mostUnknown))
+		return
+	}
+	c.alarm(r.Lane, "event type "+r.Type+" is not known here: its events are parked")
 }
 
 // wait sets a ready row behind what is held of its line.

@@ -11,7 +11,7 @@ type typeHealth struct {
 	recent  [20]bool // whether each of the last events broke it
 	next    int
 	broken  int
-	alarmed bool // also for a type that is not known here
+	alarmed bool
 }
 
 // enoughBroken is how many of the recent events must have broken their contract for the type to pause.

@@ -173,7 +173,7 @@ func (c *Core) calm(now time.Duration, l *lane) bool {
 	if !l.opened || now-l.acquiredAt >= 2*c.config.Lease {
 		return l.opened
 	}
-	if l.reached() <= l.began {
+	if l.reached() <= l.began || c.blocksUnknown(l) {
 		return false
 	}
 	for key, h := range l.holds {
@@ -192,7 +192,7 @@ const deathsForgotten = time.Hour
 // proven tells whether the lane is calm, and what killed owners before cannot be of a type that is not known here. As
 // long as it can be, their deaths go on counting: the next owner may know the type, and die of it as well.
 func (c *Core) proven(now time.Duration, l *lane) bool {
-	return c.calm(now, l) && (!l.hasUnknown() || now-l.acquiredAt >= deathsForgotten)
+	return c.calm(now, l) && (!c.hasUnknown(l) || now-l.acquiredAt >= deathsForgotten)
 }
 
 // reviewCare ends the one-at-a-time mode of lanes that are calm.

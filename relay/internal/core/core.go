@@ -37,6 +37,8 @@ type Core struct {
 	ordered  []*route // the same, in the order in which they were met
 	topics   int      // how many the registry names, met or not
 	types    map[string]*typeHealth
+	unknown  map[string]bool // types that are not known, and that people were told of
+	names    names
 	pauses   []Pause // of operators, as they were last heard
 	held     held
 	settling settling
@@ -68,6 +70,8 @@ func New(config Config) *Core {
 		routes:   map[string]*route{},
 		topics:   topicsOf(config.Routes),
 		types:    map[string]*typeHealth{},
+		unknown:  map[string]bool{},
+		names:    newNames(),
 		fence:    fence{open: map[Writer]openWriter{}},
 		reader:   reader{idle: config.MinPoll, lanes: manyLanes},
 		settling: settling{most: mostOfASettle},

@@ -11,9 +11,10 @@ import (
 type resume struct {
 	lane       *lane
 	from       int64
-	generation int  // changes when from went back
-	more       int  // rows to read beyond those in memory
-	complete   bool // a read has shown the lane to its end, since from went back
+	c          int64 // reads begin here, as long as the route's excepted writers are open
+	generation int   // changes when from went back
+	more       int   // rows to read beyond those in memory
+	complete   bool  // a read has shown the lane to its end, since from went back
 }
 
 // detach takes a route out of the main read, which moves on without it, and drops what is queued for it. Its own
@@ -52,7 +53,7 @@ func (c *Core) detach(now time.Duration, r *route) {
 // goneBack takes in that from is lower now.
 func (at *resume) goneBack() {
 	at.generation++
-	at.complete = false
+	at.complete, at.c = false, 0
 }
 
 // place is where the route's reader is in the lane, nil if the main read reads the route.
@@ -84,6 +85,9 @@ func (c *Core) readRoutes(now time.Duration) {
 		}
 		if now < r.readAt {
 			c.wakeAt(r.readAt)
+			continue
+		}
+		if c.fence.number < r.after {
 			continue
 		}
 		c.readRoute(now, r, rows, bytes)
@@ -121,17 +125,22 @@ func (c *Core) readRoute(now time.Duration, r *route, room, bytes int) {
 			request.Exclude = append(request.Exclude, eventType)
 		}
 	}
-	sent := sentRead{last: c.fence.last, safe: c.fence.safe, number: c.reader.number + 1}
 	round := r.round
 	r.turn++
 	places, wanted := c.placesToRead(now, r, room)
+	sent := c.sending(&r.cursor, r.alone == 0)
+	sent.number = c.reader.number + 1
+	request.Writers = r.cursor.except
 	for _, at := range places {
 		more := at.more
 		if wanted > room {
 			more = max(1, more*room/wanted)
 		}
-		limit := at.lane.bounded(more, at.lane.unsettledOf(r))
-		read := LaneRead{Lane: at.lane.number, W: at.from, C: at.from, Limit: limit, Window: c.safeWindow(at.from)}
+		limit := at.lane.bounded(more, at.lane.unsettledOf(r, max(at.from, at.c)))
+		read := LaneRead{Lane: at.lane.number, W: at.from, C: at.c, Limit: limit, Window: c.safeWindow(at.from)}
+		if sent.promotes || at.c > at.from {
+			read.Window = c.movingWindow(at.from, at.c)
+		}
 		request.Lanes = append(request.Lanes, read)
 		sent.reads = append(sent.reads, laneRead{LaneRead: read, lane: at.lane, generation: at.generation})
 	}
@@ -155,10 +164,10 @@ func (c *Core) readRoute(now time.Duration, r *route, room, bytes int) {
 				c.endRead(sent.number)
 				return
 			}
-			sent.measure(nil)
+			sent.measure(answer.Gone)
 			fresh := c.takeRows(sent.reads, answer, r)
 			c.endRead(sent.number)
-			c.caughtUp(now, r, &sent, fresh)
+			c.caughtUp(now, r, &sent, fresh, answer.Gone)
 		})
 }
 
@@ -172,7 +181,7 @@ func (c *Core) placesToRead(now time.Duration, r *route, room int) (places []*re
 	for i := range r.resume {
 		at := &r.resume[(i+r.turn)%len(r.resume)]
 		l := at.lane
-		if !l.opened || l.draining || !c.mayPublish(l, now) || l.bounded(1, l.unsettledOf(r)) == 0 {
+		if !l.opened || l.draining || !c.mayPublish(l, now) || l.bounded(1, l.unsettledOf(r, max(at.from, at.c))) == 0 {
 			continue
 		}
 		if at.more = max(at.more, share); r.probing {
@@ -188,15 +197,17 @@ func (c *Core) placesToRead(now time.Duration, r *route, room int) (places []*re
 
 // caughtUp moves the places of a route's reader, and gives the route back to the main read once it has
 // shown every lane to its end. The main read then begins each lane at the lower of the two places.
-func (c *Core) caughtUp(now time.Duration, r *route, sent *sentRead, fresh int) {
-	further := false
+func (c *Core) caughtUp(now time.Duration, r *route, sent *sentRead, fresh int, gone []uint64) {
+	further, moved, covered := false, false, map[*lane]bool{}
 	for i := range sent.reads {
 		read := &sent.reads[i]
 		if !read.current(r) || read.unread {
 			continue
 		}
 		at := r.place(read.lane)
-		at.from = max(at.from, min(sent.safe, read.cut()))
+		covered[at.lane] = true
+		at.from, at.c = sent.bounds(read, at.from, at.c, gone)
+		moved = moved || len(gone) > 0 || at.c > max(read.W, read.C)
 		switch {
 		case read.full():
 			at.more = min(2*at.more, c.config.Batch)
@@ -204,6 +215,13 @@ func (c *Core) caughtUp(now time.Duration, r *route, sent *sentRead, fresh int) 
 			at.complete, at.more = true, 0
 		default: // the end of a window
 			further = true
+		}
+	}
+	if r.cursor.follow(sent, gone) {
+		for i := range r.resume {
+			if at := &r.resume[i]; !covered[at.lane] {
+				at.c = at.from
+			}
 		}
 	}
 	if r.alone > 0 && further { // nobody has seen yet how large the lane is
@@ -222,8 +240,13 @@ func (c *Core) caughtUp(now time.Duration, r *route, sent *sentRead, fresh int) 
 			at.lane.c = at.lane.w
 			at.lane.generation++
 		}
-		r.resume = nil
+		r.resume, r.cursor.except = nil, nil
 		c.reader.at = min(c.reader.at, now)
+		return
+	}
+	if further && !moved { // a fence must pass what was read
+		r.readAt, r.after = now, c.fence.number+1
+		c.hurryFence(now, c.config.MinPoll)
 		return
 	}
 	if fresh > 0 || further || r.alone > 0 {

@@ -84,7 +84,7 @@ func (c *Core) forgetFence() {
 	c.fence.listings, c.fence.dueAt = 0, 0
 	c.fence.open = map[Writer]openWriter{}
 	c.fence.safe = 0
-	c.reader.except = nil
+	c.reader.cursor.except = nil
 	c.forgetAll(c.reader.fresh)
 	c.forgetAll(c.reader.passing)
 	c.reader.fresh = nil
@@ -93,6 +93,7 @@ func (c *Core) forgetFence() {
 		l.generation++
 	}
 	for _, r := range c.ordered {
+		r.cursor.except = nil
 		for i := range r.resume {
 			at := &r.resume[i]
 			at.from = min(at.from, at.lane.floor)

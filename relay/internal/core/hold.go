@@ -21,6 +21,7 @@ type hold struct {
 	asking   bool // a look is running
 	stale    bool // something changed since it began
 	queued   bool // a timer is set, or the route has it
+	rests    bool // the last look found a dead or parked event in front
 	tried    bool // an event of the line was answered in this tenure: whatever killed the owner before was not its first
 	lookedAt time.Duration
 }
@@ -39,6 +40,7 @@ type held struct {
 	sweptFrom int64
 	aged      gate
 	agedAt    time.Duration
+	agedLane  int16 // where the last page of what was parked long ago ended
 }
 
 // The sizes of a look.
@@ -54,7 +56,8 @@ const (
 // isHeld tells whether rows of a line must wait: behind the line's own held rows, or behind an event of the
 // aggregate whose topic nobody knows.
 func (c *Core) isHeld(l *lane, key lineKey) bool {
-	return l.holds[key] != nil || l.holds[lineKey{Aggregate: key.Aggregate}] != nil
+	unknown := lineKey{Aggregate: key.Aggregate}
+	return l.holds[key] != nil || l.holds[unknown] != nil || c.isBlocked(l, key) || c.isBlocked(l, unknown)
 }
 
 // hold holds a line, to be looked at when it is due; never leaves that to what is known already.
@@ -63,9 +66,24 @@ func (c *Core) hold(l *lane, key lineKey, due time.Duration) *hold {
 	if h == nil {
 		h = &hold{lane: l, key: key, due: due}
 		l.holds[key] = h
+		if eventType := c.unblock(l, key); eventType != "" {
+			h.addType(eventType)
+		}
 	} else if due != never {
 		h.due = due
 	}
+	return h
+}
+
+// heldUnknown is the hold of an aggregate's events of types that are not known here; nil: there are none. One that is
+// blocked is looked at before anything goes on: nobody remembers where it stands.
+func (c *Core) heldUnknown(now time.Duration, l *lane, aggregate Aggregate) *hold {
+	key := lineKey{Aggregate: aggregate}
+	if h := l.holds[key]; h != nil || !c.isBlocked(l, key) {
+		return h
+	}
+	h := c.hold(l, key, now)
+	c.reschedule(now, h)
 	return h
 }
 
@@ -149,6 +167,9 @@ func (c *Core) dueHolds(now time.Duration, most int) (asked []*hold, asks []Held
 		switch {
 		case h.lane.lost || h.lane.draining || h.lane.holds[h.key] != h || h.changes > 0 || h.asking || c.lines[h.key] != nil:
 			// whatever is going on with it sets the timer again
+		case !h.lane.opened: // what it must wait for is perhaps not listed yet
+			h.queued = true
+			h.lane.early = append(h.lane.early, h)
 		case h.next != 0 && !c.haveRead(h, h.next):
 			h.queued = true
 			c.held.timers.push(now+c.config.FencePeriod, h)
@@ -189,16 +210,22 @@ func (c *Core) look(now time.Duration, h *hold, rows []*Event) {
 		h.next, h.due = rows[0].Seq, now+c.config.FencePeriod
 		c.reschedule(now, h)
 	case h.key.topic == "":
-		h.next, h.due = rows[0].Seq, never
+		h.stands(rows[0])
 		c.lookAtUnknown(now, h, rows)
 	default:
-		h.next, h.due = rows[0].Seq, never
+		h.stands(rows[0])
 		for _, event := range rows {
 			if !c.sendHeld(now, h, event) {
 				return
 			}
 		}
 	}
+}
+
+// stands takes in what is in front.
+func (h *hold) stands(first *Event) {
+	h.next, h.due = first.Seq, never
+	h.rests = first.State == Parked || first.State == DeadBlocking
 }
 
 // lookAtUnknown decides about held events of types that are not known here. All are parked at once: one that was
@@ -218,7 +245,7 @@ func (c *Core) lookAtUnknown(now time.Duration, h *hold, events []*Event) {
 
 // sendHeld puts a held row into its line, unless it or something before it must wait.
 func (c *Core) sendHeld(now time.Duration, h *hold, event *Event) (goOn bool) {
-	if unknown := h.lane.holds[lineKey{Aggregate: h.key.Aggregate}]; unknown != nil && event.Seq > unknown.first {
+	if unknown := c.heldUnknown(now, h.lane, h.key.Aggregate); unknown != nil && event.Seq > unknown.first {
 		return false // when that one goes, it sets the timer
 	}
 	if !c.haveRead(h, event.Seq) {
@@ -279,7 +306,7 @@ func (c *Core) haveRead(h *hold, seq int64) bool {
 	}
 	if h.key.topic != "" {
 		if at := c.routeOf(h.key.topic).place(h.lane); at != nil {
-			return at.from >= seq-1
+			return max(at.from, at.c) >= seq-1
 		}
 	}
 	return max(h.lane.w, h.lane.c) >= seq-1
@@ -314,11 +341,11 @@ func (c *Core) lookForDue(now time.Duration) {
 		if !l.opened || l.draining {
 			continue
 		}
-		ask := DueLane{Lane: l.number}
+		ask := LaneFrom{Lane: l.number}
 		if c.held.onward {
 			ask.After = l.due
 		}
-		more = more || l.due != DuePlace{}
+		more = more || l.due != HeldPlace{}
 		lanes, request.Lanes = append(lanes, l), append(request.Lanes, ask)
 	}
 	if len(request.Lanes) == 0 {
@@ -339,7 +366,7 @@ func (c *Core) lookForDue(now time.Duration) {
 
 // meetDue takes in a page of due retries of each lane, and where it ended.
 func (c *Core) meetDue(now time.Duration, asked DueKeys, keys []HeldKey) {
-	found, ends := map[int16]int{}, map[int16]DuePlace{}
+	found, ends := map[int16]int{}, map[int16]HeldPlace{}
 	for _, key := range keys {
 		found[key.Lane]++
 		ends[key.Lane] = key.Place
@@ -352,7 +379,7 @@ func (c *Core) meetDue(now time.Duration, asked DueKeys, keys []HeldKey) {
 		switch {
 		case l == nil || l.due != ask.After: // a look from the start, between two that go on
 		case found[ask.Lane] < asked.Limit:
-			l.due = DuePlace{}
+			l.due = HeldPlace{}
 		default:
 			l.due = ends[ask.Lane]
 			c.held.lookAt = min(c.held.lookAt, now+c.config.HeldPeriod/4)
@@ -384,7 +411,7 @@ func (c *Core) meetHeld(now time.Duration, l *lane, key HeldKey) {
 	if !known {
 		// Operators end a block of unknown types as well.
 		due = min(due, max(now, h.lookedAt+c.config.HeldPeriod))
-	} else if unknown := l.holds[lineKey{Aggregate: key.Aggregate}]; unknown != nil {
+	} else if unknown := c.heldUnknown(now, l, key.Aggregate); unknown != nil {
 		unknown.due = min(unknown.due, max(now, unknown.lookedAt+c.config.HeldPeriod))
 		c.reschedule(now, unknown)
 	}

@@ -52,7 +52,14 @@ type lane struct {
 	inFlight  int            // publishes
 	unwritten int            // fates that are not written down
 	holds     map[lineKey]*hold
-	due       DuePlace // where the last look for due retries ended, if there were more
+	blocked   blocked
+	due       HeldPlace // where the last look for due retries ended, if there were more
+	aged      HeldPlace // the same of what was parked long ago
+
+	unparked bool      // what is parked of types that this relay knows was released
+	parkedTo HeldPlace // as long as it is not: up to where
+	listedTo HeldLine  // as long as it is not opened: up to where what is held is known
+	early    []*hold   // due before it was opened
 }
 
 func (l *lane) tenure() Tenure { return Tenure{Lane: l.number, Token: l.token} }
@@ -64,10 +71,11 @@ func (l *lane) remember(r *row) {
 	}
 }
 
-// unsettledOf counts the ready rows that the own reader of a route reads: also those of types that are not known.
-func (l *lane) unsettledOf(r *route) (rows int) {
+// unsettledOf counts the ready rows above a number that the own reader of a route reads: also those of types that are
+// not known.
+func (l *lane) unsettledOf(r *route, from int64) (rows int) {
 	for _, row := range l.rows {
-		if (row.route == r || row.route == nil) && !row.held && !row.done {
+		if row.Seq > from && (row.route == r || row.route == nil) && !row.held && !row.done {
 			rows++
 		}
 	}
@@ -145,7 +153,7 @@ func (c *Core) leave(l *lane) {
 			c.unqueue(r)
 		}
 	}
-	l.rows, l.holds = nil, nil
+	l.rows, l.holds, l.blocked = nil, nil, blocked{}
 	c.settling.pending = slices.DeleteFunc(c.settling.pending, func(f fate) bool { return f.row.lane == l })
 	for _, r := range c.ordered {
 		r.resume = slices.DeleteFunc(r.resume, func(at resume) bool { return at.lane == l })
@@ -214,29 +222,54 @@ func (c *Core) floorOf(l *lane) int64 {
 }
 
 // hasUnknown tells whether something of a type is held that this relay does not know.
-func (l *lane) hasUnknown() bool {
+func (c *Core) hasUnknown(l *lane) bool {
 	for key := range l.holds {
 		if key.topic == "" {
 			return true
 		}
 	}
-	return false
+	return c.blocksUnknown(l)
+}
+
+// blocksUnknown tells whether a line stands behind an event of such a type.
+func (c *Core) blocksUnknown(l *lane) bool {
+	return slices.ContainsFunc(c.blockedTypes(l), func(eventType string) bool {
+		_, known := c.config.Routes.Route(eventType)
+		return !known
+	})
 }
 
 // needs lists the types held in a lane that this relay does not know, or that another relay does not: in its hands
-// they would be parked, and the lane would have to come back.
+// they would be parked, and the lane would have to come back. There may be any number: all that some relay knows are
+// listed, because they decide who should have the lane, and a few of the others.
 func (c *Core) needs(l *lane) []string {
-	var needs []string
-	for key, h := range l.holds {
-		for _, eventType := range h.types {
-			if key.topic == "" || c.members.unshared[eventType] {
-				needs = append(needs, eventType)
-			}
+	var needs, nobodys []string
+	add := func(eventType string) {
+		switch _, known := c.config.Routes.Route(eventType); {
+		case c.members.unshared[eventType] || !known && c.members.somebody[eventType]:
+			needs = append(needs, eventType)
+		case !known:
+			nobodys = append(nobodys, eventType)
 		}
 	}
+	for _, h := range l.holds {
+		for _, eventType := range h.types {
+			add(eventType)
+		}
+	}
+	for _, eventType := range c.blockedTypes(l) {
+		add(eventType)
+	}
+	slices.Sort(nobodys)
+	nobodys = slices.Compact(nobodys)
+	few := max(1, mostNeeds/max(1, len(c.sorted)))
+	needs = append(needs, nobodys[:min(len(nobodys), few)]...)
 	slices.Sort(needs)
 	return slices.Compact(needs)
 }
+
+// mostNeeds is how many types that no relay knows are listed, of all lanes together: each beat carries them.
+const mostNeeds = 128
 
 // acquired begins a tenure.
 func (c *Core) acquired(now time.Duration, a Acquired, token outbox.ID, server string) *lane {
@@ -292,43 +325,104 @@ func (c *Core) sees(lanes []*lane, seen Seen) bool {
 }
 
 // openLanes finds out what is held in new lanes, before anything ready is read: else a later event could
-// overtake one that waits for its retry.
+// overtake one that waits for its retry. What is held may be much: it goes page by page, and a lane that is done opens
+// before the others.
 func (c *Core) openLanes(now time.Duration) {
 	m := &c.members
 	if c.stopping || !c.fence.known || c.shut(&m.opening, now) {
 		return
 	}
-	var opening []*lane
-	unpark := Unpark{Owner: c.members.owner, Types: c.config.Routes.Types()}
+	var parked, listed []*lane
 	for _, l := range c.sorted {
-		if !l.opened && !l.draining && l.server == c.fence.incarnation {
-			opening = append(opening, l)
-			unpark.Lanes = append(unpark.Lanes, l.number)
+		switch {
+		case l.opened || l.draining || l.server != c.fence.incarnation:
+		case l.unparked:
+			listed = append(listed, l)
+		default:
+			parked = append(parked, l)
 		}
 	}
-	if len(opening) == 0 {
-		return
+	if len(listed) > 0 {
+		c.listHeld(listed)
+	} else if len(parked) > 0 {
+		c.unpark(parked)
 	}
-	begin(c, OpHeldKeys, &m.opening,
-		func(ctx context.Context, store Store) (KeysAnswer, error) {
-			if err := store.Unpark(ctx, unpark); err != nil {
-				return KeysAnswer{}, err
+}
+
+// unpark releases what is parked in lanes of types that this relay knows, a page of it.
+func (c *Core) unpark(lanes []*lane) {
+	request := Unpark{Owner: c.members.owner, Types: c.config.Routes.Types(), Limit: c.config.HeldPage}
+	for _, l := range lanes {
+		request.Lanes = append(request.Lanes, LaneFrom{Lane: l.number, After: l.parkedTo})
+	}
+	begin(c, OpUnpark, &c.members.opening,
+		func(ctx context.Context, store Store) (UnparkAnswer, error) { return store.Unpark(ctx, request) },
+		func(_ time.Duration, answer UnparkAnswer, err error) {
+			if err != nil || !c.sees(lanes, answer.Seen) {
+				return
 			}
-			return store.HeldKeys(ctx, HeldKeys{Owner: unpark.Owner, Lanes: unpark.Lanes})
-		},
+			full := answer.Looked >= request.Limit
+			for _, l := range lanes {
+				if full && l.number == answer.Lane {
+					l.parkedTo = answer.End
+					break
+				}
+				l.unparked = true
+			}
+		})
+}
+
+// listHeld finds out what is held in lanes, a page of it.
+func (c *Core) listHeld(lanes []*lane) {
+	request := HeldKeys{Owner: c.members.owner, Limit: c.config.HeldPage}
+	for _, l := range lanes {
+		request.Lanes = append(request.Lanes, LaneLines{Lane: l.number, After: l.listedTo})
+	}
+	begin(c, OpHeldKeys, &c.members.opening,
+		func(ctx context.Context, store Store) (KeysAnswer, error) { return store.HeldKeys(ctx, request) },
 		func(now time.Duration, answer KeysAnswer, err error) {
-			if err != nil || !c.sees(opening, answer.Seen) {
+			if err != nil || !c.sees(lanes, answer.Seen) {
 				return
 			}
 			keys := answer.Keys
-			for _, l := range opening {
-				l.opened = !l.lost
-			}
 			for _, key := range keys {
-				if l := c.lanes[key.Lane]; l != nil && slices.Contains(opening, l) && !l.draining {
-					c.meetHeld(now, l, key)
+				if l := c.lanes[key.Lane]; l != nil && slices.Contains(lanes, l) && !l.draining {
+					c.listed(now, l, key)
 				}
+			}
+			for _, l := range lanes {
+				if len(keys) >= request.Limit && l.number == keys[len(keys)-1].Lane {
+					last := keys[len(keys)-1]
+					l.listedTo = HeldLine{Aggregate: last.Aggregate, EventType: last.EventType}
+					break
+				}
+				c.open(now, l)
 			}
 			c.reader.wake(now, c.config.MinPoll)
 		})
+}
+
+// open begins to read a lane, and to look at what is held in it.
+func (c *Core) open(now time.Duration, l *lane) {
+	if l.lost {
+		return
+	}
+	l.opened = true
+	early := l.early
+	l.early = nil
+	for _, h := range early {
+		h.queued = false
+		c.reschedule(now, h)
+	}
+}
+
+// listed takes in that something of a line is held in a new lane.
+func (c *Core) listed(now time.Duration, l *lane, found HeldKey) {
+	route, _ := c.config.Routes.Route(found.EventType)
+	key := lineKey{Aggregate: found.Aggregate, topic: route.Topic}
+	if (found.State == Parked || found.State == DeadBlocking) && l.holds[key] == nil && !c.isBlocked(l, key) {
+		c.block(l, key, found.EventType)
+		return
+	}
+	c.meetHeld(now, l, found)
 }

@@ -3,6 +3,7 @@ package core
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"slices"
 	"time"
 
@@ -36,6 +37,8 @@ type membership struct {
 	view     HeartbeatAnswer
 	met      map[outbox.ID][]string // the types that the others know
 	unshared map[string]bool        // types that this relay knows, and not all others do
+	somebody map[string]bool        // types that some relay knows
+	spare    bool                   // there are as many relays as lanes, without this one
 	seen     bool
 	expired  bool          // somebody may be ended
 	metAt    time.Duration // when the last heartbeat that was answered was sent
@@ -211,6 +214,12 @@ func (c *Core) meet(now time.Duration, peers []Peer, beaten bool) {
 	}
 	m.view.Relays = slices.DeleteFunc(peers, func(p Peer) bool { return p.Expired && p.ID != m.owner.Relay })
 	m.unshared = unshared(c.config.Routes.Types(), m.view.Relays)
+	m.somebody = map[string]bool{}
+	for i := range m.view.Relays {
+		for _, eventType := range m.view.Relays[i].KnownTypes {
+			m.somebody[eventType] = true
+		}
+	}
 }
 
 // beaten takes in that a beat was written down that was sent then.
@@ -332,6 +341,13 @@ func (c *Core) share(now time.Duration) (wanted []int16) {
 	fair := len(view.Lanes) / len(peers)
 	if me < len(view.Lanes)%len(peers) {
 		fair++
+	}
+	if spare := fair == 0; spare != c.members.spare {
+		c.members.spare = spare
+		if spare {
+			c.alarm(0, fmt.Sprintf("%d relays share %d lanes: this one has none, and waits for another to end", len(peers),
+				len(view.Lanes)))
+		}
 	}
 	kept := 0
 	var surplus []*lane // that may go to anybody

@@ -14,8 +14,7 @@ type reader struct {
 	startedAt time.Duration
 	idle      time.Duration // the next pause after a read that found nothing
 	after     int           // the number of the fence to wait for
-	promoted  int           // the number of the fence whose cursor the lanes have
-	except    []OpenWriter  // while all of these are open, nothing can have appeared below a lane's c
+	cursor    cursor        // of the lanes' c
 	lanes     int           // how many lanes to read at once: fewer after a read that failed, perhaps by its size
 	alone     int           // how many lanes to read one by one, to find the one that fails
 	narrow    int           // how often the window of a read was halved, because reads failed
@@ -27,6 +26,12 @@ type reader struct {
 	fresh     []*row        // read, and perhaps not durable yet
 	passing   []*row        // those whose barrier is under way
 	settled   []settledRow  // acknowledged while older reads were running
+}
+
+// cursor is what a reader has read above the place up to which nothing can appear any more.
+type cursor struct {
+	fence  int          // the number of the fence that it comes from
+	except []OpenWriter // while all of these are open, nothing can have appeared below it
 }
 
 // settledRow is kept until every read that began before its settle was acknowledged has been answered:
@@ -102,14 +107,10 @@ func (c *Core) readReady(now time.Duration) {
 	if len(reads) == 0 {
 		return
 	}
-	request.Writers = r.except
+	request.Writers = r.cursor.except
 	request.Exclude = c.excluded()
-	sent := sentRead{
-		reads: reads, writers: r.except, last: c.fence.last, safe: c.fence.safe, fence: c.fence.number, number: c.beginRead(),
-	}
-	if c.fence.hasCursor && c.fence.number > r.promoted && all {
-		sent.promotes, sent.cursor, sent.except = true, c.fence.cursor, c.fence.except
-	}
+	sent := c.sending(&r.cursor, all)
+	sent.reads, sent.number = reads, c.beginRead()
 	r.startedAt = now
 	begin(c, OpRead, &r.gate,
 		func(ctx context.Context, store Store) (ReadAnswer, error) { return store.Read(ctx, request) },
@@ -137,6 +138,15 @@ func (c *Core) readReady(now time.Duration) {
 				r.at = min(r.at, now+c.config.MinPoll)
 			}
 		})
+}
+
+// sending is what is true now, for a read with this cursor, of all of its lanes or not.
+func (c *Core) sending(of *cursor, all bool) sentRead {
+	sent := sentRead{writers: of.except, last: c.fence.last, safe: c.fence.safe, fence: c.fence.number}
+	if c.fence.hasCursor && c.fence.number > of.fence && all {
+		sent.promotes, sent.cursor, sent.except = true, c.fence.cursor, c.fence.except
+	}
+	return sent
 }
 
 // fenceServes tells whether ready rows may be read: it takes two listings of the server that is there now to know from
@@ -196,7 +206,7 @@ func (c *Core) boundReads(now time.Duration, room int) (_ Read, _ []laneRead, al
 			more = max(1, more*room/wanted)
 		}
 		limit := l.bounded(more, l.unsettled)
-		read := LaneRead{Lane: l.number, W: l.w, C: l.c, Limit: limit, Window: c.mainWindow(l)}
+		read := LaneRead{Lane: l.number, W: l.w, C: l.c, Limit: limit, Window: c.movingWindow(l.w, l.c)}
 		request.Lanes = append(request.Lanes, read)
 		reads = append(reads, laneRead{LaneRead: read, lane: l, generation: l.generation})
 	}
@@ -314,11 +324,8 @@ func (c *Core) takes(l *lane, event *Event, resuming bool) bool {
 }
 
 // moveBounds moves each lane's w and c as far as the read allows, and tells whether the next read of a lane that was
-// cut begins further on. A cut read is complete only up to its last row, or to the end of its window. When a writer had
-// ended, the read went back to its low; what it did not reach stays below c.
+// cut begins further on.
 func (c *Core) moveBounds(sent *sentRead, gone []uint64) (moved bool) {
-	r := &c.reader
-	ended := func(w OpenWriter) bool { return slices.Contains(gone, w.XID) }
 	covered := map[*lane]bool{}
 	for i := range sent.reads {
 		read := &sent.reads[i]
@@ -327,25 +334,10 @@ func (c *Core) moveBounds(sent *sentRead, gone []uint64) (moved bool) {
 			continue
 		}
 		covered[l] = true
-		cut := read.cut()
-		l.w = max(l.w, min(sent.safe, cut))
-		if len(gone) > 0 {
-			l.c = min(l.c, cut)
-		}
-		if sent.promotes {
-			l.c = min(sent.cursor, cut)
-		}
-		l.c = max(l.c, l.w)
+		l.w, l.c = sent.bounds(read, l.w, l.c, gone)
 		moved = moved || len(gone) > 0 || l.c > max(read.W, read.C)
 	}
-	if len(gone) > 0 {
-		r.except = slices.DeleteFunc(slices.Clone(r.except), ended)
-	}
-	if sent.promotes {
-		r.promoted = sent.fence
-		r.except = slices.DeleteFunc(slices.Clone(sent.except), ended)
-	}
-	if len(gone) > 0 || sent.promotes {
+	if c.reader.cursor.follow(sent, gone) {
 		for _, l := range c.sorted {
 			if !covered[l] {
 				l.c = l.w
@@ -353,6 +345,35 @@ func (c *Core) moveBounds(sent *sentRead, gone []uint64) (moved bool) {
 		}
 	}
 	return moved
+}
+
+// bounds are where the next read of a lane begins, given where this one did. A cut read is complete only up to its last
+// row, or to the end of its window. When a writer had ended, the read went back to its low; what it did not reach stays
+// below c.
+func (s *sentRead) bounds(read *laneRead, w, c int64, gone []uint64) (_, _ int64) {
+	cut := read.cut()
+	w = max(w, min(s.safe, cut))
+	if len(gone) > 0 {
+		c = min(c, cut)
+	}
+	if s.promotes {
+		c = min(s.cursor, cut)
+	}
+	return w, max(c, w)
+}
+
+// follow takes in which writers had ended, and that the cursors were moved. It tells whether those of lanes that the
+// read did not cover are void.
+func (k *cursor) follow(sent *sentRead, gone []uint64) (void bool) {
+	ended := func(w OpenWriter) bool { return slices.Contains(gone, w.XID) }
+	if len(gone) > 0 {
+		k.except = slices.DeleteFunc(slices.Clone(k.except), ended)
+	}
+	if sent.promotes {
+		k.fence = sent.fence
+		k.except = slices.DeleteFunc(slices.Clone(sent.except), ended)
+	}
+	return len(gone) > 0 || sent.promotes
 }
 
 // paceReads decides when to read again: at once while there is more, soon after something was found, and

@@ -42,8 +42,10 @@ type route struct {
 	// While it is not empty, the types of this route are left out of the main read, which moves on; this is
 	// from where the route's own reader goes, lane by lane.
 	resume []resume
+	cursor cursor
 	gate   gate
 	readAt time.Duration
+	after  int // the number of the fence to wait for
 	idle   time.Duration
 	turn   int // which lane's head is the next probe
 	alone  int // how many lanes to read one by one, after a read that failed

@@ -139,11 +139,11 @@ func (f *foreign) HeldRows(ctx context.Context, held core.HeldRows) (core.RowsAn
 	return f.Store.HeldRows(ctx, held)
 }
 
-func (f *foreign) OldParked(ctx context.Context, asked core.OldParked) (core.RowsAnswer, error) {
+func (f *foreign) OldParked(ctx context.Context, asked core.OldParked) (core.ParkedAnswer, error) {
 	if f.is(core.OpOldParked) {
 		old := f.event
 		old.Type, old.State = "not known", core.Parked
-		return core.RowsAnswer{Events: []core.Event{old}, Seen: core.Seen{Incarnation: elsewhere}}, nil
+		return core.ParkedAnswer{Events: []core.Event{old}, Seen: core.Seen{Incarnation: elsewhere}}, nil
 	}
 	return f.Store.OldParked(ctx, asked)
 }

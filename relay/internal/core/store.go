@@ -89,9 +89,10 @@ type Store interface { //nolint:interfacebloat // the whole database, and every 
 	// fails when the server is another one by now: then nobody knows. Empty: nobody asks.
 	Barrier(ctx context.Context, incarnation string) error
 
-	// Unpark sets parked rows of the given types to retrying, due now, in lanes that are still held.
-	Unpark(ctx context.Context, unpark Unpark) error
-	// HeldKeys lists what is held in the lanes: the first held row of each aggregate and event type.
+	// Unpark looks at so many parked rows, and sets those of the given types to retrying, due now, in lanes that are
+	// still held.
+	Unpark(ctx context.Context, unpark Unpark) (UnparkAnswer, error)
+	// HeldKeys lists what is held in the lanes: the first held row of each aggregate and event type, so many at most.
 	HeldKeys(ctx context.Context, held HeldKeys) (KeysAnswer, error)
 	// DueKeys lists held rows that are retrying and due, at most limit per lane, of types not excluded: those first
 	// that became due last, because operators have just made them so. What comes behind a full page is asked for with
@@ -99,8 +100,9 @@ type Store interface { //nolint:interfacebloat // the whole database, and every 
 	DueKeys(ctx context.Context, due DueKeys) (KeysAnswer, error)
 	// HeldRows reads held rows of aggregates, in order: what is asked for each, at most limit each.
 	HeldRows(ctx context.Context, held HeldRows) (RowsAnswer, error)
-	// OldParked lists rows that were parked so long ago, the oldest first in each lane, at most limit, without payloads.
-	OldParked(ctx context.Context, old OldParked) (RowsAnswer, error)
+	// OldParked looks at so many rows that were parked so long ago, the oldest first in each lane, and lists those of
+	// types not excluded, without payloads.
+	OldParked(ctx context.Context, old OldParked) (ParkedAnswer, error)
 
 	// Settle writes what became of events, if the lanes are still held; else it changes nothing.
 	Settle(ctx context.Context, settle *Settle) (SettleAnswer, error)
@@ -300,11 +302,50 @@ type ReadAnswer struct {
 	Stopped bool
 }
 
+// What is held may be millions of rows, so it is looked at in pages: the lanes in the order asked for, until as many
+// rows were looked at as the limit says; 0: all. A page that is full ends in the lane of its last row, and lanes behind
+// that one were not looked at. The next page begins there.
+
+// LaneFrom asks for the held rows of one lane that come behind a place.
+type LaneFrom struct {
+	Lane  int16
+	After HeldPlace
+}
+
+// HeldPlace is where a held row stands among those of its lane and kind. The zero value is before the first.
+type HeldPlace struct {
+	At  time.Time // when it became due, or since when it is what it is
+	Seq int64
+}
+
+// FromStart asks for all of each lane.
+func FromStart(lanes ...int16) []LaneFrom {
+	from := make([]LaneFrom, len(lanes))
+	for i, lane := range lanes {
+		from[i].Lane = lane
+	}
+	return from
+}
+
 // Unpark releases parked rows of types that the new owner knows.
 type Unpark struct {
 	Owner
-	Lanes []int16
+	Lanes []LaneFrom // each of them once
 	Types []string
+	Limit int
+}
+
+// UnparkAnswer is how far an unpark has come.
+type UnparkAnswer struct {
+	Seen
+	Page
+}
+
+// Page is how many rows were looked at, and the last of them.
+type Page struct {
+	Looked int
+	Lane   int16
+	End    HeldPlace
 }
 
 // What follows looks at held rows. As in a read, of lanes that are not the owner's nothing is shown; the zero owner is
@@ -313,7 +354,29 @@ type Unpark struct {
 // HeldKeys asks what is held in lanes.
 type HeldKeys struct {
 	Owner
-	Lanes []int16
+	Lanes []LaneLines // each of them once
+	Limit int         // of keys
+}
+
+// LaneLines asks for the lines of one lane that come behind a place; the zero value is before the first.
+type LaneLines struct {
+	Lane  int16
+	After HeldLine
+}
+
+// HeldLine is where a line stands among those of its lane.
+type HeldLine struct {
+	Aggregate Aggregate
+	EventType string
+}
+
+// AllLines asks for all of each lane.
+func AllLines(lanes ...int16) []LaneLines {
+	all := make([]LaneLines, len(lanes))
+	for i, lane := range lanes {
+		all[i].Lane = lane
+	}
+	return all
 }
 
 // HeldRows asks for held rows, at most Limit for each ask.
@@ -334,30 +397,25 @@ type Sweep struct {
 // stays so, and may be any number.
 type OldParked struct {
 	Owner
-	Lanes   []int16
+	Lanes   []LaneFrom // each of them once
 	Age     time.Duration
 	Exclude []string // event types
 	Limit   int
 }
 
+// ParkedAnswer is rows that were parked long ago, and how far the look has come.
+type ParkedAnswer struct {
+	Seen
+	Page
+	Events []Event
+}
+
 // DueKeys asks for retries that are due.
 type DueKeys struct {
 	Owner
-	Lanes   []DueLane // each of them once
-	Exclude []string  // event types
-	Limit   int       // of each lane
-}
-
-// DueLane asks for the due retries of one lane that come behind a place.
-type DueLane struct {
-	Lane  int16
-	After DuePlace
-}
-
-// DuePlace is where a due retry stands among those of its lane. The zero value is before the first.
-type DuePlace struct {
-	At  time.Time // when it became due
-	Seq int64
+	Lanes   []LaneFrom // each of them once
+	Exclude []string   // event types
+	Limit   int        // of each lane
 }
 
 // HeldKey is the first held row of an aggregate and event type.
@@ -367,7 +425,7 @@ type HeldKey struct {
 	EventType string
 	State     State
 	DueIn     time.Duration
-	Place     DuePlace // of a due retry, if DueKeys was asked
+	Place     HeldPlace // of a due retry, if DueKeys was asked
 }
 
 // KeysAnswer is what a look at held rows found.

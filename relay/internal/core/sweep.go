@@ -19,6 +19,7 @@ func (c *Core) sweepFloors(now time.Duration) {
 	}
 	c.held.sweepAt = now + c.jitter(c.config.SweepPeriod)
 	c.largest /= 2 // what was large long ago
+	c.blockHolds()
 	floors, lanes := c.toSweep(now)
 	if len(floors) == 0 {
 		return
@@ -103,33 +104,65 @@ func (c *Core) buryAged(now time.Duration) {
 		return
 	}
 	c.held.agedAt = now + c.jitter(c.config.SweepPeriod)
-	old := OldParked{Owner: c.members.owner, Age: c.config.UnknownTypeMaxAge, Limit: asksOfALook}
+	old := OldParked{Owner: c.members.owner, Age: c.config.UnknownTypeMaxAge, Limit: min(c.config.HeldPage, mostAged)}
 	var lanes []*lane
 	old.Exclude = slices.Concat(c.config.Routes.Types(), c.typesPausedByOperators())
-	for _, l := range c.sorted {
-		if l.opened && !l.draining {
-			lanes, old.Lanes = append(lanes, l), append(old.Lanes, l.number)
-		}
+	for _, l := range c.agedInTurn() {
+		lanes, old.Lanes = append(lanes, l), append(old.Lanes, LaneFrom{Lane: l.number, After: l.aged})
 	}
 	begin(c, OpOldParked, &c.held.aged,
-		func(ctx context.Context, store Store) (RowsAnswer, error) { return store.OldParked(ctx, old) },
-		func(now time.Duration, answer RowsAnswer, err error) {
+		func(ctx context.Context, store Store) (ParkedAnswer, error) { return store.OldParked(ctx, old) },
+		func(now time.Duration, answer ParkedAnswer, err error) {
 			if err != nil || !c.sees(lanes, answer.Seen) {
 				return
 			}
-			rows := answer.Events
-			for i := range rows {
-				l := c.lanes[rows[i].Lane]
-				_, known := c.config.Routes.Route(rows[i].Type)
-				if known || c.spared(rows[i].Type) || l == nil || !l.opened || l.draining || l.rows[rows[i].Seq] != nil ||
-					c.tooEarly(now, l) > 0 {
-					continue
-				}
-				r := &row{Event: rows[i], lane: l, held: true}
-				c.remember(r)
-				key := lineKey{Aggregate: r.Aggregate}
-				c.hold(l, key, 0).addType(r.Type)
-				c.die(key, r, r.Attempts, reasonUnknownType, "no relay came to know the type in time")
+			c.agedPage(now, lanes, answer.Looked >= old.Limit, answer.Page)
+			for i := range answer.Events {
+				c.bury(now, &answer.Events[i])
 			}
 		})
+}
+
+// mostAged is how many rows are looked at that were parked long ago: all of them may have to die, and are in memory
+// then.
+const mostAged = 500
+
+// agedInTurn lists the lanes to look at, beginning with the one in which the last page ended.
+func (c *Core) agedInTurn() (lanes []*lane) {
+	for _, l := range c.sorted {
+		if l.opened && !l.draining {
+			lanes = append(lanes, l)
+		}
+	}
+	if first := slices.IndexFunc(lanes, func(l *lane) bool { return l.number >= c.held.agedLane }); first > 0 {
+		lanes = slices.Concat(lanes[first:], lanes[:first])
+	}
+	return lanes
+}
+
+// agedPage takes in how far a look came. The rest of a full page follows soon.
+func (c *Core) agedPage(now time.Duration, lanes []*lane, full bool, page Page) {
+	for _, l := range lanes {
+		if full && l.number == page.Lane {
+			l.aged, c.held.agedLane = page.End, l.number
+			c.held.agedAt = min(c.held.agedAt, now+c.jitter(sweepSoon))
+			return
+		}
+		l.aged = HeldPlace{}
+	}
+}
+
+// bury ends a parked event of an unknown type that is too old.
+func (c *Core) bury(now time.Duration, event *Event) {
+	l := c.lanes[event.Lane]
+	_, known := c.config.Routes.Route(event.Type)
+	if known || c.spared(event.Type) || l == nil || !l.opened || l.draining || l.rows[event.Seq] != nil ||
+		c.tooEarly(now, l) > 0 {
+		return
+	}
+	r := &row{Event: *event, lane: l, held: true}
+	c.remember(r)
+	key := lineKey{Aggregate: r.Aggregate}
+	c.hold(l, key, 0).addType(r.Type)
+	c.die(key, r, r.Attempts, reasonUnknownType, "no relay came to know the type in time")
 }

@@ -18,10 +18,10 @@ func (c *Core) window(from int64) int64 {
 	return max(1, max(c.config.Window, (c.fence.last-from)/mostWindows)>>c.reader.narrow)
 }
 
-// mainWindow is that of the main read. There is none where the bounds cannot move to its end: who has drawn a number
-// and has no transaction id yet keeps them where they are, and what is behind the window would never be read.
-func (c *Core) mainWindow(l *lane) int64 {
-	window, bound, reach := c.window(l.w), max(l.w, l.c), c.fence.safe
+// movingWindow is that of a read whose bounds can move to its end. Where they cannot there is none: who has drawn a
+// number and has no transaction id yet keeps them where they are, and what is behind the window would never be read.
+func (c *Core) movingWindow(from, cursor int64) int64 {
+	window, bound, reach := c.window(from), max(from, cursor), c.fence.safe
 	if c.fence.hasCursor {
 		reach = max(reach, c.fence.cursor)
 	}

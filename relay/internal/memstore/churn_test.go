@@ -96,7 +96,7 @@ func TestTheIndexesAgreeWithTheRows(t *testing.T) {
 		}
 		dueKeys := core.DueKeys{Limit: 1 << 20}
 		for _, lane := range lanes {
-			dueKeys.Lanes = append(dueKeys.Lanes, core.DueLane{Lane: lane})
+			dueKeys.Lanes = append(dueKeys.Lanes, core.LaneFrom{Lane: lane})
 		}
 		var found []int64
 		answer, _ := store.Read(t.Context(), core.Read{MaxBytes: plenty, Lanes: all})
@@ -107,7 +107,7 @@ func TestTheIndexesAgreeWithTheRows(t *testing.T) {
 		for _, e := range held.Events {
 			found = append(found, e.Seq)
 		}
-		parked, _ := store.OldParked(t.Context(), core.OldParked{Lanes: lanes, Limit: 1 << 20})
+		parked, _ := store.OldParked(t.Context(), core.OldParked{Lanes: core.FromStart(lanes...), Limit: 1 << 20})
 		due, _ := store.DueKeys(t.Context(), dueKeys)
 		var want []int64
 		wantParked, wantRetrying := 0, 0

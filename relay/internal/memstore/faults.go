@@ -93,8 +93,8 @@ func (f *Faulty) Barrier(ctx context.Context, incarnation string) error {
 }
 
 // Unpark by plan.
-func (f *Faulty) Unpark(ctx context.Context, unpark core.Unpark) error {
-	return callNothing(f, "Unpark", func() error { return f.Store.Unpark(ctx, unpark) })
+func (f *Faulty) Unpark(ctx context.Context, unpark core.Unpark) (core.UnparkAnswer, error) {
+	return call(f, "Unpark", func() (core.UnparkAnswer, error) { return f.Store.Unpark(ctx, unpark) })
 }
 
 // HeldKeys by plan.
@@ -113,8 +113,8 @@ func (f *Faulty) HeldRows(ctx context.Context, held core.HeldRows) (core.RowsAns
 }
 
 // OldParked by plan.
-func (f *Faulty) OldParked(ctx context.Context, old core.OldParked) (core.RowsAnswer, error) {
-	return call(f, "OldParked", func() (core.RowsAnswer, error) { return f.Store.OldParked(ctx, old) })
+func (f *Faulty) OldParked(ctx context.Context, old core.OldParked) (core.ParkedAnswer, error) {
+	return call(f, "OldParked", func() (core.ParkedAnswer, error) { return f.Store.OldParked(ctx, old) })
 }
 
 // Settle by plan.

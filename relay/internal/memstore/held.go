@@ -28,8 +28,10 @@ func (s *Store) heldKey(r *row) core.HeldKey {
 // HeldKeys lists the first held row of each aggregate and event type, by lane and aggregate.
 func (s *Store) HeldKeys(_ context.Context, held core.HeldKeys) (core.KeysAnswer, error) {
 	var keys []core.HeldKey
-	for _, number := range held.Lanes {
-		lane := s.shown(held.Owner, number)
+	var lanes []int16
+	for _, query := range held.Lanes {
+		lanes = append(lanes, query.Lane)
+		lane := s.shown(held.Owner, query.Lane)
 		if lane == nil || len(lane.held) == 0 {
 			continue
 		}
@@ -37,11 +39,24 @@ func (s *Store) HeldKeys(_ context.Context, held core.HeldKeys) (core.KeysAnswer
 		for _, rows := range lane.held {
 			keys = s.firstOfTypes(keys, rows)
 		}
-		slices.SortFunc(keys[first:], func(a, b core.HeldKey) int {
-			return cmp.Or(compareAggregates(a.Aggregate, b.Aggregate), cmp.Compare(a.EventType, b.EventType))
+		behind := slices.DeleteFunc(keys[first:], func(k core.HeldKey) bool {
+			return query.After != core.HeldLine{} && compareLines(lineOf(k), query.After) <= 0
 		})
+		keys = keys[:first+len(behind)]
+		slices.SortFunc(keys[first:], func(a, b core.HeldKey) int { return compareLines(lineOf(a), lineOf(b)) })
 	}
-	return core.KeysAnswer{Seen: s.seen(held.Owner, held.Lanes...), Keys: keys}, nil
+	if held.Limit > 0 {
+		keys = keys[:min(len(keys), held.Limit)]
+	}
+	return core.KeysAnswer{Seen: s.seen(held.Owner, lanes...), Keys: keys}, nil
+}
+
+func lineOf(key core.HeldKey) core.HeldLine {
+	return core.HeldLine{Aggregate: key.Aggregate, EventType: key.EventType}
+}
+
+func compareLines(a, b core.HeldLine) int {
+	return cmp.Or(compareAggregates(a.Aggregate, b.Aggregate), cmp.Compare(a.EventType, b.EventType))
 }
 
 // firstOfTypes appends the first of the rows for each event type among them.
@@ -71,7 +86,7 @@ func (s *Store) DueKeys(_ context.Context, due core.DueKeys) (core.KeysAnswer, e
 			if taken >= due.Limit {
 				break
 			}
-			place := core.DuePlace{At: s.config.Epoch.Add(r.due), Seq: r.Seq}
+			place := core.HeldPlace{At: s.config.Epoch.Add(r.due), Seq: r.Seq}
 			if r.due > now || slices.Contains(due.Exclude, r.Type) || !isAfter(place, query.After) {
 				continue
 			}
@@ -85,8 +100,8 @@ func (s *Store) DueKeys(_ context.Context, due core.DueKeys) (core.KeysAnswer, e
 }
 
 // isAfter tells whether a place comes later than another in a look for what is due.
-func isAfter(place, after core.DuePlace) bool {
-	return after == core.DuePlace{} || cmp.Or(place.At.Compare(after.At), cmp.Compare(place.Seq, after.Seq)) < 0
+func isAfter(place, after core.HeldPlace) bool {
+	return after == core.HeldPlace{} || cmp.Or(place.At.Compare(after.At), cmp.Compare(place.Seq, after.Seq)) < 0
 }
 
 // HeldRows reads held rows of aggregates. Only those that may be published now bring their payload.
@@ -124,21 +139,50 @@ func (s *Store) heldEvent(r *row) core.Event {
 }
 
 // OldParked lists rows that were parked so long ago.
-func (s *Store) OldParked(_ context.Context, old core.OldParked) (core.RowsAnswer, error) {
-	var events []core.Event
-	for _, number := range old.Lanes {
-		lane := s.shown(old.Owner, number)
+func (s *Store) OldParked(_ context.Context, old core.OldParked) (core.ParkedAnswer, error) {
+	var answer core.ParkedAnswer
+	answer.Seen, answer.Page = s.lookAtParked(old.Owner, old.Lanes, old.Limit, func(owner core.Owner, lane int16) *lane {
+		return s.shown(owner, lane)
+	}, func(r *row) bool {
+		if r.due > s.now()-old.Age {
+			return false
+		}
+		if !slices.Contains(old.Exclude, r.Type) {
+			answer.Events = append(answer.Events, s.heldEvent(r))
+		}
+		return true
+	})
+	return answer, nil
+}
+
+// lookAtParked calls look for the parked rows of lanes that come behind their places, until the limit; false ends the
+// lane.
+func (s *Store) lookAtParked(owner core.Owner, from []core.LaneFrom, limit int,
+	laneOf func(core.Owner, int16) *lane, look func(*row) bool,
+) (seen core.Seen, page core.Page) {
+	var lanes []int16
+	for _, query := range from {
+		lanes = append(lanes, query.Lane)
+	}
+	seen = s.seen(owner, lanes...)
+	for _, query := range from {
+		lane := laneOf(owner, query.Lane)
 		if lane == nil {
 			continue
 		}
-		for _, r := range lane.parked {
-			if len(events) >= old.Limit {
-				return core.RowsAnswer{Seen: s.seen(old.Owner, old.Lanes...), Events: events}, nil
+		for _, r := range slices.Clone(lane.parked) {
+			place := core.HeldPlace{At: s.config.Epoch.Add(r.due), Seq: r.Seq}
+			if query.After != (core.HeldPlace{}) && !isAfter(query.After, place) {
+				continue
 			}
-			if r.due <= s.now()-old.Age && !slices.Contains(old.Exclude, r.Type) {
-				events = append(events, s.heldEvent(r))
+			if limit > 0 && page.Looked >= limit {
+				return seen, page
 			}
+			if !look(r) {
+				break
+			}
+			page = core.Page{Looked: page.Looked + 1, Lane: query.Lane, End: place}
 		}
 	}
-	return core.RowsAnswer{Seen: s.seen(old.Owner, old.Lanes...), Events: events}, nil
+	return seen, page
 }

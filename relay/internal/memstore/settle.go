@@ -130,21 +130,17 @@ func (s *Store) die(r *row, death *core.Death, by string) {
 }
 
 // Unpark sets parked rows of the types to retrying, in those of the lanes that are still held.
-func (s *Store) Unpark(_ context.Context, unpark core.Unpark) error {
+func (s *Store) Unpark(_ context.Context, unpark core.Unpark) (core.UnparkAnswer, error) {
 	if err := s.write(); err != nil {
-		return err
+		return core.UnparkAnswer{}, err
 	}
-	for _, number := range unpark.Lanes {
-		lane := s.holding(unpark.Owner, number)
-		if lane == nil {
-			continue
+	var answer core.UnparkAnswer
+	answer.Seen, answer.Page = s.lookAtParked(unpark.Owner, unpark.Lanes, unpark.Limit, s.holding, func(r *row) bool {
+		if slices.Contains(unpark.Types, r.Type) {
+			s.retry(r, 0, fmt.Sprintf("unpark %s", unpark.Token))
+			s.flush()
 		}
-		for _, r := range slices.Clone(lane.parked) {
-			if slices.Contains(unpark.Types, r.Type) {
-				s.retry(r, 0, fmt.Sprintf("unpark %s", unpark.Token))
-				s.flush()
-			}
-		}
-	}
-	return nil
+		return true
+	})
+	return answer, nil
 }

@@ -195,28 +195,29 @@ func TestHeldRowsAreReadByAggregate(t *testing.T) {
 	if rows.Events[0].DueIn != time.Minute || rows.Events[0].Attempts != 2 {
 		t.Errorf("the retrying row is %+v", rows.Events[0])
 	}
-	due, err := d.DueKeys(t.Context(), core.DueKeys{Lanes: []core.DueLane{{Lane: 0}}, Limit: 10})
+	due, err := d.DueKeys(t.Context(), core.DueKeys{Lanes: []core.LaneFrom{{Lane: 0}}, Limit: 10})
 	d.must(err)
 	if len(due.Keys) != 1 || due.Keys[0].Aggregate.ID != "ab" {
 		t.Errorf("due: %+v", due)
 	}
 	d.now += time.Minute
-	if due, _ = d.DueKeys(t.Context(), core.DueKeys{Lanes: []core.DueLane{{Lane: 0}}, Limit: 10}); len(due.Keys) != 2 {
+	if due, _ = d.DueKeys(t.Context(), core.DueKeys{Lanes: []core.LaneFrom{{Lane: 0}}, Limit: 10}); len(due.Keys) != 2 {
 		t.Errorf("due a minute later: %+v", due)
 	}
-	keys, err := d.HeldKeys(t.Context(), core.HeldKeys{Lanes: []int16{0, 1}})
+	keys, err := d.HeldKeys(t.Context(), core.HeldKeys{Lanes: core.AllLines(0, 1)})
 	d.must(err)
 	if len(keys.Keys) != 2 || keys.Keys[0].Aggregate.ID != "a" || keys.Keys[0].State != core.Retrying ||
 		keys.Keys[1].Aggregate.ID != "ab" {
 		t.Errorf("held: %+v", keys)
 	}
 	if old, _ := d.OldParked(t.Context(), core.OldParked{
-		Lanes: []int16{0}, Age: time.Second, Limit: 10,
+		Lanes: core.FromStart(0), Age: time.Second, Limit: 10,
 	}); len(old.Events) != 1 || old.Events[0].ID != ids[2] || old.Events[0].Payload != nil {
 		t.Errorf("old parked: %+v", old)
 	}
-	if old, _ := d.OldParked(t.Context(), core.OldParked{Lanes: []int16{0}, Age: time.Hour, Limit: 10}); len(old.Events) !=
-		0 {
+	if old, _ := d.OldParked(t.Context(), core.OldParked{
+		Lanes: core.FromStart(0), Age: time.Hour, Limit: 10,
+	}); len(old.Events) != 0 {
 		t.Errorf("parked for a minute, not for an hour: %+v", old)
 	}
 }
@@ -233,9 +234,10 @@ func TestUnparkNeedsTheLaneAndTheType(t *testing.T) {
 		{Found: d.ready(known.ID)}, {Found: d.ready(unknown.ID)}, {Found: d.ready(other.ID)},
 	}})
 	d.acquire(d.owner, 0)
-	d.must(d.Unpark(t.Context(), core.Unpark{
-		Owner: d.owner, Lanes: []int16{0, 1}, Types: []string{"placed"},
-	}))
+	_, err := d.Unpark(t.Context(), core.Unpark{
+		Owner: d.owner, Lanes: core.FromStart(0, 1), Types: []string{"placed"},
+	})
+	d.must(err)
 	wantState(d, known.ID, core.Retrying)
 	wantState(d, unknown.ID, core.Parked)
 	wantState(d, other.ID, core.Parked)

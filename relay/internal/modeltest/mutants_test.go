@@ -18,7 +18,7 @@ type mutantStore struct {
 	settle  func(context.Context, *core.Settle) (core.SettleAnswer, error)
 	read    func(context.Context, core.Read) (core.ReadAnswer, error)
 	acquire func(context.Context, core.Acquire) (core.AcquireAnswer, error)
-	unpark  func(context.Context, core.Unpark) error
+	unpark  func(context.Context, core.Unpark) (core.UnparkAnswer, error)
 	fence   func(context.Context) (core.Fence, error)
 	beat    func(context.Context, core.Heartbeat) (core.HeartbeatAnswer, error)
 	release func(context.Context, core.Release) error
@@ -52,7 +52,10 @@ func (p *mutantStore) Read(ctx context.Context, r core.Read) (core.ReadAnswer, e
 func (p *mutantStore) Acquire(ctx context.Context, a core.Acquire) (core.AcquireAnswer, error) {
 	return p.acquire(ctx, a)
 }
-func (p *mutantStore) Unpark(ctx context.Context, u core.Unpark) error   { return p.unpark(ctx, u) }
+
+func (p *mutantStore) Unpark(ctx context.Context, u core.Unpark) (core.UnparkAnswer, error) {
+	return p.unpark(ctx, u)
+}
 func (p *mutantStore) Fence(ctx context.Context) (core.Fence, error)     { return p.fence(ctx) }
 func (p *mutantStore) Release(ctx context.Context, r core.Release) error { return p.release(ctx, r) }
 
@@ -293,7 +296,7 @@ var faults = map[string]func(m *model){
 	},
 	"an unpark of types that nobody knows": func(m *model) {
 		p := newMutant(m)
-		p.unpark = func(ctx context.Context, u core.Unpark) error {
+		p.unpark = func(ctx context.Context, u core.Unpark) (core.UnparkAnswer, error) {
 			u.Types = eventTypes
 			return p.Store.Unpark(ctx, u)
 		}
@@ -360,7 +363,7 @@ var faults = map[string]func(m *model){
 			keys, err := p.Store.DueKeys(ctx, d)
 			for _, query := range d.Lanes {
 				first := slices.IndexFunc(keys.Keys, func(k core.HeldKey) bool { return k.Lane == query.Lane })
-				if first >= 0 && query.After != (core.DuePlace{}) {
+				if first >= 0 && query.After != (core.HeldPlace{}) {
 					keys.Keys = slices.Delete(keys.Keys, first, first+1)
 				}
 			}

@@ -268,15 +268,32 @@ func (s *script) settleAgain() *step {
 }
 
 func (s *script) unpark() *step {
-	unpark := core.Unpark{Owner: s.owner(20), Lanes: some(s, s.lanes, 1), Types: some(s, eventTypes, 1)}
-	return writeStep(unpark, func(ctx context.Context, store core.Store) error { return store.Unpark(ctx, unpark) })
+	unpark := core.Unpark{
+		Owner: s.owner(20), Lanes: core.FromStart(some(s, s.lanes, 1)...), Types: some(s, eventTypes, 1),
+		Limit: pick(s, []int{1, 2, 3, all}),
+	}
+	return writeStep(unpark, func(ctx context.Context, store core.Store) error { return unparkPages(ctx, store, unpark) })
+}
+
+// unparkPages goes on until a page is not full.
+func unparkPages(ctx context.Context, store core.Store, unpark core.Unpark) error {
+	for {
+		answer, err := store.Unpark(ctx, unpark)
+		if err != nil || answer.Looked < unpark.Limit {
+			return err
+		}
+		at := slices.IndexFunc(unpark.Lanes, func(from core.LaneFrom) bool { return from.Lane == answer.Lane })
+		unpark.Lanes = slices.Clone(unpark.Lanes[at:])
+		unpark.Lanes[0].After = answer.End
+	}
 }
 
 func (s *script) heldKeys() *step {
-	asked := core.HeldKeys{Owner: s.asker(), Lanes: some(s, s.lanes, 1)}
+	asked := core.HeldKeys{
+		Owner: s.asker(), Lanes: core.AllLines(some(s, s.lanes, 1)...), Limit: pick(s, []int{1, 2, 3, all}),
+	}
 	step := queryStep(asked, func(ctx context.Context, _ side, store core.Store) ([]string, error) {
-		keys, err := store.HeldKeys(ctx, asked)
-		return append(lostLines(keys.Seen), keyLines(keys.Keys)...), err
+		return keyPages(ctx, store, asked)
 	})
 	step.learn = func(answer []string) {
 		s.saw["held_keys"] += len(answer) - 1
@@ -285,6 +302,24 @@ func (s *script) heldKeys() *step {
 		}
 	}
 	return step
+}
+
+// keyPages goes on until a page is not full. The lanes come in the order asked for.
+func keyPages(ctx context.Context, store core.Store, held core.HeldKeys) (lines []string, err error) {
+	for {
+		answer, err := store.HeldKeys(ctx, held)
+		if lines == nil {
+			lines = lostLines(answer.Seen)
+		}
+		lines = append(lines, keyLines(answer.Keys)...)
+		if err != nil || len(answer.Keys) < held.Limit {
+			return lines, err
+		}
+		last := answer.Keys[len(answer.Keys)-1]
+		at := slices.IndexFunc(held.Lanes, func(from core.LaneLines) bool { return from.Lane == last.Lane })
+		held.Lanes = slices.Clone(held.Lanes[at:])
+		held.Lanes[0].After = core.HeldLine{Aggregate: last.Aggregate, EventType: last.EventType}
+	}
 }
 
 func lostLines(seen core.Seen) []string {
@@ -303,9 +338,9 @@ func keyLines(keys []core.HeldKey) []string {
 }
 
 func (s *script) dueKeys() *step {
-	due := core.DueKeys{Owner: s.asker(), Limit: pick(s, []int{1, 2, 3, all})}
+	due := core.DueKeys{Owner: s.asker(), Limit: pick(s, []int{1, 1, 1, 2, all})}
 	for _, lane := range some(s, s.lanes, 1) {
-		due.Lanes = append(due.Lanes, core.DueLane{Lane: lane})
+		due.Lanes = append(due.Lanes, core.LaneFrom{Lane: lane})
 	}
 	if s.chance(40) {
 		due.Exclude = some(s, eventTypes, 1)
@@ -334,16 +369,16 @@ func duePages(ctx context.Context, store core.Store, due core.DueKeys) (lines []
 		if err != nil {
 			return nil, err
 		}
-		ends, count := map[int16]core.DuePlace{}, map[int16]int{}
+		ends, count := map[int16]core.HeldPlace{}, map[int16]int{}
 		for _, key := range answer.Keys {
 			ends[key.Lane] = key.Place
 			count[key.Lane]++
 		}
-		var more []core.DueLane
+		var more []core.LaneFrom
 		for _, query := range due.Lanes {
 			lines = append(lines, fmt.Sprintf("page %d of lane %d: %d", page, query.Lane, count[query.Lane]))
 			if count[query.Lane] >= due.Limit {
-				more = append(more, core.DueLane{Lane: query.Lane, After: ends[query.Lane]})
+				more = append(more, core.LaneFrom{Lane: query.Lane, After: ends[query.Lane]})
 			}
 		}
 		found, due.Lanes = append(found, answer.Keys...), more
@@ -377,25 +412,35 @@ func (s *script) heldRows() *step {
 }
 
 func (s *script) oldParked() *step {
-	old := core.OldParked{Owner: s.asker(), Lanes: some(s, s.lanes, 1), Age: pick(s, []time.Duration{0, 0, 0, far})}
+	old := core.OldParked{
+		Owner: s.asker(), Lanes: core.FromStart(some(s, s.lanes, 1)...), Age: pick(s, []time.Duration{0, 0, 0, far}),
+		Limit: pick(s, []int{1, 2, 3, all}),
+	}
 	if s.chance(50) {
 		old.Exclude = []string{pick(s, eventTypes)}
 	}
-	step := s.cut(old, func(limit int) func(context.Context, side, core.Store) ([]string, error) {
-		return func(ctx context.Context, _ side, store core.Store) ([]string, error) {
-			old := old
-			old.Limit = limit
-			rows, err := store.OldParked(ctx, old)
-			var lines []string
-			for i := range rows.Events {
-				lines = append(lines, line(&rows.Events[i]))
-			}
-			slices.Sort(lines)
-			return lines, err
-		}
+	step := queryStep(old, func(ctx context.Context, _ side, store core.Store) ([]string, error) {
+		return parkedPages(ctx, store, old)
 	})
 	step.learn = func(answer []string) { s.saw["old_parked"] += len(answer) }
 	return step
+}
+
+// parkedPages goes on until a page is not full.
+func parkedPages(ctx context.Context, store core.Store, old core.OldParked) (lines []string, err error) {
+	for {
+		answer, err := store.OldParked(ctx, old)
+		for i := range answer.Events {
+			lines = append(lines, line(&answer.Events[i]))
+		}
+		if err != nil || answer.Looked < old.Limit {
+			slices.Sort(lines)
+			return lines, err
+		}
+		at := slices.IndexFunc(old.Lanes, func(from core.LaneFrom) bool { return from.Lane == answer.Lane })
+		old.Lanes = slices.Clone(old.Lanes[at:])
+		old.Lanes[0].After = answer.End
+	}
 }
 
 func (s *script) redrive() *step {

@@ -76,9 +76,20 @@ func (d *decoder) key(raw [][]byte) core.HeldKey {
 		key.DueIn = time.Duration(d.int64(raw[2])) * time.Microsecond
 	}
 	if len(raw) > keyColumns {
-		key.Place = core.DuePlace{At: d.time(raw[keyColumns]), Seq: d.int64(raw[keyColumns+1])}
+		key.Place = core.HeldPlace{At: d.time(raw[keyColumns]), Seq: d.int64(raw[keyColumns+1])}
 	}
 	return key
+}
+
+// pageColumns is how many columns say how far a look has come.
+const pageColumns = 4
+
+// page decodes them: the lane, time and number of a row that was looked at, and which it was.
+func (d *decoder) page(raw [][]byte) core.Page {
+	return core.Page{
+		Looked: int(d.int64(raw[3])), Lane: d.int16(raw[0]),
+		End: core.HeldPlace{At: d.time(raw[1]), Seq: d.int64(raw[2])},
+	}
 }
 
 // fixed answers the value if it has this many bytes, and zeros otherwise.

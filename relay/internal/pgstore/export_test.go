@@ -33,6 +33,15 @@ func (s *Store) ReadStatement(read core.Read) (statement string, args []any) {
 	return s.sql.read, readArgs(read)
 }
 
+// UnparkArgs, KeysArgs and ParkedArgs are the arguments of unpark.sql, held_keys.sql and old_parked.sql.
+func UnparkArgs(unpark core.Unpark) []any { return unparkArgs(unpark) }
+
+// KeysArgs: see UnparkArgs.
+func KeysArgs(held core.HeldKeys) []any { return keysArgs(held) }
+
+// ParkedArgs: see UnparkArgs.
+func ParkedArgs(old core.OldParked) []any { return parkedArgs(old) }
+
 // HeldAsks are the arguments of held_rows.sql.
 func HeldAsks(held core.HeldRows) []any {
 	return append(append(heldAsks(held.Asks), int32(held.Limit)), asker(held.Owner)...)

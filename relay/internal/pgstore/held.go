@@ -12,32 +12,51 @@ import (
 	"github.com/posthaste-dev/posthaste/relay/internal/core"
 )
 
-// unparkAtOnce is how many rows one statement unparks. Millions may be parked, and a statement that takes
-// longer than the relay's timeout would never end.
-const unparkAtOnce = 1000
-
-// Unpark sets parked rows of the given types to retrying, due now, in lanes that are still held.
-func (s *Store) Unpark(ctx context.Context, unpark core.Unpark) error {
-	owner, lanes, types := asker(unpark.Owner), numbers(unpark.Lanes), texts(unpark.Types)
-	for {
-		crash.Point("unpark.before")
-		answer, err := s.pool.Exec(ctx, s.sql.unpark, owner[0], owner[1], lanes, types, int32(unparkAtOnce))
-		if err != nil {
-			return failed("unpark", err)
-		}
-		// A row that somebody else changed meanwhile is not counted: only an answer of none is the end.
-		if answer.RowsAffected() == 0 {
-			return nil
-		}
+// Unpark looks at parked rows, and sets those of the given types to retrying, due now, in lanes that are still held.
+func (s *Store) Unpark(ctx context.Context, unpark core.Unpark) (answer core.UnparkAnswer, err error) {
+	crash.Point("unpark.before")
+	answer.Seen, err = s.scan(ctx, "unpark", s.sql.unpark, unparkArgs(unpark),
+		func(decode *decoder, raw [][]byte) { answer.Page = decode.page(raw) })
+	if err == nil {
 		crash.Point("unpark.after")
 	}
+	return answer, err
+}
+
+func unparkArgs(unpark core.Unpark) []any {
+	args := append(places(unpark.Lanes, pgtype.NegativeInfinity, 0), texts(unpark.Types), limit(unpark.Limit))
+	return append(args, asker(unpark.Owner)...)
 }
 
 // HeldKeys lists what is held in the lanes: the first held row of each aggregate and event type.
 func (s *Store) HeldKeys(ctx context.Context, held core.HeldKeys) (core.KeysAnswer, error) {
 	crash.Point("claim.before_held")
-	return s.keys(ctx, "held keys", s.sql.heldKeys, append([]any{numbers(held.Lanes)}, asker(held.Owner)...)...)
+	return s.keys(ctx, "held keys", s.sql.heldKeys, keysArgs(held)...)
 }
+
+func keysArgs(held core.HeldKeys) []any {
+	return append(append(lines(held.Lanes), limit(held.Limit)), asker(held.Owner)...)
+}
+
+// lines are lanes and the lines behind which they are read, as the statement takes them: where to begin. Behind a line
+// comes first whatever has one character more, the lowest there is.
+func lines(from []core.LaneLines) []any {
+	n := len(from)
+	lanes, namespaces, aggregates, ids, types := make([]int16, n), make([]string, n), make([]string, n),
+		make([]string, n), make([]string, n)
+	for i, ask := range from {
+		after := ask.After
+		lanes[i], namespaces[i], aggregates[i], ids[i] = ask.Lane, after.Aggregate.Namespace, after.Aggregate.Type,
+			after.Aggregate.ID
+		if after != (core.HeldLine{}) {
+			types[i] = after.EventType + "\x01"
+		}
+	}
+	return []any{lanes, namespaces, aggregates, ids, types}
+}
+
+// limit is none where it is zero.
+func limit(rows int) pgtype.Int4 { return pgtype.Int4{Int32: int32(rows), Valid: rows > 0} }
 
 // DueKeys lists held rows that are retrying and due, at most limit per lane, of types not excluded.
 func (s *Store) DueKeys(ctx context.Context, due core.DueKeys) (core.KeysAnswer, error) {
@@ -46,15 +65,21 @@ func (s *Store) DueKeys(ctx context.Context, due core.DueKeys) (core.KeysAnswer,
 
 // dueAsks are the lanes and places as the statement takes them.
 func dueAsks(due core.DueKeys) []any {
-	n := len(due.Lanes)
+	from := places(due.Lanes, pgtype.Infinity, math.MaxInt64)
+	return []any{from[0], texts(due.Exclude), int32(due.Limit), from[1], from[2]}
+}
+
+// places are lanes, times and numbers. Where nothing was read yet they begin before the first, which is here.
+func places(from []core.LaneFrom, first pgtype.InfinityModifier, number int64) []any {
+	n := len(from)
 	lanes, times, seqs := make([]int16, n), make([]pgtype.Timestamptz, n), make([]int64, n)
-	for i, ask := range due.Lanes {
+	for i, ask := range from {
 		lanes[i], times[i], seqs[i] = ask.Lane, timestamp(ask.After.At), ask.After.Seq
-		if ask.After == (core.DuePlace{}) {
-			times[i], seqs[i] = pgtype.Timestamptz{Valid: true, InfinityModifier: pgtype.Infinity}, math.MaxInt64
+		if ask.After == (core.HeldPlace{}) {
+			times[i], seqs[i] = pgtype.Timestamptz{Valid: true, InfinityModifier: first}, number
 		}
 	}
-	return []any{lanes, texts(due.Exclude), int32(due.Limit), times, seqs}
+	return []any{lanes, times, seqs}
 }
 
 func (s *Store) keys(ctx context.Context, what, statement string, args ...any) (answer core.KeysAnswer, err error) {
@@ -92,10 +117,21 @@ func heldAsks(ask []core.HeldAsk) []any {
 	return []any{lanes, namespaces, types, ids, listOf, listOfType, eventTypes}
 }
 
-// OldParked lists rows that were parked so long ago, at most limit, without payloads.
-func (s *Store) OldParked(ctx context.Context, old core.OldParked) (core.RowsAnswer, error) {
-	args := []any{numbers(old.Lanes), micros(old.Age), int32(old.Limit), texts(old.Exclude)}
-	return s.events(ctx, "old parked rows", s.sql.parked, append(args, asker(old.Owner)...)...)
+// OldParked looks at rows that were parked so long ago, and lists those of types not excluded, without payloads.
+func (s *Store) OldParked(ctx context.Context, old core.OldParked) (answer core.ParkedAnswer, err error) {
+	answer.Seen, err = s.scan(ctx, "old parked rows", s.sql.parked, parkedArgs(old),
+		func(decode *decoder, raw [][]byte) {
+			answer.Page = decode.page(raw)
+			if raw[pageColumns] != nil {
+				answer.Events = append(answer.Events, decode.held(raw[pageColumns:]))
+			}
+		})
+	return answer, err
+}
+
+func parkedArgs(old core.OldParked) []any {
+	args := append(places(old.Lanes, pgtype.NegativeInfinity, 0), micros(old.Age), limit(old.Limit), texts(old.Exclude))
+	return append(args, asker(old.Owner)...)
 }
 
 func (s *Store) events(ctx context.Context, what, statement string, args ...any) (answer core.RowsAnswer, err error) {

@@ -29,7 +29,7 @@ func TestHeldKeys(t *testing.T) {
 		retrying := w.addType(t, "2", "a", core.Retrying)
 		w.heldAt(t, retrying, "clock_timestamp() + interval '1 hour'")
 		one, two := w.lane(t, "1"), w.lane(t, "2")
-		keys := must(w.store.HeldKeys(t.Context(), core.HeldKeys{Lanes: []int16{two, one}}))(t).Keys
+		keys := must(w.store.HeldKeys(t.Context(), core.HeldKeys{Lanes: core.AllLines(two, one)}))(t).Keys
 		if len(keys) != 3 {
 			t.Fatalf("held are %+v", keys)
 		}
@@ -66,9 +66,9 @@ func TestDueKeys(t *testing.T) {
 			due  core.DueKeys
 			want string
 		}{
-			{core.DueKeys{Lanes: []core.DueLane{{Lane: one}, {Lane: two}}, Limit: 9}, "adcx"},
-			{core.DueKeys{Lanes: []core.DueLane{{Lane: two}, {Lane: one}}, Limit: 2}, "xad"},
-			{core.DueKeys{Lanes: []core.DueLane{{Lane: one}}, Limit: 2, Exclude: []string{"d"}}, "ac"},
+			{core.DueKeys{Lanes: []core.LaneFrom{{Lane: one}, {Lane: two}}, Limit: 9}, "adcx"},
+			{core.DueKeys{Lanes: []core.LaneFrom{{Lane: two}, {Lane: one}}, Limit: 2}, "xad"},
+			{core.DueKeys{Lanes: []core.LaneFrom{{Lane: one}}, Limit: 2, Exclude: []string{"d"}}, "ac"},
 			{core.DueKeys{Limit: 2}, ""},
 		} {
 			got := ""
@@ -97,10 +97,10 @@ func TestDueKeysInPages(t *testing.T) {
 			id := w.addType(t, "1", string(rune('a'+i)), core.Retrying)
 			w.heldAt(t, id, "timestamptz '"+at+"'")
 		}
-		got, after := "", core.DuePlace{}
+		got, after := "", core.HeldPlace{}
 		for range 4 {
 			for _, key := range must(w.store.DueKeys(t.Context(), core.DueKeys{
-				Lanes: []core.DueLane{{Lane: lane, After: after}}, Limit: 3,
+				Lanes: []core.LaneFrom{{Lane: lane, After: after}}, Limit: 3,
 			}))(t).Keys {
 				got += key.EventType
 				after = key.Place
@@ -173,12 +173,16 @@ func TestOldParked(t *testing.T) {
 		old := w.add(t, "1", core.Parked)
 		w.heldAt(t, old, "clock_timestamp() - interval '1 minute'")
 		w.add(t, "1", core.Waiting)
-		lanes := []int16{w.lane(t, "1")}
-		if got := must(w.store.OldParked(t.Context(), core.OldParked{Lanes: lanes, Age: time.Hour, Limit: 9}))(t).Events; len(
-			got) != 0 {
+		lanes := core.FromStart(w.lane(t, "1"))
+		list := func(asked core.OldParked) []core.Event {
+			t.Helper()
+			asked.Lanes = lanes
+			return must(w.store.OldParked(t.Context(), asked))(t).Events
+		}
+		if got := list(core.OldParked{Age: time.Hour, Limit: 9}); len(got) != 0 {
 			t.Errorf("older than an hour: %+v", got)
 		}
-		got := must(w.store.OldParked(t.Context(), core.OldParked{Lanes: lanes, Limit: 9}))(t).Events
+		got := list(core.OldParked{Limit: 9})
 		if !slices.Equal(ids(got), []outbox.ID{old}) || got[0].Payload != nil || got[0].Aggregate != aggregate("1") ||
 			got[0].State != core.Parked {
 			t.Errorf("parked are %+v", got)
@@ -191,18 +195,26 @@ func TestOldParked(t *testing.T) {
 			payload_json)
 			VALUES ($1, now() - interval '2 days', 'order_created', 'order', '1', $2)`, created.String(), payload(created))
 		w.move(t, created, core.Parked)
-		if got := must(w.store.OldParked(t.Context(), core.OldParked{Lanes: lanes, Age: 30 * time.Second, Limit: 9}))(
-			t).Events; !slices.Equal(ids(got), []outbox.ID{old}) {
+		if got := list(core.OldParked{Age: 30 * time.Second, Limit: 9}); !slices.Equal(ids(got), []outbox.ID{old}) {
 			t.Errorf("parked for half a minute are %+v", got)
 		}
-		if got := must(w.store.OldParked(t.Context(), core.OldParked{
-			Lanes: lanes, Exclude: []string{"order_created"}, Limit: 9,
-		}))(t).Events; len(got) != 0 {
+		if got := list(core.OldParked{Exclude: []string{"order_created"}, Limit: 9}); len(got) != 0 {
 			t.Errorf("of other types are %+v", got)
 		}
 		w.add(t, "1", core.Parked)
-		if got := must(w.store.OldParked(t.Context(), core.OldParked{Lanes: lanes, Limit: 1}))(t).Events; len(got) != 1 {
+		if got := list(core.OldParked{Limit: 1}); len(got) != 1 {
 			t.Errorf("at most 1: %d", len(got))
+		}
+		// A page of what is left out says how far it has come.
+		page := must(w.store.OldParked(t.Context(), core.OldParked{
+			Lanes: lanes, Exclude: []string{"order_created"}, Limit: 2,
+		}))(t)
+		if page.Looked != 2 || page.Lane != lanes[0].Lane || page.End.Seq != w.found(t, created).Seq || page.Events != nil {
+			t.Errorf("a page of two: %+v", page)
+		}
+		lanes[0].After = page.End
+		if next := must(w.store.OldParked(t.Context(), core.OldParked{Lanes: lanes, Limit: 2}))(t); next.Looked != 1 {
+			t.Errorf("the next page: %+v", next)
 		}
 	})
 }
@@ -219,8 +231,8 @@ func TestUnpark(t *testing.T) {
 		version := w.count(t, "SELECT max(version) FROM {schema}.outbox_held")
 		unknown, waiting, elsewhere := w.addType(t, "1", "b", core.Parked), w.addType(t, "1", "a", core.Waiting),
 			w.addType(t, "2", "a", core.Parked)
-		if err := w.store.Unpark(t.Context(), core.Unpark{
-			Owner: held.Owner, Lanes: []int16{lost.lane(), held.lane()}, Types: []string{"a", "c"},
+		if _, err := w.store.Unpark(t.Context(), core.Unpark{
+			Owner: held.Owner, Lanes: core.FromStart(lost.lane(), held.lane()), Types: []string{"a", "c"},
 		}); err != nil {
 			t.Fatal(err)
 		}

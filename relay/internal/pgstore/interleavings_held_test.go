@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/posthaste-dev/posthaste/relay/internal/core"
+	"github.com/posthaste-dev/posthaste/relay/internal/pgstore"
 )
 
 // An event that is held has two rows, and settles, unparking and operators change both. Each order of their steps is
@@ -80,9 +81,10 @@ func TestHeldRowsAreLockedInOneOrder(t *testing.T) {
 					return nil
 				},
 				"unparking": func(*core.Settle, []core.Found) error {
-					return w.store.Unpark(t.Context(), core.Unpark{
-						Owner: held.Owner, Lanes: held.lanes(), Types: []string{"order_created"},
+					_, err := w.store.Unpark(t.Context(), core.Unpark{
+						Owner: held.Owner, Lanes: core.FromStart(held.lanes()...), Types: []string{"order_created"},
 					})
+					return err
 				},
 				"the same settle": func(settle *core.Settle, _ []core.Found) error {
 					_, err := w.store.Settle(t.Context(), settle)
@@ -321,20 +323,27 @@ func TestUnparkingBehindADeath(t *testing.T) {
 				t.Fatalf("answered %+v", answer)
 			}
 			unparked := beside(func() (int64, error) {
-				done, err := w.pool.Exec(t.Context(), text, held.Relay.String(), held.Owner.Token.String(), held.lanes(),
-					[]string{"order_created"}, int32(100))
+				done, err := w.pool.Exec(t.Context(), text, unparkAll(held)...)
 				return done.RowsAffected(), err
 			})
 			w.blocked(t, pid(settling), 1)
 			commit(t, settling)
-			n := get(t, "unparking", unparked)
-			if state := w.state(t, dies.ID); (state == core.DeadBlocking) == unsafe || (n == 1) == unsafe ||
+			get(t, "unparking", unparked)
+			if state := w.state(t, dies.ID); (state == core.DeadBlocking) == unsafe ||
 				w.state(t, goes.ID) != core.Retrying {
-				t.Errorf("the held rows not locked: %t: %d unparked, the dead one is in state %d", unsafe, n, state)
+				t.Errorf("the held rows not locked: %t: the dead one is in state %d, the other in %d", unsafe, state,
+					w.state(t, goes.ID))
 			}
 			w.move(t, dies.ID, core.Dead)
 			w.move(t, goes.ID, core.Dead)
 		}
+	})
+}
+
+// unparkAll are the arguments of an unpark.
+func unparkAll(held holder) []any {
+	return pgstore.UnparkArgs(core.Unpark{
+		Owner: held.Owner, Lanes: core.FromStart(held.lanes()...), Types: []string{"order_created"},
 	})
 }
 
@@ -350,8 +359,7 @@ func TestADeathBehindUnparking(t *testing.T) {
 			}
 			found := w.found(t, w.add(t, "1", core.Parked))
 			unparking := w.beginAs(t)
-			do(t, unparking, statement("unpark", w), held.Relay.String(), held.Owner.Token.String(), held.lanes(),
-				[]string{"order_created"}, int32(100))
+			do(t, unparking, statement("unpark", w), unparkAll(held)...)
 			settled := beside(func() (int, error) {
 				return w.fullSettle(t.Context(), text, held.kinds(found)["dead"])
 			})

@@ -272,16 +272,18 @@ func (w *world) effects(t testing.TB, held holder) map[string]bool {
 	read.Exclude = []string{"x"}
 	effects["read of types"] = len(w.read(t, read).Events) > 0
 	ctx, owner := t.Context(), held.Owner
-	effects["held keys"] = len(must(w.store.HeldKeys(ctx, core.HeldKeys{Owner: owner, Lanes: held.lanes()}))(t).Keys) > 0
+	effects["held keys"] = len(must(w.store.HeldKeys(ctx, core.HeldKeys{
+		Owner: owner, Lanes: core.AllLines(held.lanes()...),
+	}))(t).Keys) > 0
 	effects["due keys"] = len(must(w.store.DueKeys(ctx, core.DueKeys{
-		Owner: owner, Lanes: []core.DueLane{{Lane: lane}}, Limit: 9,
+		Owner: owner, Lanes: []core.LaneFrom{{Lane: lane}}, Limit: 9,
 	}))(t).Keys) > 0
 	effects["held rows"] = len(must(w.store.HeldRows(ctx, core.HeldRows{
 		Owner: owner, Limit: 9,
 		Asks: []core.HeldAsk{{Lane: lane, Aggregate: aggregate("1"), Types: []string{"order_created"}}},
 	}))(t).Events) > 0
 	effects["old parked"] = len(must(w.store.OldParked(ctx, core.OldParked{
-		Owner: owner, Lanes: held.lanes(), Limit: 9,
+		Owner: owner, Lanes: core.FromStart(held.lanes()...), Limit: 9,
 	}))(t).Events) > 0
 	effects["sweep"] = len(must(w.store.Sweep(ctx, core.Sweep{
 		Owner: owner, Floors: []core.Floor{{Lane: lane, Seq: 1 << 40}}, Limit: 9,
@@ -292,8 +294,8 @@ func (w *world) effects(t testing.TB, held holder) map[string]bool {
 	effects["note taken back"] = must(w.store.Note(ctx, note))(t)
 	parked := func() int { return w.count(t, "SELECT count(*) FROM {schema}.outbox_held WHERE kind = 2") }
 	before := parked()
-	if err := w.store.Unpark(ctx, core.Unpark{
-		Owner: owner, Lanes: held.lanes(), Types: []string{"order_created"},
+	if _, err := w.store.Unpark(ctx, core.Unpark{
+		Owner: owner, Lanes: core.FromStart(held.lanes()...), Types: []string{"order_created"},
 	}); err != nil {
 		t.Error(err)
 	}

@@ -142,16 +142,16 @@ func everyMethod(t *testing.T, w *world) {
 // everyLook looks at what the settle has left held.
 func everyLook(t *testing.T, w *world, held holder, settle *core.Settle) {
 	t.Helper()
-	keys, err := w.store.HeldKeys(t.Context(), core.HeldKeys{Owner: held.Owner, Lanes: held.lanes()})
+	keys, err := w.store.HeldKeys(t.Context(), core.HeldKeys{Owner: held.Owner, Lanes: core.AllLines(held.lanes()...)})
 	if err != nil || len(keys.Keys) != 1 {
 		t.Errorf("held keys: %+v, %v", keys, err)
 	}
 	if due, err := w.store.DueKeys(t.Context(), core.DueKeys{
-		Owner: held.Owner, Lanes: []core.DueLane{{Lane: held.lane()}}, Exclude: []string{"x"}, Limit: 9,
+		Owner: held.Owner, Lanes: []core.LaneFrom{{Lane: held.lane()}}, Exclude: []string{"x"}, Limit: 9,
 	}); err != nil || len(due.Keys) != 1 {
 		t.Errorf("due keys: %+v, %v", due, err)
 	} else if due, err = w.store.DueKeys(t.Context(), core.DueKeys{
-		Owner: held.Owner, Lanes: []core.DueLane{{Lane: held.lane(), After: due.Keys[0].Place}}, Limit: 9,
+		Owner: held.Owner, Lanes: []core.LaneFrom{{Lane: held.lane(), After: due.Keys[0].Place}}, Limit: 9,
 	}); err != nil || len(due.Keys) != 0 {
 		t.Errorf("due keys behind the last: %+v, %v", due, err)
 	}
@@ -165,12 +165,12 @@ func everyLook(t *testing.T, w *world, held holder, settle *core.Settle) {
 		t.Errorf("held rows: %d, %v", len(rows.Events), err)
 	}
 	if parked, err := w.store.OldParked(t.Context(), core.OldParked{
-		Owner: held.Owner, Lanes: held.lanes(), Exclude: []string{"x"}, Limit: 9,
+		Owner: held.Owner, Lanes: core.FromStart(held.lanes()...), Exclude: []string{"x"}, Limit: 9,
 	}); err != nil || len(parked.Events) != 1 {
 		t.Errorf("old parked: %d, %v", len(parked.Events), err)
 	}
-	if err := w.store.Unpark(t.Context(), core.Unpark{
-		Owner: held.Owner, Lanes: held.lanes(), Types: []string{"order_created"},
+	if _, err := w.store.Unpark(t.Context(), core.Unpark{
+		Owner: held.Owner, Lanes: core.FromStart(held.lanes()...), Types: []string{"order_created"},
 	}); err != nil || w.state(t, settle.Park[0].ID) != core.Retrying {
 		t.Errorf("unpark: %v", err)
 	}

@@ -148,16 +148,16 @@ func TestHalfAnEvent(t *testing.T) {
 		if got := ids(rows.Events); !slices.Contains(got, whole) || slices.Contains(got, list[0].ID) {
 			t.Errorf("held are %v, want %v among them", got, whole)
 		}
-		keys := must(w.store.HeldKeys(ctx, core.HeldKeys{Owner: held.Owner, Lanes: held.lanes()}))(t).Keys
+		keys := must(w.store.HeldKeys(ctx, core.HeldKeys{Owner: held.Owner, Lanes: core.AllLines(held.lanes()...)}))(t).Keys
 		due := must(w.store.DueKeys(ctx, core.DueKeys{
-			Owner: held.Owner, Lanes: []core.DueLane{{Lane: held.lane()}}, Limit: 100,
+			Owner: held.Owner, Lanes: []core.LaneFrom{{Lane: held.lane()}}, Limit: 100,
 		}))(t).Keys
 		if len(keys) != 1 || len(due) != 3 {
 			t.Errorf("held are %+v, and due %+v", keys, due)
 		}
-		must(w.store.OldParked(ctx, core.OldParked{Owner: held.Owner, Lanes: held.lanes(), Limit: 100}))(t)
-		if err := w.store.Unpark(ctx, core.Unpark{
-			Owner: held.Owner, Lanes: held.lanes(), Types: []string{"order_created"},
+		must(w.store.OldParked(ctx, core.OldParked{Owner: held.Owner, Lanes: core.FromStart(held.lanes()...), Limit: 100}))(t)
+		if _, err := w.store.Unpark(ctx, core.Unpark{
+			Owner: held.Owner, Lanes: core.FromStart(held.lanes()...), Types: []string{"order_created"},
 		}); err != nil {
 			t.Error(err)
 		}

@@ -1,7 +1,7 @@
 // Package pgstore is the outbox in PostgreSQL as the relay's core sees it.
 //
-// Every method is one round trip, and one transaction that commits itself; only [Store.Unpark] goes in slices, and
-// [Store.Settle] looks again where not all was as it had been read. The statements are the files in sql, each with the
+// Every method is one round trip, and one transaction that commits itself; only [Store.Settle] looks again where not
+// all was as it had been read. The statements are the files in sql, each with the
 // reason for its shape. They name every object with its schema, need no more than what outbox_grant gives to a relay,
 // and work with every query mode of pgx, so also behind a pooler that lends connections for a transaction.
 //
@@ -81,7 +81,8 @@ func New(pool *pgxpool.Pool, schema string) *Store {
 // that say for whom.
 var lookers = map[string][2]string{
 	"read":      {"$7", "$8"},
-	"held_keys": {"$2", "$3"}, "due_keys": {"$6", "$7"}, "held_rows": {"$9", "$10"}, "old_parked": {"$5", "$6"},
+	"unpark":    {"$6", "$7"},
+	"held_keys": {"$7", "$8"}, "due_keys": {"$6", "$7"}, "held_rows": {"$9", "$10"}, "old_parked": {"$7", "$8"},
 	"sweep": {"$5", "$6"},
 }
 

@@ -19,7 +19,7 @@ func TestDueFarAway(t *testing.T) {
 			"infinity": false, "294276-12-31": false, "9999-12-31": false, "2400-01-01": false,
 		} {
 			w.heldAt(t, id, "timestamptz '"+at+"'")
-			held := must(w.store.HeldKeys(t.Context(), core.HeldKeys{Lanes: []int16{lane}}))(t).Keys
+			held := must(w.store.HeldKeys(t.Context(), core.HeldKeys{Lanes: core.AllLines(lane)}))(t).Keys
 			if len(held) != 1 || (held[0].DueIn < 0) != past {
 				t.Errorf("%s: held are %+v", at, held)
 			}
@@ -29,7 +29,7 @@ func TestDueFarAway(t *testing.T) {
 			if len(rows) != 1 || (rows[0].DueIn < 0) != past {
 				t.Errorf("%s: the rows are %+v", at, rows)
 			}
-			due := must(w.store.DueKeys(t.Context(), core.DueKeys{Lanes: []core.DueLane{{Lane: lane}}, Limit: 10}))(t).Keys
+			due := must(w.store.DueKeys(t.Context(), core.DueKeys{Lanes: []core.LaneFrom{{Lane: lane}}, Limit: 10}))(t).Keys
 			if (len(due) == 1) != past || past && due[0].DueIn >= 0 {
 				t.Errorf("%s: due are %+v", at, due)
 			}

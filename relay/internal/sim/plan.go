@@ -124,6 +124,7 @@ func (p *plan) drawConfig(r *rand.Rand) {
 	}
 	windows := rand.New(rand.NewPCG(p.seed, 0x317d0)) // so that nothing else depends on these
 	p.config.Window = []int64{2, 10, 50, 50_000}[windows.IntN(4)]
+	p.config.HeldPage = []int{1, 3, 5_000}[windows.IntN(3)]
 }
 
 // drawFaults picks which faults there are. One seed in ten has none.

@@ -17,7 +17,8 @@ type change struct{ file, from, to string }
 
 // all are all mutants, in the order of an event's path.
 func all() []mutant {
-	return slices.Concat(emitting, storing, holdingLanes, reading, publishing, failing, waiting, settling, consuming)
+	return slices.Concat(emitting, storing, holdingLanes, reading, publishing, failing, waiting, growing,
+		settling, consuming)
 }
 
 // The folders of the tests that the tables name.

@@ -113,8 +113,8 @@ var failing = []mutant{
 		[]change{
 			{
 				coreTests + "/hold.go",
-				"return l.holds[key] != nil || l.holds[lineKey{Aggregate: key.Aggregate}] != nil\n",
-				"return l.holds[key] != nil\n",
+				"l.holds[unknown] != nil || c.isBlocked(l, key) || c.isBlocked(l, unknown)\n",
+				"unknown.topic != \"\" || c.isBlocked(l, key)\n",
 			},
 		},
 		seeds(some, "order"),

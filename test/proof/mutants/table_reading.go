@@ -30,7 +30,7 @@ var reading = []mutant{
 		"gone-writers-ignored",
 		"a read does not go back to what a writer left that has ended", "A15",
 		[]change{
-			{coreTests + "/reader.go", "\trequest.Writers = r.except\n", ""},
+			{coreTests + "/reader.go", "\trequest.Writers = r.cursor.except\n\trequest.Exclude", "\trequest.Exclude"},
 		},
 		seeds(few, "order"),
 	},
@@ -73,8 +73,8 @@ var reading = []mutant{
 		[]change{
 			{
 				coreTests + "/reader.go",
-				"l.w = max(l.w, min(sent.safe, cut))\n",
-				"l.w = max(l.w, min(sent.safe, cut), read.last)\n",
+				"w = max(w, min(s.safe, cut))\n",
+				"w = max(w, min(s.safe, cut), read.last)\n",
 			},
 		},
 		seeds(few, "order"),

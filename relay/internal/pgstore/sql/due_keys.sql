@@ -15,5 +15,5 @@ SELECT k.* FROM unnest($1::smallint[], $4::timestamptz[], $5::bigint[]) l(lane, 
            AND (r.due, r.seq) < (least(l.due, (SELECT clock_timestamp())), l.seq)
          ORDER BY r.due DESC, r.seq DESC LIMIT (SELECT 9223372036854775807)
       ) h
-     WHERE h.event_type <> ALL($2::text[]) LIMIT (SELECT $3::integer)
+     WHERE h.event_type NOT IN (SELECT unnest($2::text[])) LIMIT (SELECT $3::integer)
 ) k WHERE l.lane <> ALL(seen.lost)

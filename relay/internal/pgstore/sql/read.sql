@@ -34,6 +34,6 @@ SELECT e.*, NULL, NULL, NULL
          WHERE r.lane = l.lane AND r.seq > bound.seq AND r.seq <= bound.seq + l.numbers
          ORDER BY r.seq LIMIT (SELECT 9223372036854775807)
       ) o
-     WHERE o.state = 0 AND o.event_type <> ALL($9::text[])
+     WHERE o.state = 0 AND o.event_type NOT IN (SELECT unnest($9::text[]))
      LIMIT CASE WHEN l.lane = ANY ((SELECT lost FROM gone)::smallint[]) THEN 0 ELSE l.lim END
 ) e
