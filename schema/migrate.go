@@ -22,6 +22,9 @@ type Options struct {
 	// LockTimeout is how long a migration waits for a lock that live traffic holds before it gives up;
 	// nothing is half done then. Defaults to 5 s.
 	LockTimeout time.Duration
+	// MigratorTimeout is how long a migration waits for another migrator before it gives up; the error names whoever holds
+	// the lock. Every role that may connect can hold it, so the wait must end. Defaults to 10 min.
+	MigratorTimeout time.Duration
 	// DryRun, when set, gets the SQL that would run, as a script for psql; the database is only read.
 	DryRun io.Writer
 	// Applied, when set, is called after each migration, in either direction.
@@ -129,6 +132,9 @@ func (s Set) start(db *sql.DB, options Options) (*run, error) {
 	if options.LockTimeout == 0 {
 		options.LockTimeout = 5 * time.Second
 	}
+	if options.MigratorTimeout == 0 {
+		options.MigratorTimeout = 10 * time.Minute
+	}
 	// PostgreSQL would cut it, and two outboxes whose schemas begin alike would be one.
 	if len(options.Schema) > maxNameBytes {
 		return nil, fmt.Errorf("schema: the name %.80q has %d bytes, PostgreSQL knows names of up to %d", options.Schema,
@@ -140,8 +146,8 @@ func (s Set) start(db *sql.DB, options Options) (*run, error) {
 		return nil, fmt.Errorf("schema: there is no version %d, the newest is %d", options.Target, r.newest())
 	}
 	// PostgreSQL takes 0 for "wait forever", and a fraction of a millisecond for 0.
-	if options.LockTimeout < time.Millisecond {
-		return nil, fmt.Errorf("schema: a lock timeout of %s is too short, use at least 1ms", options.LockTimeout)
+	if shortest := min(options.LockTimeout, options.MigratorTimeout); shortest < time.Millisecond {
+		return nil, fmt.Errorf("schema: a timeout of %s is too short, use at least 1ms", shortest)
 	}
 	return r, nil
 }
@@ -202,7 +208,8 @@ func (r *run) do(ctx context.Context, title string, statements func(found state)
 	defer func() { _ = tx.Rollback() }()
 	for _, statement := range r.lock() {
 		if _, err := tx.ExecContext(ctx, statement); err != nil {
-			return false, fmt.Errorf("wait for the other migrator: %w", err)
+			_ = tx.Rollback() // so that a pool with one connection can be asked
+			return false, r.waited(ctx, err)
 		}
 	}
 	// Only now: the other migrator may have done this step.
@@ -230,13 +237,21 @@ func (r *run) do(ctx context.Context, title string, statements func(found state)
 	return true, nil
 }
 
+// lockNotAvailable is the SQLSTATE of a lock_timeout.
+const lockNotAvailable = "55P03"
+
 // explain says what to do about the errors that a person meets.
 func (r *run) explain(problem string, err error) error {
 	hint := ""
 	var state interface{ SQLState() string }
-	if errors.As(err, &state) {
+	var held *heldError
+	switch {
+	case errors.As(err, &held):
+		hint = "; nothing was changed. Run it again when that migrator has ended, or end what is no migrator: " +
+			"SELECT pg_terminate_backend(process)"
+	case errors.As(err, &state):
 		switch state.SQLState() {
-		case "55P03":
+		case lockNotAvailable:
 			hint = "; live traffic holds a lock on the table: nothing was changed, run it again at a quieter moment or raise " +
 				"LockTimeout"
 		case "42501":
@@ -247,4 +262,30 @@ func (r *run) explain(problem string, err error) error {
 		}
 	}
 	return fmt.Errorf("schema: %s: %w%s", problem, err, hint)
+}
+
+// heldError is a wait for the other migrator that took too long.
+type heldError struct {
+	by  string // who holds the lock
+	err error
+}
+
+func (e *heldError) Error() string {
+	return fmt.Sprintf("%s holds the lock of migrations: %s", e.by, e.err)
+}
+
+func (e *heldError) Unwrap() error { return e.err }
+
+// waited says who was waited for.
+func (r *run) waited(ctx context.Context, err error) error {
+	err = fmt.Errorf("wait for the other migrator: %w", err)
+	var state interface{ SQLState() string }
+	if !errors.As(err, &state) || state.SQLState() != lockNotAvailable {
+		return err
+	}
+	held := &heldError{err: err}
+	if asked := r.db.QueryRowContext(ctx, r.holders()).Scan(&held.by); asked != nil {
+		return errors.Join(err, asked)
+	}
+	return held
 }

@@ -7,8 +7,9 @@
 //
 // Every migration is one transaction together with its line in the version table, so an interrupted
 // run leaves no half of one, and running it again goes on where it stopped. An advisory lock lets one
-// migrator work at a time. A lock that live traffic holds is waited for only briefly
-// ([Options.LockTimeout]), because whoever waits for a table holds up all who come later.
+// migrator work at a time; whoever waits for it too long ([Options.MigratorTimeout]) is told who holds it. A lock that
+// live traffic holds is waited for only briefly ([Options.LockTimeout]), because whoever waits for a table holds up all
+// who come later.
 package schema
 
 import (

@@ -8,25 +8,46 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"time"
 )
 
 // No statement has arguments: drivers send those as they are, with all the statements in them, and no
 // pooler between us and the database has to know prepared ones.
 
 // lock lets one migrator work at a time. It is a lock of the transaction, not of the session: it also
-// works behind a pooler, and a crash frees it. It comes before lock_timeout: another migrator may take
-// as long as it needs.
+// works behind a pooler, and a crash frees it. It has a limit of its own: another migrator may take longer than live
+// traffic should be held up, and anybody who may connect can hold it.
 func (r *run) lock() []string {
 	return []string{
 		// A role's own statement_timeout is meant for queries.
 		"SET LOCAL statement_timeout = 0",
-		"SELECT pg_advisory_xact_lock(hashtextextended(" + quoteLiteral("posthaste migrate "+r.table) + ", 0))",
+		setLockTimeout(r.options.MigratorTimeout),
+		"SELECT pg_advisory_xact_lock(" + r.lockKey() + ")",
 	}
+}
+
+func (r *run) lockKey() string {
+	return "hashtextextended(" + quoteLiteral("posthaste migrate "+r.table) + ", 0)"
+}
+
+func setLockTimeout(limit time.Duration) string {
+	return fmt.Sprintf("SET LOCAL lock_timeout = '%dms'", limit.Milliseconds())
+}
+
+// holders asks who holds the lock, in words.
+func (r *run) holders() string {
+	return `SELECT coalesce(string_agg(format('process %s of role %s (application %s)', l.pid,
+			coalesce(quote_ident(a.usename), 'unknown'), coalesce(quote_literal(a.application_name), 'unknown')), ', '),
+			'somebody who has ended since')
+		FROM pg_catalog.pg_locks l LEFT JOIN pg_catalog.pg_stat_activity a ON a.pid = l.pid
+		WHERE l.locktype = 'advisory' AND l.granted AND l.objsubid = 1
+		  AND l.database = (SELECT d.oid FROM pg_catalog.pg_database d WHERE d.datname = current_database())
+		  AND (l.classid::bigint << 32) | l.objid::bigint = ` + r.lockKey()
 }
 
 // prepare comes before every migration: where it goes, and the version table when it is missing.
 func (r *run) prepare(found state) []string {
-	statements := []string{fmt.Sprintf("SET LOCAL lock_timeout = '%dms'", r.options.LockTimeout.Milliseconds())}
+	statements := []string{setLockTimeout(r.options.LockTimeout)}
 	// Only when it is missing: IF NOT EXISTS asks for the right to create schemas even when there is nothing to do.
 	if !found.schema && !r.prepared {
 		statements = append(statements, "CREATE SCHEMA "+r.schema)

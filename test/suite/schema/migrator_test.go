@@ -2,6 +2,7 @@ package schema
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -176,8 +177,8 @@ func TestLiveTrafficIsNotHeldUp(t *testing.T) {
 	})
 }
 
-// watchLock stands in the place of the lock's function: it fails after a wait that a timeout could have ended, and
-// counts them all.
+// watchLock stands in the place of the lock's function: it fails after a wait that another timeout than that for
+// migrators could have ended, and counts them all.
 func watchLock(t testing.TB, server pgtest.Server) (search string, count func() int64) {
 	t.Helper()
 	std, search := pgtest.OpenSQL(t, "pgx", server.URL), quote(emptySchema(t, server, "watch"))
@@ -186,7 +187,7 @@ func watchLock(t testing.TB, server pgtest.Server) (search string, count func() 
 		"CREATE SEQUENCE {watch}.locks", // which a rollback does not take back
 		`CREATE FUNCTION {watch}.pg_advisory_xact_lock(key bigint) RETURNS void LANGUAGE plpgsql AS $$ BEGIN
 			PERFORM nextval('{watch}.locks'), pg_catalog.pg_advisory_xact_lock(key);
-			IF current_setting('statement_timeout') <> '0' OR current_setting('lock_timeout') <> '0' THEN
+			IF current_setting('statement_timeout') <> '0' OR current_setting('lock_timeout') <> '10min' THEN
 				RAISE 'the wait has a statement_timeout of % and a lock_timeout of %', current_setting('statement_timeout'), 
 				current_setting('lock_timeout');
 			END IF; END $$`,
@@ -201,7 +202,8 @@ func watchLock(t testing.TB, server pgtest.Server) (search string, count func() 
 	}
 }
 
-// TestWaitsForTheOtherMigrator: the advisory lock has no timeout of ours, and not the role's statement_timeout.
+// TestWaitsForTheOtherMigrator: the advisory lock has a timeout of its own: not that for live traffic, and not the
+// role's statement_timeout.
 func TestWaitsForTheOtherMigrator(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, server pgtest.Server) {
@@ -237,12 +239,43 @@ func TestWaitsForTheOtherMigrator(t *testing.T) {
 	})
 }
 
+// X9: every role that may connect can hold the migrators' lock. Whoever waits for it is told by whom it is held.
+func TestTheHolderOfTheLockIsNamed(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, server pgtest.Server) {
+		name, role := emptySchema(t, server, "held"), pgtest.NewRole(t, server, "stranger")
+		holder := connect(t, withParameter(t, pgtest.As(t, server.URL, role), "application_name", "idler's"))
+		lock := "posthaste migrate " + quote(name) + "." + quote(schema.Outbox.VersionTable())
+		if _, err := holder.Exec(t.Context(), "SELECT pg_advisory_lock(hashtextextended($1, 0))", lock); err != nil {
+			t.Fatal(err)
+		}
+		std := pgtest.OpenSQL(t, "pgx", server.URL)
+		std.SetMaxOpenConns(1)
+		// One that did not give up would wait for as long as the stranger likes.
+		ctx, cancel := context.WithTimeout(t.Context(), eventually.Patience)
+		defer cancel()
+		err := schema.Outbox.Up(ctx, std, schema.Options{Schema: name, MigratorTimeout: 100 * time.Millisecond})
+		says := fmt.Sprintf("process %d of role %s (application 'idler''s') holds the lock", holder.PgConn().PID(), role)
+		if pgtest.SQLState(err) != "55P03" || !strings.Contains(err.Error(), says) ||
+			!strings.Contains(err.Error(), "nothing was changed") || strings.Contains(err.Error(), "live traffic") {
+			t.Errorf("want %q, got %v", says, err)
+		}
+		if err := holder.Close(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if err := schema.Outbox.Up(ctx, std, schema.Options{Schema: name}); err != nil {
+			t.Errorf("when the stranger has gone: %v", err)
+		}
+	})
+}
+
 func TestShortestLockTimeout(t *testing.T) {
 	t.Parallel()
 	for _, timeout := range []time.Duration{-time.Second, time.Microsecond} {
-		err := schema.Outbox.Up(t.Context(), nil, schema.Options{LockTimeout: timeout})
-		if err == nil || !strings.Contains(err.Error(), "too short") {
-			t.Errorf("%s: %v", timeout, err)
+		for _, options := range []schema.Options{{LockTimeout: timeout}, {MigratorTimeout: timeout}} {
+			if err := schema.Outbox.Up(t.Context(), nil, options); err == nil || !strings.Contains(err.Error(), "too short") {
+				t.Errorf("%+v: %v", options, err)
+			}
 		}
 	}
 }
