@@ -68,6 +68,11 @@ DECLARE
     own_schema CONSTANT oid := (SELECT pronamespace FROM pg_proc WHERE oid = 'inbox_seal()'::regprocedure);
     function   regprocedure;
 BEGIN
+    IF has_schema_privilege('public', own_schema, 'CREATE') THEN
+        RAISE EXCEPTION 'everybody may create objects in schema %, where functions of the inbox would use them: '
+            'REVOKE CREATE ON SCHEMA % FROM PUBLIC', own_schema::regnamespace, own_schema::regnamespace
+            USING ERRCODE = 'object_not_in_prerequisite_state';
+    END IF;
     FOR function IN
         SELECT p.oid FROM pg_proc p WHERE p.pronamespace = own_schema AND starts_with(p.proname, 'inbox_')
     LOOP

@@ -160,13 +160,19 @@ CREATE TRIGGER outbox_events_keep_all
 -- search_path when it runs: the path is pinned to the schema we are in, with temporary tables last, so
 -- that no caller can put other tables in their place. It reads its text again in every session as well:
 -- a session may take backslashes for escapes, and then an expression with one is another expression. And
--- nobody calls a function who was not granted it.
+-- nobody calls a function who was not granted it. What somebody else makes in our schema would be found there all the
+-- same, and some of our functions run as the owner: so not everybody may make something there.
 -- +goose StatementBegin
 CREATE FUNCTION outbox_seal() RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
     own_schema CONSTANT oid := (SELECT pronamespace FROM pg_proc WHERE oid = 'outbox_seal()'::regprocedure);
     function   record;
 BEGIN
+    IF has_schema_privilege('public', own_schema, 'CREATE') THEN
+        RAISE EXCEPTION 'everybody may create objects in schema %, where functions of the outbox would use them: '
+            'REVOKE CREATE ON SCHEMA % FROM PUBLIC', own_schema::regnamespace, own_schema::regnamespace
+            USING ERRCODE = 'object_not_in_prerequisite_state';
+    END IF;
     FOR function IN
         SELECT p.oid::regprocedure AS signature, l.lanname = 'plpgsql' AS is_plpgsql,
                strpos(p.prosrc, chr(92)) > 0 AS has_backslash

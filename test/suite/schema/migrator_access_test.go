@@ -101,3 +101,27 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 		}
 	})
 }
+
+// X11: where everybody may create objects, a function of theirs can take the place of one that ours mean.
+func TestASchemaWhereEverybodyMayCreateIsRejected(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, server pgtest.Server) {
+		name, std := emptySchema(t, server, "open"), pgtest.OpenSQL(t, "pgx", server.URL)
+		mustExec(t, std, "CREATE SCHEMA "+quote(name))
+		for _, before := range []int64{0, 3} { // at the first migration, and at a later one
+			if before > 0 {
+				migrateUp(t, server, schema.Options{Schema: name, Target: before})
+			}
+			mustExec(t, std, "GRANT CREATE ON SCHEMA "+quote(name)+" TO PUBLIC")
+			err := schema.Outbox.Up(t.Context(), std, schema.Options{Schema: name})
+			if pgtest.SQLState(err) != "55000" || !strings.Contains(err.Error(), "REVOKE CREATE ON SCHEMA "+name) {
+				t.Errorf("behind version %d: %v", before, err)
+			}
+			if got := applied(t, server, name); int64(len(got)) != before {
+				t.Errorf("behind version %d: applied %v", before, got)
+			}
+			mustExec(t, std, "REVOKE CREATE ON SCHEMA "+quote(name)+" FROM PUBLIC")
+		}
+		migrateUp(t, server, schema.Options{Schema: name})
+	})
+}
