@@ -4,7 +4,6 @@ package operator
 
 import (
 	"context"
-	_ "embed"
 	"errors"
 	"fmt"
 	"strings"
@@ -21,12 +20,6 @@ import (
 	"github.com/posthaste-dev/posthaste/relay/internal/sqltext"
 )
 
-//go:embed sql/begin.sql
-var beginSQL string
-
-//go:embed sql/operate.sql
-var operateSQL string
-
 // MaxEvents is how many events one action may name.
 const MaxEvents = 10_000
 
@@ -36,16 +29,16 @@ const wakeTimeout = 2 * time.Second
 // An Operator does by hand what no relay does by itself: it decides about events that are dead, parked or
 // blocked, and what the relays shall not publish for now. It changes an event only if it still is in a state that the
 // verb starts from, and writes who did it and why in the same transaction. It needs no relay, holds no lane, and the
-// grants of the operator role are enough. Of all actions on the events of an outbox one runs at a time, whoever begins
-// them.
+// grants of the operator role are enough: functions of the schema check, change and log (outbox_act, outbox_pause,
+// outbox_resume), and people with psql call the same ones. Of all actions on the events of an outbox one runs at a
+// time, whoever begins them.
 type Operator struct {
-	db        DB
-	schema    string
-	statement string
-	wake      string
-	pause     string
-	resume    string
-	pauses    string
+	db     DB
+	act    string
+	wake   string
+	pause  string
+	resume string
+	pauses string
 	// A page of dead letters is found by one statement and read by another.
 	letters, lettersRead string
 }
@@ -63,14 +56,14 @@ func New(db DB, schema string) *Operator {
 	}
 	quoted := pgx.Identifier{schema}.Sanitize()
 	return &Operator{
-		db:        db,
-		schema:    schema,
-		statement: sqltext.In(schema, operateSQL),
-		wake:      "SELECT " + quoted + ".outbox_wake()",
-		pause:     "SELECT " + quoted + ".outbox_pause($1::text, $2::text, $3::text, $4::text, $5::text::uuid)",
-		resume:    "SELECT " + quoted + ".outbox_resume($1::text, $2::text, $3::text, $4::text, $5::text::uuid)",
-		pauses:    "SELECT scope, name, actor, reason, since FROM " + quoted + ".outbox_pauses ORDER BY since, scope, name",
-		letters:   sqltext.In(schema, lettersSQL), lettersRead: sqltext.In(schema, lettersReadSQL),
+		db: db,
+		act: "SELECT event_id::text, outcome, was FROM " + quoted +
+			".outbox_act($1::text, $2::text, $3::text, $4::text[]::uuid[], $5::text::uuid)",
+		wake:    "SELECT " + quoted + ".outbox_wake()",
+		pause:   "SELECT " + quoted + ".outbox_pause($1::text, $2::text, $3::text, $4::text, $5::text::uuid)",
+		resume:  "SELECT " + quoted + ".outbox_resume($1::text, $2::text, $3::text, $4::text, $5::text::uuid)",
+		pauses:  "SELECT scope, name, actor, reason, since FROM " + quoted + ".outbox_pauses ORDER BY since, scope, name",
+		letters: sqltext.In(schema, lettersSQL), lettersRead: sqltext.In(schema, lettersReadSQL),
 	}
 }
 
@@ -104,38 +97,35 @@ const (
 	NotFound      Outcome = "not found"
 )
 
-// verb is what an operator can do to events: the states it starts from and the one it leads to.
+// verb is what an operator can do to events. From which states each starts and to which it leads, outbox_act knows.
 type verb struct {
 	name string
-	from []state.State
-	to   state.State
+	// endsBlocks tells whether events may have waited behind what the verb takes away.
+	endsBlocks bool
 }
 
 var (
-	redrive = verb{"redrive", []state.State{state.DeadBlocking, state.Dead}, state.Retrying}
-	skip    = verb{"skip", []state.State{state.DeadBlocking}, state.Dead}
-	release = verb{"release", []state.State{state.Parked}, state.Retrying}
-	discard = verb{"discard", []state.State{state.DeadBlocking, state.Dead}, state.Discarded}
+	redrive = verb{name: "redrive"}
+	skip    = verb{name: "skip", endsBlocks: true}
+	release = verb{name: "release"}
+	discard = verb{name: "discard", endsBlocks: true}
 )
-
-// endsBlocks tells whether events may have waited behind what the verb takes away.
-func (v verb) endsBlocks() bool { return v.to != redrive.to }
 
 // Redrive lets dead events be tried again, now and with all their attempts, under the same id and in the
 // old place: what waits behind a blocking one goes on waiting until it is published.
 func (o *Operator) Redrive(ctx context.Context, action Action, events ...outbox.ID) ([]Result, error) {
-	return o.act(ctx, redrive, action, events)
+	return o.do(ctx, redrive, action, events)
 }
 
 // Skip lets the followers of dead events go. The events stay dead, and can still be redriven or discarded.
 func (o *Operator) Skip(ctx context.Context, action Action, events ...outbox.ID) ([]Result, error) {
-	return o.act(ctx, skip, action, events)
+	return o.do(ctx, skip, action, events)
 }
 
 // Release has parked events looked at again, in their old place. What waits behind a dead event is let go by
 // [Operator.Skip] on that event.
 func (o *Operator) Release(ctx context.Context, action Action, events ...outbox.ID) ([]Result, error) {
-	return o.act(ctx, release, action, events)
+	return o.do(ctx, release, action, events)
 }
 
 // Discard closes dead events: they are never published, retention may delete them, and their followers go.
@@ -143,10 +133,10 @@ func (o *Operator) Discard(ctx context.Context, action Action, events ...outbox.
 	if strings.TrimSpace(action.Reason) == "" {
 		return nil, errors.New("operator: discard: a reason is required: nobody will see these events again")
 	}
-	return o.act(ctx, discard, action, events)
+	return o.do(ctx, discard, action, events)
 }
 
-func (o *Operator) act(ctx context.Context, what verb, action Action, events []outbox.ID) ([]Result, error) {
+func (o *Operator) do(ctx context.Context, what verb, action Action, events []outbox.ID) ([]Result, error) {
 	if err := action.check(len(events)); err != nil {
 		return nil, fmt.Errorf("operator: %s: %w", what.name, err)
 	}
@@ -157,7 +147,7 @@ func (o *Operator) act(ctx context.Context, what verb, action Action, events []o
 	if err != nil {
 		return nil, fmt.Errorf("operator: %s: %w", what.name, err)
 	}
-	if what.endsBlocks() {
+	if what.endsBlocks {
 		// While the action ran, a relay may have put an event behind the block: the action did not see that event, and
 		// the relay still saw the block. The event would wait forever. So the action looks for followers a second time.
 		if _, err := o.once(ctx, what, action, events); err != nil {
@@ -196,32 +186,24 @@ func (a Action) check(events int) error {
 	return errors.Join(problems...)
 }
 
-// once runs the action in a transaction. Nobody is given up for a deadlock with it: see sql/operate.sql.
+// once runs the action in a transaction. Nobody is given up for a deadlock with it: see outbox_act.
 func (o *Operator) once(ctx context.Context, what verb, action Action, events []outbox.ID) ([]Result, error) {
-	// At any other level the statement would not see what the same action did while it waited for the lock.
+	// At any other level the function would not see what the same action did while it waited for its turn.
 	tx, err := o.db.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.ReadCommitted})
 	if err != nil {
 		return nil, fmt.Errorf("begin: %w", err)
 	}
 	defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }()
-	if _, err := tx.Exec(ctx, beginSQL, action.ID.String(), o.schema); err != nil {
-		return nil, fmt.Errorf("lock the action: %w", err)
-	}
 	ids := make([]string, len(events))
 	for i, id := range events {
 		ids[i] = id.String()
 	}
 	crash.Point("redrive.before")
-	from := make([]int16, len(what.from))
-	for i, s := range what.from {
-		from[i] = int16(s)
-	}
-	rows, err := tx.Query(ctx, o.statement, ids, action.ID.String(), what.name, action.Actor, action.Reason, from,
-		int16(what.to))
+	rows, err := tx.Query(ctx, o.act, action.Actor, action.Reason, what.name, ids, action.ID.String())
 	if err != nil {
-		return nil, err //nolint:wrapcheck // act names the verb
+		return nil, err //nolint:wrapcheck // do names the verb
 	}
-	results, err := read(rows, what, events)
+	results, err := read(rows, events)
 	if err != nil {
 		return nil, err
 	}
@@ -233,42 +215,27 @@ func (o *Operator) once(ctx context.Context, what verb, action Action, events []
 	return results, nil
 }
 
-// read puts the statement's answer in the order of the events.
-func read(rows pgx.Rows, what verb, events []outbox.ID) ([]Result, error) {
+// read puts the answer in the order of the events.
+func read(rows pgx.Rows, events []outbox.ID) ([]Result, error) {
 	found := make(map[string]Result, len(events))
-	var kind, id, verbBefore string
+	var id string
+	var outcome Outcome
 	var was *int16
-	_, err := pgx.ForEachRow(rows, []any{&kind, &id, &was, &verbBefore}, func() error {
-		result := found[id]
-		switch kind {
-		case "found", "locked":
-			if result.Was == "" || kind == "locked" { // behind its lock it is known better
-				result.Was = state.State(*was).String()
-			}
-			if result.Outcome == "" {
-				result.Outcome = NotApplicable
-			}
-		case "done":
-			result.Outcome = Done
-		case "before":
-			result.Outcome = DoneBefore // also where retention has deleted the event since
-			if verbBefore != what.name {
-				return fmt.Errorf("the action's id was used before, for a %s: another decision needs another id", verbBefore)
-			}
+	_, err := pgx.ForEachRow(rows, []any{&id, &outcome, &was}, func() error {
+		result := Result{Outcome: outcome}
+		if was != nil {
+			result.Was = state.State(*was).String()
 		}
 		found[id] = result
 		return nil
 	})
 	if err != nil {
-		return nil, err //nolint:wrapcheck // act names the verb
+		return nil, err //nolint:wrapcheck // do names the verb
 	}
 	results := make([]Result, len(events))
 	for i, event := range events {
 		results[i] = found[event.String()]
 		results[i].Event = event
-		if results[i].Outcome == "" {
-			results[i].Outcome = NotFound
-		}
 	}
 	return results, nil
 }

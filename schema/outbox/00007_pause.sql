@@ -17,24 +17,6 @@ CREATE TABLE outbox_pauses (
 COMMENT ON TABLE outbox_pauses IS 'What operators have paused: everything, a topic, or an event type. Who, why and '
     'since when. The relays publish nothing of it.';
 
--- Begins a pause or a resume: true if this same action was done before. Sent twice at the same time, it is done once
--- and answered twice.
--- +goose StatementBegin
-CREATE FUNCTION outbox_done_before(this_verb text, this_action uuid) RETURNS boolean LANGUAGE plpgsql AS $$
-DECLARE
-    earlier text;
-BEGIN
-    PERFORM pg_advisory_xact_lock(hashtextextended(this_action::text, 0));
-    SELECT a.verb INTO earlier FROM outbox_actions a WHERE a.action_id = this_action LIMIT 1;
-    IF earlier <> this_verb THEN
-        RAISE EXCEPTION 'the action''s id was used before, for a %: another decision needs another id', earlier
-            USING ERRCODE = 'unique_violation';
-    END IF;
-    RETURN earlier IS NOT NULL;
-END
-$$;
--- +goose StatementEnd
-
 -- Has the relays publish nothing: of everything, of a topic, or of an event type. They know it within about a second,
 -- finish what is in flight, and keep all else as it is. The answer is "done", "done before" by the same action, or
 -- "not applicable": it is paused already.
@@ -44,7 +26,7 @@ $$;
 -- +goose StatementBegin
 CREATE FUNCTION outbox_pause(actor text, reason text, scope text, name text DEFAULT '',
     action_id uuid DEFAULT gen_random_uuid())
-RETURNS text LANGUAGE plpgsql AS $$
+RETURNS text LANGUAGE plpgsql SECURITY DEFINER AS $$
 BEGIN
     IF outbox_done_before('pause', outbox_pause.action_id) THEN
         RETURN 'done before';
@@ -73,7 +55,7 @@ COMMENT ON FUNCTION outbox_pause(text, text, text, text, uuid) IS 'Has the relay
 -- +goose StatementBegin
 CREATE FUNCTION outbox_resume(actor text, reason text, scope text, name text DEFAULT '',
     action_id uuid DEFAULT gen_random_uuid())
-RETURNS text LANGUAGE plpgsql AS $$
+RETURNS text LANGUAGE plpgsql SECURITY DEFINER AS $$
 DECLARE
     here   bigint;
     now_on integer;
@@ -113,6 +95,5 @@ UPDATE outbox_meta SET schema_version = 7;
 -- +goose Down
 DROP FUNCTION outbox_resume(text, text, text, text, uuid);
 DROP FUNCTION outbox_pause(text, text, text, text, uuid);
-DROP FUNCTION outbox_done_before(text, uuid);
 DROP TABLE outbox_pauses;
 UPDATE outbox_meta SET schema_version = 6;

@@ -88,16 +88,8 @@ BEGIN
             'event_type, aggregate_type, aggregate_id, topic, error_reason, error_detail) ON outbox_dlq'];
     WHEN 'operator' THEN
         PERFORM outbox_grant('viewer', grantee);
-        grants := ARRAY[
-        'UPDATE (state, attempt_count) ON outbox_events',
-        'INSERT (lane, seq, kind, due, since, namespace, event_type, aggregate_type, aggregate_id), '
-            'UPDATE (kind, due, since, version), DELETE ON outbox_held',
-        'INSERT (action_id, verb, event_id, dlq_id, actor, reason, target) ON outbox_actions',
-        'INSERT (action_id, event_id, event_seq, layout, lane) ON outbox_requests',
-        'UPDATE (canceled_at) ON outbox_requests',
-        'UPDATE (system_identifier, timeline, since, seen_at) ON outbox_identity',
-        'INSERT (scope, name, actor, reason), DELETE ON outbox_pauses',
-        'EXECUTE ON FUNCTION outbox_wake, outbox_done_before, outbox_pause, outbox_resume'];
+        -- By functions alone, which check and log: an operator may write no table.
+        grants := ARRAY['EXECUTE ON FUNCTION outbox_act, outbox_pause, outbox_resume, outbox_wake'];
     ELSE
         RAISE EXCEPTION 'role: % is not one of producer, relay, janitor, viewer, operator', role
             USING ERRCODE = 'invalid_parameter_value';

@@ -23,10 +23,6 @@ func loaders() []change {
 		{"inbox/conn.go", "string(text)", "mutantText(name, string(text))"},
 		{"inbox/redisinbox/script.go", "redis.NewScript(putText)", `redis.NewScript(mutantText("put", putText))`},
 		{"inbox/redisinbox/script.go", "redis.NewScript(removeText)", `redis.NewScript(mutantText("remove", removeText))`},
-		{
-			"relay/operator/operator.go", "sqltext.In(schema, operateSQL)",
-			`sqltext.In(schema, mutantText("operate", operateSQL))`,
-		},
 		{storeTests + "/store.go", "string(text)", "mutantText(file, string(text))"},
 		{"schema/schema.go", "string(text)", "mutantText(name, string(text))"},
 	}

@@ -50,6 +50,15 @@ var storing = []mutant{
 		test(schemaTests, "TestWhatTheLayoutForbids", "outbox_events_published_at names published_at"),
 	},
 	{
+		"operator-beside-the-log",
+		"an operator may change where an event stands without a row in the log", "D7",
+		[]change{{
+			"schema/outbox/00008_access.sql", "grants := ARRAY['EXECUTE ON FUNCTION outbox_act,",
+			"grants := ARRAY['UPDATE (state) ON outbox_events', 'EXECUTE ON FUNCTION outbox_act,",
+		}},
+		test(schemaTests, "TestOperatorsChangeNothingWithoutTheLog", "an operator makes a ready event one in state 7"),
+	},
+	{
 		"retry-without-a-time",
 		"a retry may be held without a time at which it is due, and is never tried again", "S-7",
 		[]change{{

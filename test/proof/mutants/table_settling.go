@@ -57,14 +57,14 @@ var settling = []mutant{
 		"an operator's redrive takes published events as well", "S7",
 		[]change{
 			{
-				"relay/operator/sql/operate.sql",
-				"f.state = ANY ($6::smallint[])",
-				"(f.state = ANY ($6::smallint[]) OR f.state = 6)",
+				"schema/outbox/00004_dead_letters.sql",
+				"f.state = ANY (starts)",
+				"(f.state = ANY (starts) OR f.state = 6)",
 			},
 			{
-				"relay/operator/sql/operate.sql",
-				"e.state = 5 AND 5 = ANY ($6::smallint[]) AS acts",
-				"e.state = 6 OR e.state = 5 AND 5 = ANY ($6::smallint[]) AS acts",
+				"schema/outbox/00004_dead_letters.sql",
+				"e.state = 5 AND 5 = ANY (starts) AS acts",
+				"e.state = 6 OR e.state = 5 AND 5 = ANY (starts) AS acts",
 			},
 		},
 		test(operatorTests, "TestEveryVerbFromEveryState", "redrive of published: done, and the row is"),
@@ -73,7 +73,7 @@ var settling = []mutant{
 		"action-done-twice",
 		"an operator's action that is sent again is done again", "D8",
 		[]change{
-			{"relay/operator/sql/operate.sql", " AND NOT EXISTS (SELECT FROM earlier)", ""},
+			{"schema/outbox/00004_dead_letters.sql", " AND NOT EXISTS (SELECT FROM earlier)", ""},
 		},
 		test(operatorTests, "TestAnActionIsDoneOnce", `violates unique constraint "outbox_actions_once"`),
 	},

@@ -110,25 +110,29 @@ var operations = []operation{
 		may: "relay",
 	},
 	{
-		name: "redrive",
+		name: "redrive by hand",
 		sql: "WITH h AS MATERIALIZED (" + lockHeld + "), kept AS (UPDATE {schema}.outbox_held k SET kind = " +
 			"1, due = clock_timestamp(), since = clock_timestamp(), version = DEFAULT FROM h WHERE k.lane = h.lane AND " +
 			"k.seq = h.seq) UPDATE {schema}.outbox_events e SET attempt_count = 0 FROM h " +
 			"WHERE e.lane = h.lane AND e.seq = h.seq",
-		may: "relay operator",
+		may: "relay",
 	},
 	{
-		name: "discard",
+		name: "discard by hand",
 		sql: "WITH h AS MATERIALIZED (" + lockHeld + "), gone AS (DELETE FROM {schema}.outbox_held g USING " +
 			"h WHERE g.lane = h.lane AND g.seq = h.seq) UPDATE {schema}.outbox_events e SET state = 7 FROM h WHERE e.lane = " +
-			"h.lane AND e.seq = h.seq", may: "relay operator",
+			"h.lane AND e.seq = h.seq", may: "relay",
 	},
 	{
-		name: "redrive what does not block",
+		name: "redrive by hand what does not block",
 		sql: "WITH e AS (UPDATE {schema}.outbox_events SET state = 1, attempt_count = 0 " +
 			"WHERE id = '{passed}' RETURNING lane, seq, namespace, event_type, aggregate_type, aggregate_id) " + insertHeld +
 			" SELECT lane, seq, 1, now(), now(), namespace, event_type, aggregate_type, aggregate_id FROM e",
-		may: "relay operator",
+		may: "relay",
+	},
+	{
+		name: "discard what is ready", sql: "UPDATE {schema}.outbox_events SET state = 7 WHERE id = '{ready}'",
+		may: "relay",
 	},
 	{
 		name: "change published_at", sql: "UPDATE {schema}.outbox_events SET published_at = now() WHERE id = '{published}'",
@@ -170,16 +174,15 @@ var operations = []operation{
 		sql: "SELECT lane, seq, kind, due, since, version, namespace, event_type, aggregate_type, " +
 			"aggregate_id FROM {schema}.outbox_held", may: "relay viewer operator",
 	},
-	{name: "lock what is held", sql: lockHeld, may: "relay operator"},
+	{name: "lock what is held", sql: lockHeld, may: "relay"},
 	{
-		name: "hold an event", sql: insertHeld + " VALUES (1, 999, 1, now(), now(), 'n', 't', 'a', '1')",
-		may: "relay operator",
+		name: "hold an event", sql: insertHeld + " VALUES (1, 999, 1, now(), now(), 'n', 't', 'a', '1')", may: "relay",
 	},
 	{
 		name: "hold it in another way", sql: "UPDATE {schema}.outbox_held SET kind = 3, due = NULL, since = now(), " +
-			"version = DEFAULT", may: "relay operator",
+			"version = DEFAULT", may: "relay",
 	},
-	{name: "let go of what is held", sql: "DELETE FROM {schema}.outbox_held", may: "relay operator"},
+	{name: "let go of what is held", sql: "DELETE FROM {schema}.outbox_held", may: "relay"},
 	{name: "change the number of what is held", sql: "UPDATE {schema}.outbox_held SET seq = 7"},
 	{name: "change the lane of what is held", sql: "UPDATE {schema}.outbox_held SET lane = 7"},
 	{name: "change the aggregate of what is held", sql: "UPDATE {schema}.outbox_held SET aggregate_id = '2'"},
@@ -335,7 +338,11 @@ var operations = []operation{
 	{name: "read actions", sql: "SELECT * FROM {schema}.outbox_actions", may: readers},
 	{
 		name: "log an action", sql: "INSERT INTO {schema}.outbox_actions (action_id, verb, event_id, dlq_id, actor, " +
-			"reason) VALUES ('{new}', 'discard', '{dead}', {unresolved}, 'me', 'why')", may: "operator",
+			"reason) VALUES ('{new}', 'discard', '{dead}', {unresolved}, 'me', 'why')",
+	},
+	{
+		name: "log an action of another role", sql: "INSERT INTO {schema}.outbox_actions (action_id, verb, event_id, " +
+			"actor, session_role) VALUES ('{new}', 'discard', '{dead}', 'me', 'postgres')",
 	},
 	{
 		name: "log an action with its time", sql: "INSERT INTO {schema}.outbox_actions (action_id, verb, event_id, actor, " +
@@ -350,7 +357,12 @@ var operations = []operation{
 	{
 		name: "request a redelivery", sql: "INSERT INTO {schema}.outbox_actions (action_id, verb, event_id, actor) VALUES " +
 			"('{new}', 'redeliver', '{published}', 'me'); INSERT INTO {schema}.outbox_requests (action_id, event_id, " +
-			"event_seq, layout, lane) VALUES ('{new}', '{published}', 1, 1, 1)", may: "operator",
+			"event_seq, layout, lane) VALUES ('{new}', '{published}', 1, 1, 1)",
+	},
+	{
+		name: "request a redelivery under an action that is there", sql: "INSERT INTO {schema}.outbox_requests (action_id, " +
+			"event_id, event_seq, layout, lane) SELECT action_id, event_id, 1, 1, 1 FROM {schema}.outbox_actions " +
+			"WHERE verb = 'discard'",
 	},
 	{
 		name: "finish a request", sql: "UPDATE {schema}.outbox_requests SET delivered_at = now(), attempts = 1, last_error " +
@@ -362,7 +374,6 @@ var operations = []operation{
 	},
 	{
 		name: "cancel a request", sql: "UPDATE {schema}.outbox_requests SET canceled_at = now() WHERE delivered_at IS NULL",
-		may: "operator",
 	},
 	{name: "point a request elsewhere", sql: "UPDATE {schema}.outbox_requests SET event_id = '{new}'"},
 	{
@@ -390,20 +401,19 @@ var operations = []operation{
 	{
 		name: "move the home",
 		sql:  "UPDATE {schema}.outbox_identity SET system_identifier = 1, timeline = 1, since = now(), seen_at = now()",
-		may:  "relay operator",
+		may:  "relay",
 	},
 	{name: "forget the home", sql: "DELETE FROM {schema}.outbox_identity"},
 	{name: "read what is paused", sql: "SELECT * FROM {schema}.outbox_pauses", may: "relay viewer operator"},
 	{
 		name: "pause by hand",
 		sql:  "INSERT INTO {schema}.outbox_pauses (scope, name, actor, reason) VALUES ('topic', 'orders', 'me', 'why')",
-		may:  "operator",
 	},
 	{
 		name: "pause with another time", sql: "INSERT INTO {schema}.outbox_pauses (scope, name, actor, reason, since) " +
 			"VALUES ('topic', 'orders', 'me', 'why', now())",
 	},
-	{name: "resume by hand", sql: "DELETE FROM {schema}.outbox_pauses", may: "operator"},
+	{name: "resume by hand", sql: "DELETE FROM {schema}.outbox_pauses"},
 	{name: "change who paused", sql: "UPDATE {schema}.outbox_pauses SET actor = 'them'"},
 	{name: "read the schema's version", sql: "SELECT * FROM {schema}.outbox_meta", may: granted},
 	{name: "change the schema's version", sql: "UPDATE {schema}.outbox_meta SET schema_version = 9"},
@@ -418,7 +428,20 @@ var operations = []operation{
 	{name: "call outbox_pause", sql: "SELECT {schema}.outbox_pause('me', 'why', 'all')", may: "operator"},
 	{name: "call outbox_resume", sql: "SELECT {schema}.outbox_resume('me', 'why', 'all')", may: "operator"},
 	{name: "resume a restored database", sql: "SELECT {schema}.outbox_resume('me', 'why', 'restored')", may: "operator"},
-	{name: "call outbox_done_before", sql: "SELECT {schema}.outbox_done_before('pause', '{new}')", may: "operator"},
+	{name: "call outbox_done_before", sql: "SELECT {schema}.outbox_done_before('pause', '{new}')"},
+	{
+		name: "redrive by outbox_act", sql: "SELECT {schema}.outbox_act('me', 'why', 'redrive', '{{dead}, {passed}}')",
+		may: "operator",
+	},
+	{name: "skip by outbox_act", sql: "SELECT {schema}.outbox_act('me', 'why', 'skip', '{{dead}}')", may: "operator"},
+	{
+		name: "release by outbox_act", sql: "SELECT {schema}.outbox_act('me', 'why', 'release', '{{dead}}')",
+		may: "operator",
+	},
+	{
+		name: "discard by outbox_act", sql: "SELECT {schema}.outbox_act('me', 'why', 'discard', '{{dead}, {ready}}')",
+		may: "operator",
+	},
 	{
 		name: "call outbox_check_event", sql: "SELECT {schema}.outbox_check_event('{new}', 'n', 't', 'a', '1', NULL, NULL, " +
 			"'{\"eventId\":\"{new}\"}', NULL)", may: "producer",

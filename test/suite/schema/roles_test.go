@@ -150,6 +150,19 @@ func TestRolesMatrixSeesAWrongGrant(t *testing.T) {
 				"REVOKE UPDATE (kind, due, since, version) ON {schema}.outbox_held FROM", "hold it in another way",
 			},
 			{
+				"operator", "GRANT UPDATE (state) ON {schema}.outbox_events TO",
+				"REVOKE UPDATE (state) ON {schema}.outbox_events FROM", "discard what is ready",
+			},
+			{
+				"operator", "GRANT INSERT (action_id, verb, event_id, dlq_id, actor, reason) ON {schema}.outbox_actions TO",
+				"REVOKE INSERT (action_id, verb, event_id, dlq_id, actor, reason) ON {schema}.outbox_actions FROM",
+				"log an action",
+			},
+			{
+				"operator", "REVOKE EXECUTE ON FUNCTION {schema}.outbox_act FROM",
+				"GRANT EXECUTE ON FUNCTION {schema}.outbox_act TO", "skip by outbox_act",
+			},
+			{
 				"operator", "GRANT DELETE ON {schema}.outbox_requests TO", "REVOKE DELETE ON {schema}.outbox_requests FROM",
 				"delete a closed request",
 			},
