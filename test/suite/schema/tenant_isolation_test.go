@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/posthaste-dev/posthaste/schema"
 	"github.com/posthaste-dev/posthaste/test/kit/pgtest"
 )
 
@@ -27,8 +28,8 @@ func newIsolation(t *testing.T, db *pgtest.DB) isolation {
 	return i
 }
 
-// producer makes a role that emits and is held to its tenant.
-func (i isolation) producer(t *testing.T, role string) {
+// producer makes a role that emits and is held to its tenant: to the one that is given, or else to what it says.
+func (i isolation) producer(t *testing.T, role string, tenant ...string) {
 	t.Helper()
 	mustExec(t, i.std, "CREATE ROLE "+quote(role))
 	t.Cleanup(func() {
@@ -36,7 +37,7 @@ func (i isolation) producer(t *testing.T, role string) {
 		mustExec(t, i.std, "DROP ROLE "+quote(role))
 	})
 	mustExec(t, i.std, "SELECT outbox_grant('producer', '"+role+"')")
-	mustExec(t, i.std, "SELECT outbox_isolate_tenants('"+role+"')")
+	mustExec(t, i.std, "SELECT outbox_isolate_tenants('"+strings.Join(append([]string{role}, tenant...), "', '")+"')")
 }
 
 // emit writes an event of a tenant as the role, in a session of the tenant acme, takes it back, and returns its
@@ -135,5 +136,81 @@ func TestIsolationRejects(t *testing.T) {
 		if got := isolate(role); got != "" {
 			t.Errorf("with the names free: SQLSTATE %s", got)
 		}
+	})
+}
+
+// X4: a role that is bound to a tenant writes nothing of another, whatever it says about itself, and sees neither
+// events nor keys of others.
+func TestARoleIsBoundToItsTenant(t *testing.T) {
+	t.Parallel()
+	pgtest.OnEach(t, func(t *testing.T, db *pgtest.DB) {
+		i := newIsolation(t, db)
+		role, other := pgtest.NewName("producer"), pgtest.NewName("producer")
+		i.producer(t, role, "o''brien") // as SQL writes it
+		i.producer(t, other, "other")
+		for _, tenant := range []string{"acme", "other", "o''brien"} { // every session says that it is of acme
+			if got := i.emit(t, role, tenant); got != "42501" {
+				t.Errorf("an event of %q: want SQLSTATE 42501, got %q", tenant, got)
+			}
+		}
+		for bound, tenant := range map[string]string{role: "o'brien", other: "other"} {
+			if got := i.emit(t, bound, tenant); got != "" {
+				t.Errorf("an event of its own tenant %s: SQLSTATE %s", tenant, got)
+			}
+			db.Exec(t, "SELECT {schema}.outbox_emit('order_created', 'order', '1', '{}', tenant_id => $1::text, "+
+				"dedupe_key => $1::text || '/k')", tenant)
+		}
+		db.Exec(t, "GRANT SELECT ON {schema}.outbox_events TO "+quote(role))
+		tx := db.Begin(t)
+		if _, err := tx.Exec(t.Context(), "SET LOCAL ROLE "+quote(role)); err != nil {
+			t.Fatal(err)
+		}
+		for _, table := range []string{"outbox_events", "outbox_dedupe"} {
+			var tenants string
+			query := db.SQL("SELECT string_agg(tenant_id, ' ') FROM {schema}." + table)
+			if err := tx.QueryRow(t.Context(), query).Scan(&tenants); err != nil || tenants != "o'brien" {
+				t.Errorf("in %s it sees %q, %v", table, tenants, err)
+			}
+		}
+	})
+}
+
+// X4: of some roles PostgreSQL asks no policy. Who would isolate one of these is told so.
+func TestWhoCannotBeIsolated(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, server pgtest.Server) {
+		owner, name := pgtest.NewRole(t, server, "owner"), emptySchema(t, server, "isolated")
+		std := pgtest.OpenSQL(t, "pgx", server.URL)
+		mustExec(t, std, "CREATE SCHEMA "+quote(name)+" AUTHORIZATION "+quote(owner))
+		asOwner := server
+		asOwner.URL = pgtest.As(t, server.URL, owner)
+		migrateUp(t, asOwner, schema.Options{Schema: name})
+		script, err := os.ReadFile("../../../schema/optional/tenant_isolation.sql")
+		if err != nil {
+			t.Fatal(err)
+		}
+		owned := pgtest.OpenSQL(t, "pgx", withParameter(t, asOwner.URL, "search_path", name))
+		mustExec(t, owned, string(script))
+		isolate := func(role, arguments, says string) {
+			t.Helper()
+			_, err := owned.ExecContext(t.Context(), "SELECT outbox_isolate_tenants("+arguments+")", role)
+			if says == "" && err != nil ||
+				says != "" && (pgtest.SQLState(err) != "55000" || !strings.Contains(err.Error(), says)) {
+				t.Errorf("want %q, got %v", says, err)
+			}
+		}
+		for become, says := range map[string]string{
+			"ALTER ROLE {role} SUPERUSER":                          "it is a superuser",
+			"ALTER ROLE {role} BYPASSRLS":                          "it is a role with BYPASSRLS",
+			"GRANT {owner} TO {role}":                              "it can become " + owner + ", the owner of outbox_dedupe",
+			"ALTER ROLE {role} NOINHERIT; GRANT {owner} TO {role}": "it can become " + owner + ", the owner",
+			"ALTER ROLE {role} NOINHERIT":                          "",
+		} {
+			role := pgtest.NewRole(t, server, "app")
+			mustExec(t, std, strings.NewReplacer("{role}", quote(role), "{owner}", quote(owner)).Replace(become))
+			isolate(role, "$1", says)
+			isolate(role, "$1, 'acme'", says)
+		}
+		isolate(owner, "$1", "it is the owner of outbox_dedupe")
 	})
 }
