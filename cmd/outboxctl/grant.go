@@ -23,6 +23,7 @@ type grantCommand struct {
 	tables
 	root       *rootCommand
 	part, role string
+	consumers  []string
 }
 
 func (c *grantCommand) command() *cobra.Command {
@@ -35,7 +36,7 @@ func (c *grantCommand) command() *cobra.Command {
   relay     lease lanes, read events, settle them, write dead letters
   janitor   delete what retention allows
   viewer    look at everything but payloads, headers and keys
-  operator  what the viewer may; redrive, skip, discard and redeliver; pause and resume
+  operator  what the viewer may; redrive, skip, release and discard; pause and resume
 
 and with --inbox, of the tables of an inbox:
 
@@ -43,10 +44,13 @@ and with --inbox, of the tables of an inbox:
   janitor   delete what retention allows
   viewer    look at everything
 
+With --consumers a consumer's role is bound to these names: under another name it can mark nothing. Without, it may use
+every name, and what was bound before stays bound.
+
 The role must exist. It may have several parts. Run it again after a migration that adds tables.`,
 		Example: `  outboxctl grant producer app
   outboxctl grant relay outbox_publisher --schema billing
-  outboxctl grant --inbox consumer app`,
+  outboxctl grant --inbox consumer app --consumers mailer,read-model`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) != 2 {
 				return fmt.Errorf("grant takes a part and a role, got %d arguments", len(args))
@@ -59,11 +63,16 @@ The role must exist. It may have several parts. Run it again after a migration t
 				return fmt.Errorf("there is no part %q: use %s", args[0], strings.Join(known, ", "))
 			}
 			c.part, c.role = args[0], args[1]
+			if len(c.consumers) > 0 && (!c.inbox || c.part != "consumer") {
+				return errors.New("--consumers is about a consumer of an inbox: use it with --inbox consumer")
+			}
 			return nil
 		},
 		RunE: run(c.run),
 	}
 	cmd.Flags().BoolVar(&c.inbox, "inbox", false, "the tables of an inbox instead of those of an outbox")
+	cmd.Flags().StringSliceVar(&c.consumers, "consumers", nil,
+		"the names of consumers to which the role is bound, with commas between them")
 	return cmd
 }
 
@@ -75,7 +84,13 @@ func (c *grantCommand) run(ctx context.Context, out io.Writer) (err error) {
 	defer func() { err = errors.Join(err, db.Close()) }()
 	name := pgx.Identifier{c.root.schema, c.set().Name + "_grant"}.Sanitize()
 	statement := fmt.Sprintf("SELECT %s($1::text, $2::text::name)", name) //nolint:gosec // the name is quoted
-	if _, err := db.ExecContext(ctx, statement, c.part, c.role); err != nil {
+	args := []any{c.part, c.role}
+	if len(c.consumers) > 0 {
+		statement = fmt.Sprintf( //nolint:gosec // the name is quoted
+			"SELECT %s($1::text, $2::text::name, string_to_array($3::text, ','))", name)
+		args = append(args, strings.Join(c.consumers, ","))
+	}
+	if _, err := db.ExecContext(ctx, statement, args...); err != nil {
 		return fmt.Errorf("grant %s to %s: %w%s", c.part, c.role, err, c.hint(err))
 	}
 	return say(out, "role %s is now %s in %s\n", c.role, c.part, c.in(c.root.schema))

@@ -91,6 +91,7 @@ func TestWrongUseExitsWith2(t *testing.T) {
 		"grant relay":                     "grant takes a part and a role",
 		"grant publisher app":             `there is no part "publisher": use producer, relay, janitor, viewer, operator`,
 		"grant relay app":                 "no database is given",
+		"grant relay app --consumers a":   "--consumers is about a consumer of an inbox",
 		"grant --inbox relay app":         `there is no part "relay": use consumer, janitor, viewer`,
 		"migrate up --inbox --target 5":   "there is no such version, the newest is 4",
 		"migrate down --inbox --target 0": "forgets everything that was handled",

@@ -41,6 +41,14 @@ func TestOutboxctl(t *testing.T) {
 				db.SQL("SELECT {schema}.inbox_first('mailer', gen_random_uuid())")); err != nil {
 				t.Errorf("the consumer cannot mark: %v", err)
 			}
+			run(t, db, binary, `role `+role+` is now consumer in the inbox in schema Ctl 1\w+\n`, "grant", "consumer", role,
+				"--consumers", "biller,biller.retries")
+			for name, want := range map[string]string{"mailer": "42501", "biller": "", "biller.retries": ""} {
+				if _, err := db.Open(t, pgtest.As(t, db.URL, role)).Exec(t.Context(),
+					db.SQL("SELECT {schema}.inbox_first($1, gen_random_uuid())"), name); pgtest.SQLState(err) != want {
+					t.Errorf("bound to others, as %s: %v", name, err)
+				}
+			}
 			run(t, db, binary, `(took back \S+ in \S+\n){4}the inbox in schema .*\n`, "migrate", "down", "--target", "0",
 				"--yes-delete-everything")
 			command := exec.CommandContext(t.Context(), binary, "grant", "--inbox", "consumer", role, "--schema", db.Schema)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/posthaste-dev/posthaste/inbox"
 	"github.com/posthaste-dev/posthaste/outbox"
+	"github.com/posthaste-dev/posthaste/schema"
 	"github.com/posthaste-dev/posthaste/test/kit/pgtest"
 )
 
@@ -47,6 +48,7 @@ var operations = []struct{ name, sql, may string }{
 	},
 	{"call inbox_clean", "SELECT {schema}.inbox_clean()", "janitor"},
 	{"call inbox_grant", "SELECT {schema}.inbox_grant('viewer', 'postgres')", ""},
+	{"call inbox_bind", "SELECT {schema}.inbox_bind(current_user, '{mailer}')", ""},
 	{"call inbox_seal", "SELECT {schema}.inbox_seal()", ""},
 	{"read marks", "SELECT consumer, event_id, handled_at FROM {schema}.inbox_handled", "viewer"},
 	{"read the times of marks", "SELECT handled_at FROM {schema}.inbox_handled", "janitor viewer"},
@@ -123,4 +125,115 @@ func TestRoles(t *testing.T) {
 			t.Errorf("a part that is none: %v", err)
 		}
 	})
+}
+
+// X10: under the name of another consumer, a role that is bound to its own marks no event as handled and remembers no
+// number; either would make the other one leave events out for good.
+func TestARoleIsBoundToItsConsumers(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, db *pgtest.DB) {
+		db.Exec(t, "SELECT {schema}.inbox_newer('mailer', 'default', 'order', '1', 2)")
+		roles := map[string]string{"biller": newRole(t, db, ""), "mailer": newRole(t, db, ""), "any": newRole(t, db, "")}
+		db.Exec(t, "SELECT {schema}.inbox_grant('consumer', $1, '{biller,biller.retries}')", roles["biller"])
+		db.Exec(t, "SELECT {schema}.inbox_grant('consumer', $1, '{biller}')", roles["mailer"])
+		db.Exec(t, "SELECT {schema}.inbox_grant('consumer', $1, '{mailer}')", roles["mailer"]) // in the place of the other
+		db.Exec(t, "SELECT {schema}.inbox_grant('consumer', $1)", roles["mailer"])             // changes nothing of it
+		db.Exec(t, "SELECT {schema}.inbox_grant('consumer', $1)", roles["any"])
+		for role, may := range map[string]string{
+			"biller": "biller biller.retries", "mailer": "mailer", "any": "biller biller.retries mailer",
+		} {
+			pool := db.Open(t, pgtest.As(t, db.URL, roles[role]), "search_path", "")
+			for _, name := range []string{"biller", "biller.retries", "mailer"} {
+				want := "42501"
+				if slices.Contains(strings.Fields(may), name) {
+					want = ""
+				}
+				for _, statement := range []string{
+					"SELECT {schema}.inbox_first($1, gen_random_uuid())",
+					"INSERT INTO {schema}.inbox_handled (consumer, event_id) VALUES ($1, gen_random_uuid()) ON CONFLICT DO NOTHING",
+					"SELECT {schema}.inbox_newer($1, 'default', 'order', '1', 3)",
+					"SELECT {schema}.inbox_newer($1, 'default', 'order', '2', 1)",
+				} {
+					if got := tryAs(t, db, pool, statement, name); got != want {
+						t.Errorf("%s as %s: %s: SQLSTATE %q, want %q", role, name, statement, got, want)
+					}
+				}
+			}
+		}
+		pool := db.Open(t, pgtest.As(t, db.URL, roles["biller"]), "search_path", "")
+		if _, err := pool.Exec(t.Context(), db.SQL("UPDATE {schema}.inbox_newest SET seq = 9000000000")); err != nil {
+			t.Fatal(err)
+		}
+		if n := db.Count(t, "SELECT seq FROM {schema}.inbox_newest WHERE consumer = 'mailer'"); n != 2 {
+			t.Errorf("the newest of the other consumer is %d", n)
+		}
+		// Who deletes and who looks is not bound.
+		for part, statement := range map[string]string{
+			"janitor": "SELECT {schema}.inbox_clean()", "viewer": "SELECT 1 / count(*) FROM {schema}.inbox_newest",
+		} {
+			other := db.Open(t, pgtest.As(t, db.URL, newRole(t, db, part)), "search_path", "")
+			if _, err := other.Exec(t.Context(), db.SQL(statement)); err != nil {
+				t.Errorf("%s: %v", part, err)
+			}
+		}
+	})
+}
+
+// tryAs runs a statement, takes it back, and returns its SQLSTATE.
+func tryAs(t testing.TB, db *pgtest.DB, pool *pgxpool.Pool, statement string, args ...any) string {
+	t.Helper()
+	tx, err := pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = tx.Rollback(context.WithoutCancel(t.Context())) }()
+	_, err = tx.Exec(t.Context(), db.SQL(statement), args...)
+	return pgtest.SQLState(err)
+}
+
+// Of some roles PostgreSQL asks no policy; and only a consumer has consumers.
+func TestWhoCannotBeBound(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, db *pgtest.DB) {
+		superuser, bypass, plain := newRole(t, db, ""), newRole(t, db, ""), newRole(t, db, "")
+		db.Exec(t, "ALTER ROLE "+quote(superuser)+" SUPERUSER")
+		db.Exec(t, "ALTER ROLE "+quote(bypass)+" BYPASSRLS")
+		for _, c := range []struct{ part, role, state, says string }{
+			{"consumer", superuser, "55000", "it is a superuser"},
+			{"consumer", bypass, "55000", "it is a role with BYPASSRLS"},
+			{"janitor", plain, "22023", "only a consumer"},
+			{"consumer", pgtest.NewName("nobody"), "42704", "does not exist"},
+			{"consumer", plain, "", ""},
+		} {
+			_, err := db.Pool.Exec(t.Context(), db.SQL("SELECT {schema}.inbox_grant($1, $2, '{mailer}')"), c.part, c.role)
+			if pgtest.SQLState(err) != c.state || err != nil && !strings.Contains(err.Error(), c.says) {
+				t.Errorf("%s %s: want %q, got %v", c.part, c.role, c.says, err)
+			}
+		}
+		// A member of the owner: as postgres owns the tables here, it can become a superuser as well.
+		db.Exec(t, "GRANT "+quote(superuser)+" TO "+quote(plain))
+		if _, err := db.Pool.Exec(t.Context(), db.SQL("SELECT {schema}.inbox_grant('consumer', $1, '{mailer}')"),
+			plain); pgtest.SQLState(err) != "55000" || !strings.Contains(err.Error(), "it can become "+superuser) {
+			t.Errorf("one that can become a superuser: %v", err)
+		}
+	})
+}
+
+// X11: where everybody may create objects, a function of theirs can take the place of one that ours mean.
+func TestASchemaWhereEverybodyMayCreateIsRejected(t *testing.T) {
+	t.Parallel()
+	for _, server := range pgtest.Servers() {
+		t.Run(server.Name, func(t *testing.T) {
+			t.Parallel()
+			db := emptySchema(t, server, "open")
+			db.Exec(t, "CREATE SCHEMA {schema}")
+			db.Exec(t, "GRANT CREATE ON SCHEMA {schema} TO PUBLIC")
+			err := schema.Inbox.Up(t.Context(), pgtest.OpenSQL(t, "pgx", db.URL), schema.Options{Schema: db.Schema})
+			if pgtest.SQLState(err) != "55000" || !strings.Contains(err.Error(), "REVOKE CREATE ON SCHEMA "+db.Schema) {
+				t.Errorf("got %v", err)
+			}
+			db.Exec(t, "REVOKE CREATE ON SCHEMA {schema} FROM PUBLIC")
+			migrate(t, db, schema.Inbox.Up, schema.Options{})
+		})
+	}
 }
