@@ -1,0 +1,3 @@
+// Package supply tests what the project takes from others: known vulnerabilities, checksums of what is downloaded, and
+// notices of licences.
+package supply
