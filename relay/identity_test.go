@@ -82,7 +82,7 @@ func (f *fences) Heartbeat(context.Context, core.Heartbeat) (core.HeartbeatAnswe
 
 func newTestIdentity(t *testing.T) (*databaseIdentity, *pgxpool.Pool, func(statement string)) {
 	t.Helper()
-	url := os.Getenv("POSTHASTE_POSTGRES15_URL")
+	url := os.Getenv("SERVICES_POSTGRES15_URL")
 	if url == "" {
 		url = "postgres://postgres@127.0.0.1:15415/posthaste?sslmode=disable"
 	}

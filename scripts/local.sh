@@ -9,8 +9,8 @@ registry=examples/registry.yaml
 
 # address NAME VARIABLE: what services/services says of a server.
 address() { (eval "$(services/services env "$1")" && echo "${!2}"); }
-local_database=$(address postgres18 POSTHASTE_POSTGRES18_URL)
-local_nats=$(address nats POSTHASTE_NATS_URL)
+local_database=$(address postgres18 SERVICES_POSTGRES18_URL)
+local_nats=$(address nats SERVICES_NATS_URL)
 : "${POSTHASTE_DATABASE_URL:=$local_database}" "${POSTHASTE_NATS_URL:=$local_nats}"
 export POSTHASTE_DATABASE_URL POSTHASTE_NATS_URL
 

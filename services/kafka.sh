@@ -83,4 +83,4 @@ check() {
   echo "Kafka $VERSION_KAFKA"
 }
 
-exports() { echo "export POSTHASTE_KAFKA_BROKERS='$(address)'"; }
+exports() { echo "export SERVICES_KAFKA_BROKERS='$(address)'"; }

@@ -208,29 +208,55 @@ fetch_packages() {
   apt-get -o DPkg::Lock::Timeout=300 -o Acquire::Retries=3 install --yes --no-install-recommends "$@"
 }
 
-# unpacked DIRECTORY FUNCTION: makes DIRECTORY with FUNCTION, which works in a scratch directory that
-# is renamed at the end, so that an interrupted install is never taken for a whole one.
+# unpacked DIRECTORY DOWNLOAD [PREPARE]: makes DIRECTORY in a scratch directory that is renamed at the end, so that an
+# interrupted install is never taken for a whole one. DOWNLOAD fetches; PREPARE is the first to use what came, when it
+# has proved to be what we pinned. A wrong sum is not asked for again: it would stay wrong.
 unpacked() {
-  local directory=$1 began=$EPOCHREALTIME
+  local directory=$1 began=$EPOCHREALTIME log=$STATE_DIR/log/$NAME-install.log
   [[ ! -d $directory ]] || return 0
   rm -rf "$TOOLS/.new-$NAME"
   mkdir "$TOOLS/.new-$NAME"
   cd "$TOOLS/.new-$NAME" || exit
-  quietly "$STATE_DIR/log/$NAME-install.log" "could not be installed" patiently "$2"
+  quietly "$log" "could not be downloaded" patiently "$2"
+  quietly "$log" "is not what we pinned in services/sums" verified
+  quietly "$log" "could not be installed" "${3:-true}"
   # Another user runs what root installed.
   chmod -R a+rX .
   mv -T "$TOOLS/.new-$NAME" "$directory"
   row "$NAME" installed "$(version) ($(seconds_since "$began"))"
 }
 
-# go_tool DIRECTORY PACKAGE@VERSION: builds a Go program from its module.
+# verified: everything below the current directory has the sum that the server's list in sums/ has for it. What the list
+# does not name is refused as well. Modules are compared by the go command, when it builds.
+verified() {
+  local list file
+  if [[ -e $here/sums/$NAME.sum ]]; then
+    cp "$here/sums/$NAME.sum" go.sum
+    return
+  fi
+  list=$(echo "$here/sums/$NAME".sha*)
+  while IFS= read -r file; do
+    awk -v name="$file" '$2 == name { found = 1 } END { exit !found }' "$list" ||
+      { echo "$file has no line in ${list#"$repository"/}" && exit 1; }
+  done < <(find . -type f -printf '%P\n')
+  "${list##*.}sum" --check --strict --quiet --ignore-missing "$list"
+}
+
+# go_tool DIRECTORY PACKAGE: builds a Go program in the version of sums/NAME.mod, if its modules have the sums of
+# sums/NAME.sum. The build asks no registry: what it did not compare before would come in.
 go_tool() {
   program go "install the Go version of go.mod"
   go_package=$2
-  unpacked "$1" go_install
+  unpacked "$1" go_download go_build
 }
 
-go_install() { GOBIN=$PWD GOFLAGS='' GOWORK=off go install "$go_package"; }
+# The checksum database is not asked: our own sums come next, and decide.
+go_download() {
+  cp "$here/sums/$NAME.mod" go.mod
+  GOFLAGS=-mod=mod GOSUMDB=off GOWORK=off go mod download
+}
+
+go_build() { GOFLAGS=-mod=readonly GOPROXY=off GOWORK=off go build -o "$PWD/" "$go_package"; }
 
 # --- one server: defaults that NAME.sh overrides -----------------------------------------------------
 

@@ -6,7 +6,7 @@ source "$here/nats-client.sh"
 
 tool=$TOOLS/nats-server-$VERSION_NATS
 
-install() { go_tool "$tool" "github.com/nats-io/nats-server/v2@$VERSION_NATS"; }
+install() { go_tool "$tool" "github.com/nats-io/nats-server/v2"; }
 packages() {
   package curl curl
   package jq jq
@@ -39,4 +39,4 @@ check() {
   echo "NATS $(monitor varz | jq -r .version) with JetStream"
 }
 
-exports() { echo "export POSTHASTE_NATS_URL='nats://$(address)'"; }
+exports() { echo "export SERVICES_NATS_URL='nats://$(address)'"; }

@@ -68,6 +68,6 @@ check() {
 
 exports() {
   local base=postgres://postgres@127.0.0.1:$PORT_PGBOUNCER
-  echo "export POSTHASTE_PGBOUNCER_URL='$base/posthaste?sslmode=disable'"
-  echo "export POSTHASTE_PGBOUNCER15_URL='$base/posthaste15?sslmode=disable'"
+  echo "export SERVICES_PGBOUNCER_URL='$base/posthaste?sslmode=disable'"
+  echo "export SERVICES_PGBOUNCER15_URL='$base/posthaste15?sslmode=disable'"
 }

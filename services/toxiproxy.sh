@@ -7,7 +7,7 @@ packages() {
   package curl curl
   package jq jq
 }
-install() { go_tool "$tool" "github.com/Shopify/toxiproxy/v2/cmd/server@$VERSION_TOXIPROXY"; }
+install() { go_tool "$tool" "github.com/Shopify/toxiproxy/v2/cmd/server"; }
 version() { echo "$VERSION_TOXIPROXY"; }
 address() { echo "127.0.0.1:$PORT_TOXIPROXY"; }
 
@@ -28,4 +28,4 @@ check() {
   echo "Toxiproxy $VERSION_TOXIPROXY"
 }
 
-exports() { echo "export POSTHASTE_TOXIPROXY_URL='http://$(address)'"; }
+exports() { echo "export SERVICES_TOXIPROXY_URL='http://$(address)'"; }

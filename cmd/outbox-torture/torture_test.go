@@ -34,10 +34,10 @@ func address(variable, otherwise string) string {
 }
 
 var (
-	postgres18 = address("POSTHASTE_POSTGRES18_URL", "postgres://postgres@127.0.0.1:15418/posthaste?sslmode=disable")
-	postgres15 = address("POSTHASTE_POSTGRES15_URL", "postgres://postgres@127.0.0.1:15415/posthaste?sslmode=disable")
-	natsURL    = address("POSTHASTE_NATS_URL", "nats://127.0.0.1:14222")
-	emulator   = address("POSTHASTE_PUBSUB_ADDR", "127.0.0.1:18085")
+	postgres18 = address("SERVICES_POSTGRES18_URL", "postgres://postgres@127.0.0.1:15418/posthaste?sslmode=disable")
+	postgres15 = address("SERVICES_POSTGRES15_URL", "postgres://postgres@127.0.0.1:15415/posthaste?sslmode=disable")
+	natsURL    = address("SERVICES_NATS_URL", "nats://127.0.0.1:14222")
+	emulator   = address("SERVICES_PUBSUB_ADDR", "127.0.0.1:18085")
 )
 
 func connect(t *testing.T, server string) *pgx.Conn {

@@ -29,8 +29,8 @@ type env struct {
 func onEachServer(t *testing.T, test func(t *testing.T, e *env)) {
 	t.Helper()
 	for name, server := range map[string][2]string{
-		"postgres18": {"POSTHASTE_POSTGRES18_URL", "postgres://postgres@127.0.0.1:15418/posthaste?sslmode=disable"},
-		"postgres15": {"POSTHASTE_POSTGRES15_URL", "postgres://postgres@127.0.0.1:15415/posthaste?sslmode=disable"},
+		"postgres18": {"SERVICES_POSTGRES18_URL", "postgres://postgres@127.0.0.1:15418/posthaste?sslmode=disable"},
+		"postgres15": {"SERVICES_POSTGRES15_URL", "postgres://postgres@127.0.0.1:15415/posthaste?sslmode=disable"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -43,7 +43,7 @@ func servers() map[string]string {
 		"postgres15": "postgres://postgres@127.0.0.1:15415/posthaste?sslmode=disable",
 	}
 	for name, variable := range map[string]string{
-		"postgres18": "POSTHASTE_POSTGRES18_URL", "postgres15": "POSTHASTE_POSTGRES15_URL",
+		"postgres18": "SERVICES_POSTGRES18_URL", "postgres15": "SERVICES_POSTGRES15_URL",
 	} {
 		if given := os.Getenv(variable); given != "" {
 			urls[name] = given

@@ -21,8 +21,8 @@ import (
 func TestHearsTheDoorbell(t *testing.T) {
 	t.Parallel()
 	for name, server := range map[string][2]string{
-		"postgres18": {"POSTHASTE_POSTGRES18_URL", "postgres://postgres@127.0.0.1:15418/posthaste?sslmode=disable"},
-		"postgres15": {"POSTHASTE_POSTGRES15_URL", "postgres://postgres@127.0.0.1:15415/posthaste?sslmode=disable"},
+		"postgres18": {"SERVICES_POSTGRES18_URL", "postgres://postgres@127.0.0.1:15418/posthaste?sslmode=disable"},
+		"postgres15": {"SERVICES_POSTGRES15_URL", "postgres://postgres@127.0.0.1:15415/posthaste?sslmode=disable"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -44,7 +44,7 @@ func open(t *testing.T, url string) *Database {
 func TestTheStoresAgree(t *testing.T) {
 	t.Parallel()
 	older := "postgres://postgres@127.0.0.1:15415/posthaste?sslmode=disable"
-	if url := os.Getenv("POSTHASTE_POSTGRES15_URL"); url != "" {
+	if url := os.Getenv("SERVICES_POSTGRES15_URL"); url != "" {
 		older = url
 	}
 	for name, url := range map[string]string{"postgres18": DefaultURL(), "postgres15": older} {

@@ -290,7 +290,7 @@ func (p *postgres) dump(ctx context.Context) ([]string, error) {
 
 // DefaultURL is the PostgreSQL of the tests' services, unless the environment names another.
 func DefaultURL() string {
-	if url := os.Getenv("POSTHASTE_POSTGRES18_URL"); url != "" {
+	if url := os.Getenv("SERVICES_POSTGRES18_URL"); url != "" {
 		return url
 	}
 	return "postgres://postgres@127.0.0.1:15418/posthaste?sslmode=disable"

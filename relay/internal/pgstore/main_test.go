@@ -52,15 +52,15 @@ func env(name, otherwise string) string {
 }
 
 func postgres18() string {
-	return env("POSTHASTE_POSTGRES18_URL", "postgres://postgres@127.0.0.1:15418/posthaste?sslmode=disable")
+	return env("SERVICES_POSTGRES18_URL", "postgres://postgres@127.0.0.1:15418/posthaste?sslmode=disable")
 }
 
 func postgres15() string {
-	return env("POSTHASTE_POSTGRES15_URL", "postgres://postgres@127.0.0.1:15415/posthaste?sslmode=disable")
+	return env("SERVICES_POSTGRES15_URL", "postgres://postgres@127.0.0.1:15415/posthaste?sslmode=disable")
 }
 
 func pgBouncer() string {
-	return env("POSTHASTE_PGBOUNCER_URL", "postgres://postgres@127.0.0.1:16432/posthaste?sslmode=disable")
+	return env("SERVICES_PGBOUNCER_URL", "postgres://postgres@127.0.0.1:16432/posthaste?sslmode=disable")
 }
 
 // A world is an outbox with its owner, and a store that has a relay's grants and nothing else.
