@@ -8,11 +8,13 @@ COPY . .
 ARG VERSION=unknown
 RUN CGO_ENABLED=0 go build -trimpath -ldflags="-s -w -X main.version=${VERSION}" -o /out/ ./cmd/outbox-publisher ./cmd/outboxctl
 RUN echo 'publisher:x:65532:65532::/:' >/out/passwd
+RUN cp LICENSE THIRD-PARTY-NOTICES /out/
 
 # Heroku starts commands with a shell, so its image needs one, and a script that reads its config vars.
 FROM alpine:3.22.2 AS heroku
 COPY --from=build /etc/ssl/certs/ca-certificates.crt /etc/ssl/certs/
 COPY --from=build /out/outbox-publisher /out/outboxctl /usr/local/bin/
+COPY --from=build /out/LICENSE /out/THIRD-PARTY-NOTICES /usr/share/doc/posthaste/
 COPY deploy/heroku/start /usr/local/bin/heroku-start
 COPY examples/registry.yaml /app/
 COPY examples/schemas /app/schemas
@@ -24,6 +26,7 @@ FROM scratch AS publisher
 COPY --from=build /etc/ssl/certs/ca-certificates.crt /etc/ssl/certs/
 COPY --from=build /out/passwd /etc/
 COPY --from=build /out/outbox-publisher /out/outboxctl /usr/local/bin/
+COPY --from=build /out/LICENSE /out/THIRD-PARTY-NOTICES /usr/share/doc/posthaste/
 # Numbers, so that Kubernetes can see that it is not root. Nothing is written: the root may be read-only.
 USER 65532:65532
 # Inside a container, loopback is nobody's but the container's own.

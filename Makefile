@@ -43,8 +43,10 @@ check-alerts: ## Test the alert rules with promtool, which it builds, and read t
 	@scripts/check-alerts
 check-costs: ## Count what an event costs the database: pages, WAL, HOT updates, round trips. It fails where that has grown
 	@$(call program,./test/cmd/check-costs)
-vulncheck: ## Look for known vulnerabilities
+vulncheck: ## Look for known vulnerabilities in the versions that users of each module resolve
 	@scripts/vulncheck
+notices: ## Write THIRD-PARTY-NOTICES: the licences of what is linked into the programs
+	@scripts/notices
 
 run-outbox-publisher: ## Run outbox-publisher between the local PostgreSQL and NATS, with examples/registry.yaml; it makes what is missing
 	@scripts/run-outbox-publisher
@@ -122,4 +124,4 @@ publisher-binaries:
 services-postgres:
 	@services/services up postgres18 postgres15 pgbouncer >/dev/null
 
-.PHONY: run-outbox-publisher example-event marketplace help services services-status services-check services-down build test examples lint format tidy house coverage check-deps check-deploy check-alerts check-costs vulncheck proof-emit bench-emit proof-sim proof-model proof-order proof-crash proof-chaos proof-failover proof-hostile proof-inbox proof-mutants proof-retention proof-publisher proof-drain-stop proof-leaks proof-marketplace proofs fuzz bench-inbox bench-pinned bench-growth bench-drain ci publisher-binaries services-postgres
+.PHONY: run-outbox-publisher example-event marketplace help services services-status services-check services-down build test examples lint format tidy house coverage check-deps check-deploy check-alerts check-costs vulncheck notices proof-emit bench-emit proof-sim proof-model proof-order proof-crash proof-chaos proof-failover proof-hostile proof-inbox proof-mutants proof-retention proof-publisher proof-drain-stop proof-leaks proof-marketplace proofs fuzz bench-inbox bench-pinned bench-growth bench-drain ci publisher-binaries services-postgres

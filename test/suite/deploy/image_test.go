@@ -193,6 +193,7 @@ func TestTheImageHasNothingElse(t *testing.T) {
 	})
 	want := []string{
 		"etc/passwd", "etc/ssl/certs/ca-certificates.crt", "usr/local/bin/outbox-publisher", "usr/local/bin/outboxctl",
+		"usr/share/doc/posthaste/LICENSE", "usr/share/doc/posthaste/THIRD-PARTY-NOTICES",
 	}
 	if err != nil || !slices.Equal(found, want) {
 		t.Errorf("the image has %v, want %v (%v)", found, want, err)
