@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -15,7 +16,8 @@ import (
 // Connect connects as a publisher needs it: it reconnects forever, with jitter, also while its
 // credentials are refused, and also when no server answers at the start; it keeps no messages while
 // disconnected; it notices a dead peer within a minute; and it speaks verified TLS with every server that
-// is not on this machine. The options come after these and may add credentials, certificates and handlers.
+// is not on this machine. Servers that another one announces are used only where TLS is forced. The options
+// come after these and may add credentials, certificates and handlers.
 //
 // An error is about the servers' names or the options. Whether there is a connection, its methods tell.
 func Connect(servers string, options ...nats.Option) (*nats.Conn, error) {
@@ -23,7 +25,8 @@ func Connect(servers string, options ...nats.Option) (*nats.Conn, error) {
 }
 
 // ConnectInsecure is Connect without the demand for TLS: whoever is between here and the server can read and
-// change events, and take the password.
+// change events, and take the password. It goes to the servers that are named here, and to no others that one of them
+// announces.
 func ConnectInsecure(servers string, options ...nats.Option) (*nats.Conn, error) {
 	return connect(servers, func(*nats.Options) error { return nil }, options)
 }
@@ -53,6 +56,7 @@ func connect(servers string, secure func(*nats.Options) error, options []nats.Op
 	if err := secure(&settings); err != nil {
 		return nil, err
 	}
+	settings.IgnoreDiscoveredServers = settings.IgnoreDiscoveredServers || !forcesTLS(&settings)
 	conn, err := settings.Connect()
 	if err != nil {
 		return nil, fmt.Errorf("natsjetstream: %w", err)
@@ -64,11 +68,7 @@ func connect(servers string, secure func(*nats.Options) error, options []nats.Op
 // offers no TLS is refused.
 func secure(settings *nats.Options) error {
 	remote := false
-	all := settings.Servers
-	if settings.Url != "" {
-		all = append(strings.Split(settings.Url, ","), all...)
-	}
-	for _, server := range all {
+	for _, server := range serversOf(settings) {
 		local, err := onThisMachine(strings.TrimSpace(server))
 		if err != nil {
 			return err
@@ -88,6 +88,23 @@ func secure(settings *nats.Options) error {
 	}
 	settings.Secure = true
 	return nil
+}
+
+// forcesTLS tells whether every connection speaks TLS. Where it does not, whoever answers on this machine, or between
+// it and the server, could announce a server of their own: events and the password would go there in plain text.
+func forcesTLS(settings *nats.Options) bool {
+	return settings.Secure || slices.ContainsFunc(serversOf(settings), func(server string) bool {
+		scheme, _, _ := strings.Cut(strings.TrimSpace(server), "://")
+		return scheme == "tls" || scheme == "wss" // the client then demands it of all
+	})
+}
+
+// serversOf are the servers that the options name.
+func serversOf(settings *nats.Options) []string {
+	if settings.Url == "" {
+		return settings.Servers
+	}
+	return append(strings.Split(settings.Url, ","), settings.Servers...)
 }
 
 func onThisMachine(server string) (bool, error) {

@@ -92,7 +92,8 @@ func (p *Publisher) Publish(ctx context.Context, message *publish.Message) error
 	case <-ctx.Done():
 		return fmt.Errorf("waiting for room among %d unacknowledged messages: %w", p.config.MaxPending, ctx.Err())
 	}
-	return p.send(ctx, &nats.Msg{Subject: subject, Header: header, Data: message.Body})
+	err = p.send(ctx, &nats.Msg{Subject: subject, Header: header, Data: message.Body})
+	return naming(err, subject, p.config.stream(message.Topic))
 }
 
 // begin counts a publish in, unless the publisher is closed.

@@ -52,7 +52,7 @@ func afterSending(err error) error {
 	var answer *jetstream.APIError
 	switch {
 	case errors.Is(err, nats.ErrNoResponders), errors.Is(err, jetstream.ErrNoStreamResponse):
-		return &publish.TopicError{Err: fmt.Errorf("no stream has the subject, or its leader is away: %w", err)}
+		return &publish.TopicError{Err: &misplacedError{"no stream has the subject, or its leader is away", err}}
 	case errors.Is(err, nats.ErrPermissionViolation), errors.Is(err, nats.ErrAuthorization),
 		errors.Is(err, nats.ErrAuthExpired), errors.Is(err, nats.ErrAuthRevoked), errors.Is(err, nats.ErrAccountAuthExpired):
 		return &publish.TopicError{Err: err}
@@ -68,6 +68,28 @@ func afterSending(err error) error {
 	}
 }
 
+// misplacedError is that of a message for which there is no stream.
+type misplacedError struct {
+	problem string
+	err     error
+}
+
+func (e *misplacedError) Error() string { return e.problem + ": " + e.err.Error() }
+func (e *misplacedError) Unwrap() error { return e.err }
+
+// naming has an error about a missing stream say which one is missing: whoever reads it has to make it.
+func naming(err error, subject, stream string) error {
+	misplaced := (*misplacedError)(nil)
+	if !errors.As(err, &misplaced) {
+		return err
+	}
+	named := fmt.Sprintf("subject %q: ", subject)
+	if stream != "" {
+		named = fmt.Sprintf("subject %q, stream %q: ", subject, stream)
+	}
+	return &publish.TopicError{Err: &misplacedError{named + misplaced.problem, misplaced.err}}
+}
+
 // classOfAnswer says what the server's answer means. One that is not listed stays unknown: the message is sent
 // again under the same id, and charged only if others get through.
 func classOfAnswer(answer *jetstream.APIError) error {
@@ -78,10 +100,12 @@ func classOfAnswer(answer *jetstream.APIError) error {
 		}
 	case codeHeaderTooLarge:
 		return &publish.TerminalError{Reason: publish.ReasonTooLarge, Err: answer}
-	case jetstream.JSErrCodeStreamNotFound, jetstream.JSErrCodeJetStreamNotEnabled,
+	case jetstream.JSErrCodeStreamNotFound, codeStreamNotMatch:
+		return &publish.TopicError{Err: &misplacedError{"another stream has the subject, or none", answer}}
+	case jetstream.JSErrCodeJetStreamNotEnabled,
 		jetstream.JSErrCodeJetStreamNotEnabledForAccount,
 		codeAccountResources, codeClusterUnavailable, codeClusterNotLeader, codeNoResources, codeNoMemory, codeNoStorage,
-		codeStreamNotMatch, codeStoreFailed, codeSealed, codeStreamOffline, codeTooManyRequests, codeStreamOfflineWhy:
+		codeStoreFailed, codeSealed, codeStreamOffline, codeTooManyRequests, codeStreamOfflineWhy:
 		return &publish.TopicError{Err: answer}
 	default:
 		return answer

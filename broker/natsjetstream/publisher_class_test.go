@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/nats-io/nats.go"
@@ -28,6 +29,30 @@ func class(err error) string {
 		return "rejected for now"
 	default:
 		return "unknown"
+	}
+}
+
+// Whoever reads of a missing stream has to make one.
+func TestAMissingStreamIsNamed(t *testing.T) {
+	t.Parallel()
+	notFound := &jetstream.APIError{Code: 404, ErrorCode: jetstream.JSErrCodeStreamNotFound, Description: "words"}
+	for _, c := range []struct {
+		err     error
+		subject string
+		stream  string
+		want    string
+	}{
+		{nats.ErrNoResponders, "shop.orders", "", `subject "shop.orders": no stream has the subject, or its leader is away`},
+		{jetstream.ErrNoStreamResponse, "orders", "SHOP", `subject "orders", stream "SHOP": no stream has the subject`},
+		{notFound, "orders", "SHOP", `subject "orders", stream "SHOP": another stream has the subject, or none`},
+	} {
+		err := naming(afterSending(c.err), c.subject, c.stream)
+		if class(err) != "topic" || !errors.Is(err, c.err) || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%v: got %v, want %q", c.err, err, c.want)
+		}
+	}
+	if err := naming(afterSending(nats.ErrTimeout), "orders", "SHOP"); err.Error() != nats.ErrTimeout.Error() {
+		t.Errorf("another error says %v", err)
 	}
 }
 

@@ -3,6 +3,7 @@ package natsjetstream
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 	"unicode"
@@ -77,11 +78,18 @@ func (c PublisherConfig) stream(topic string) string {
 	return c.Stream
 }
 
+// commands begin the subjects on which servers take commands and answer: who may choose a topic must not administer
+// streams with it.
+var commands = []string{"$JS", "$SYS", "_INBOX"}
+
 // checkSubject refuses what is no subject to publish to: the client would send it, and the server would
 // match it with nothing, or close the connection under everybody's messages.
 func checkSubject(subject string) error {
 	if strings.ContainsFunc(subject, func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) }) {
 		return errors.New("a subject has no spaces and no control characters")
+	}
+	if first, _, _ := strings.Cut(subject, "."); slices.Contains(commands, first) {
+		return fmt.Errorf("subjects that begin with %s are the server's own: a message there would be a command", first)
 	}
 	for token := range strings.SplitSeq(subject, ".") {
 		switch token {

@@ -1,9 +1,11 @@
 package natsjetstream
 
 import (
+	"bufio"
 	"context"
 	"crypto/tls"
 	"errors"
+	"net"
 	"strings"
 	"testing"
 	"time"
@@ -19,6 +21,8 @@ func TestSubjects(t *testing.T) {
 		"orders": true, "orders.placed": true, "a-b_c.D1": true, "Grüße.東京": true, "a*b": true,
 		"": false, ".orders": false, "orders.": false, "a..b": false, "a b": false, "a\tb": false, "a\r\nPUB b": false,
 		"orders.*": false, ">": false, "orders.>": false, "a\x00b": false, "a\u00a0b": false,
+		"$JS.API.STREAM.DELETE.EVENTS": false, "$SYS.REQ.SERVER.PING": false, "_INBOX.x.y": false, "$JS": false,
+		"orders.$JS": true, "$JSON": true, "_INBOXES": true,
 	} {
 		if err := checkSubject(subject); (err == nil) != good {
 			t.Errorf("checkSubject(%q) = %v", subject, err)
@@ -94,6 +98,64 @@ func TestTLS(t *testing.T) {
 				t.Errorf("secure is %v, want %v", settings.Secure, c.secure)
 			}
 		})
+	}
+}
+
+// A server on this machine, which nobody had to prove to be, names another one that nobody had to either.
+func TestServersThatOthersAnnounce(t *testing.T) {
+	t.Parallel()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = listener.Close() })
+	go func() {
+		for conn, err := listener.Accept(); err == nil; conn, err = listener.Accept() {
+			go announce(conn)
+		}
+	}()
+	for name, connect := range map[string]func(string, ...nats.Option) (*nats.Conn, error){
+		"Connect": Connect, "ConnectInsecure": ConnectInsecure,
+	} {
+		conn, err := connect("nats://" + listener.Addr().String())
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		if err := conn.FlushTimeout(time.Minute); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if found := conn.DiscoveredServers(); len(found) > 0 || !conn.IsConnected() {
+			t.Errorf("%s: %v joined the pool", name, found)
+		}
+		conn.Close()
+	}
+	for _, c := range []struct {
+		servers string
+		secure  bool
+		forced  bool
+	}{
+		{"nats://127.0.0.1:4222", false, false},
+		{"nats://127.0.0.1:4222", true, true},
+		{"tls://127.0.0.1:4222", false, true},
+		{"nats://127.0.0.1:4222, tls://localhost:4222", false, true},
+		{"wss://localhost", false, true},
+	} {
+		if got := forcesTLS(&nats.Options{Url: c.servers, Secure: c.secure}); got != c.forced {
+			t.Errorf("%s, %v: TLS is forced: %v", c.servers, c.secure, got)
+		}
+	}
+}
+
+// announce is a server that has nothing to offer but the name of another.
+func announce(conn net.Conn) {
+	defer func() { _ = conn.Close() }()
+	_, _ = conn.Write([]byte(`INFO {"server_id":"x","version":"2.12.0","proto":1,"headers":true,"max_payload":1048576,` +
+		`"connect_urls":["192.0.2.1:4222"]}` + "\r\n"))
+	lines := bufio.NewScanner(conn)
+	for lines.Scan() {
+		if lines.Text() == "PING" {
+			_, _ = conn.Write([]byte("PONG\r\n"))
+		}
 	}
 }
 
