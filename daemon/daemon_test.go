@@ -145,7 +145,8 @@ func TestCommands(t *testing.T) {
 		{args: "runn", code: exitUsage, stderr: "usage: outbox-publisher"},
 		{args: "health --http-listen=127.0.0.1:1", code: exitFailed, stderr: "ask the publisher"},
 		{args: "health --http-listen=", code: exitFailed, stderr: "nobody answers probes"},
-		{args: "health --relay-batch=x", code: exitUsage, stderr: "relay.batch"},
+		{args: "health --http-listen=x", code: exitUsage, stderr: "http.listen"},
+		{args: "health --http-lsten=x", code: exitUsage, stderr: "did you mean --http-listen?"},
 	} {
 		code, stdout, stderr := execute(t, p, strings.Fields(c.args), nowhere)
 		if code != c.code || !strings.Contains(stdout, c.stdout) || !strings.Contains(stderr, c.stderr) {
@@ -166,16 +167,16 @@ func TestAliases(t *testing.T) {
 		return outbox.NewRegistry(orderCreated)
 	}
 	p.Aliases = []config.Alias{
-		{Variable: "PACKFINDERZ_OUTBOX_PUBLISH_BATCH_SIZE", Key: "relay.batch"},
-		{Variable: "PACKFINDERZ_OUTBOX_PUBLISH_POLL_MS", Key: "relay.poll", Unit: time.Millisecond},
-		{Variable: "PACKFINDERZ_OUTBOX_MAX_ATTEMPTS", Key: "relay.max_attempts"},
-		{Variable: "PACKFINDERZ_PUBSUB_DOMAIN_TOPIC", Key: "topic.default"},
+		{Variable: "ACME_OUTBOX_PUBLISH_BATCH_SIZE", Key: "relay.batch"},
+		{Variable: "ACME_OUTBOX_PUBLISH_POLL_MS", Key: "relay.poll", Unit: time.Millisecond},
+		{Variable: "ACME_OUTBOX_MAX_ATTEMPTS", Key: "relay.max_attempts"},
+		{Variable: "ACME_PUBSUB_DOMAIN_TOPIC", Key: "topic.default"},
 	}
 	environ := []string{
-		nowhere, "PACKFINDERZ_OUTBOX_PUBLISH_BATCH_SIZE=50", "PACKFINDERZ_OUTBOX_PUBLISH_POLL_MS=250",
-		"PACKFINDERZ_OUTBOX_MAX_ATTEMPTS=25",
+		nowhere, "ACME_OUTBOX_PUBLISH_BATCH_SIZE=50", "ACME_OUTBOX_PUBLISH_POLL_MS=250",
+		"ACME_OUTBOX_MAX_ATTEMPTS=25",
 		// the last one is the consumers'
-		"PACKFINDERZ_PUBSUB_DOMAIN_TOPIC=shop-events", "PACKFINDERZ_EVENTING_IDEMPOTENCY_TTL=720h",
+		"ACME_PUBSUB_DOMAIN_TOPIC=shop-events", "ACME_EVENTING_IDEMPOTENCY_TTL=720h",
 	}
 	found, err := p.load(nil, environ)
 	if err != nil {
@@ -297,7 +298,7 @@ func get(t *testing.T, url string) (status int, body string) {
 // An outage at the start is an outage: the publisher lives, is not ready, says why, and stops when asked.
 func TestWithoutAnyServer(t *testing.T) {
 	t.Parallel()
-	p := inProcess(t, errors.New("nobody is there"))
+	p := inProcess(t, errors.New("nobody \x1b[31mis there"))
 	p.Handlers = map[string]http.Handler{"GET /metrics": http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = io.WriteString(w, "up 1\n")
 	})}
@@ -331,6 +332,26 @@ func TestWithoutAnyServer(t *testing.T) {
 	if code, stdout, _ := execute(t, p, []string{"health", "--http-listen", address}, nowhere); code != exitFailed ||
 		!strings.Contains(stdout, "[-] database") {
 		t.Errorf("health: exit code %d, %s", code, stdout)
+	}
+	// It is asked by people and images that do not know the whole configuration.
+	file := filepath.Join(t.TempDir(), "config.yaml")
+	if err := os.WriteFile(file, []byte("http: {listen: \""+address+"\"}\nrelay: {btch: 7}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		args    []string
+		environ string
+		code    int
+	}{
+		{[]string{"health", "--live", "--config=" + file}, "", exitDone},
+		{[]string{"health", "--live"}, "POSTHASTE_CONFIG=" + file, exitDone},
+		{[]string{"health", "--live"}, "POSTHASTE_HTTP_LISTEN=" + address, exitDone},
+		{[]string{"health", "--live", "--config=/no/file", "--http-listen=" + address}, "POSTHASTE_NO_KEY=1", exitDone},
+		{[]string{"health", "--live", "--config=/no/file"}, "", exitUsage},
+	} {
+		if code, stdout, stderr := execute(t, p, c.args, c.environ); code != c.code {
+			t.Errorf("%v with %q: exit code %d, want %d\n%s%s", c.args, c.environ, code, c.code, stdout, stderr)
+		}
 	}
 	const outage = "the database cannot be used yet"
 	until(t, "the outage in the log", func() bool { return strings.Contains(log.String(), outage) })

@@ -10,16 +10,19 @@ import (
 	"net/netip"
 	"slices"
 	"time"
+
+	"github.com/posthaste-dev/posthaste/internal/clean"
 )
 
-// health asks the publisher that runs with the same configuration, for images that have no other client. It tells
-// what the answer was, and whether that is good.
+// health asks the publisher that runs here, for images that have no other client. It tells what the answer was, and
+// whether that is good. Of the configuration it needs http.listen alone.
 func (p Program) health(ctx context.Context, args, environ []string, stdout io.Writer) error {
 	path := "/readyz?verbose"
 	if i := slices.Index(args, "--live"); i >= 0 {
 		args, path = slices.Delete(slices.Clone(args), i, i+1), "/livez"
 	}
-	values, err := p.set().Load(args, environ) // a registry that is being edited says nothing about the one that runs
+	// What else is wrong, or missing here, says nothing about the publisher that runs.
+	values, err := p.set().LoadOne(httpListen, args, environ)
 	if err != nil {
 		return fmt.Errorf("%s: %w", p.Name, err)
 	}
@@ -41,7 +44,8 @@ func (p Program) health(ctx context.Context, args, environ []string, stdout io.W
 		return fmt.Errorf("ask the publisher: %w", err)
 	}
 	defer func() { _ = response.Body.Close() }()
-	_, _ = io.Copy(stdout, io.LimitReader(response.Body, 64<<10)) // the status says what counts
+	text, _ := io.ReadAll(io.LimitReader(response.Body, 64<<10)) // the status says what counts, here and below
+	_, _ = clean.Writer(stdout).Write(text)
 	if response.StatusCode != http.StatusOK {
 		return fmt.Errorf("the publisher answered %s", response.Status)
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"github.com/posthaste-dev/posthaste/internal/clean"
 	"github.com/posthaste-dev/posthaste/relay"
 	"github.com/posthaste-dev/posthaste/relay/operator"
 )
@@ -63,9 +64,9 @@ func (p *probes) ready(w http.ResponseWriter, r *http.Request) {
 		switch {
 		case a.problem != "":
 			status = http.StatusServiceUnavailable
-			fmt.Fprintf(&text, "[-] %s: %s\n", a.name, a.problem)
+			fmt.Fprintf(&text, "[-] %s: %s\n", a.name, clean.Line(a.problem)) // a broker's words, or an operator's
 		case verbose:
-			fmt.Fprintf(&text, "[+] %s: %s\n", a.name, a.note)
+			fmt.Fprintf(&text, "[+] %s: %s\n", a.name, clean.Line(a.note))
 		}
 	}
 	if status == http.StatusOK {

@@ -66,6 +66,8 @@ type Broker struct {
 	System string
 	// Keys are the broker's own.
 	Keys []config.AnyKey
+	// SecretFiles are those of Keys that name a file with a secret. The log warns where everybody can read one.
+	SecretFiles []config.Key[string]
 	// Check says what is wrong with their values when this broker is chosen. Unless insecure is true, it refuses
 	// a server on another machine without verified TLS. Defaults to nothing.
 	Check func(values *config.Values, insecure bool) []config.Problem

@@ -165,6 +165,7 @@ func (p *publisher) sayHello(ctx context.Context) {
 		p.logger.WarnContext(ctx, "insecure.allow: events and passwords may go over a network in plain text",
 			slog.String("name", name))
 	}
+	p.warnOfReadable(ctx)
 }
 
 // Run loads the configuration from arguments (without the program's name) and an environment, publishes until ctx

@@ -1,23 +1,45 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/jackc/pgx/v5/stdlib"
+
+	"github.com/posthaste-dev/posthaste/daemon"
 )
 
-// open connects to the database that the flags and the environment name.
-func (c *rootCommand) open() (*sql.DB, error) {
+// open connects to the database that the flags and the environment name. It is asked at once, so that a database that
+// does not answer is told as that, and not as what could not be done there.
+func (c *rootCommand) open(ctx context.Context) (*sql.DB, error) {
 	config, err := c.config()
 	if err != nil {
 		return nil, err
 	}
-	return stdlib.OpenDB(*config), nil
+	db := stdlib.OpenDB(*config)
+	if err := db.PingContext(ctx); err != nil {
+		return nil, errors.Join(notConnected(err), db.Close())
+	}
+	return db, nil
+}
+
+// connect connects as well, for one who does one thing.
+func (c *rootCommand) connect(ctx context.Context) (*pgx.Conn, error) {
+	config, err := c.config()
+	if err != nil {
+		return nil, err
+	}
+	conn, err := pgx.ConnectConfig(ctx, config)
+	if err != nil {
+		return nil, notConnected(err)
+	}
+	return conn, nil
 }
 
 // pool connects as well, for work that is stopped in the middle: a statement that is cut off takes its connection
@@ -38,16 +60,37 @@ func (c *rootCommand) pool(ctx context.Context) (*pgxpool.Pool, error) {
 	}
 	if err := pool.Ping(ctx); err != nil {
 		pool.Close()
-		return nil, fmt.Errorf("connect: %w", err)
+		return nil, notConnected(err)
 	}
 	return pool, nil
 }
 
+// notConnected says what to do about a database that does not let us in.
+func notConnected(err error) error {
+	advice := "is it up, and does the URL lead to it?"
+	if state := sqlState(nil); errors.As(err, &state) {
+		switch code := state.SQLState(); {
+		case strings.HasPrefix(code, "28"):
+			advice = "look at the user, the password and pg_hba.conf"
+		case code == "3D000":
+			advice = "the URL names a database that is not there"
+		default:
+			advice = "the server is there and refuses"
+		}
+	}
+	return fmt.Errorf("cannot connect to the database; %s\n%w", advice, err)
+}
+
 // config is how that database is reached.
 func (c *rootCommand) config() (*pgx.ConnConfig, error) {
-	address := cmp.Or(c.databaseURL, c.getenv("POSTHASTE_DATABASE_URL"), c.getenv("DATABASE_URL"))
+	address, err := c.address()
+	if err != nil {
+		return nil, err
+	}
 	if address == "" {
-		return nil, usageError{"no database is given: set DATABASE_URL or POSTHASTE_DATABASE_URL, or pass --database-url"}
+		return nil, usageError{
+			"no database is given: set POSTHASTE_DATABASE_URL, POSTHASTE_DATABASE_URL_FILE or DATABASE_URL",
+		}
 	}
 	config, err := pgx.ParseConfig(address)
 	if err != nil {
@@ -57,10 +100,76 @@ func (c *rootCommand) config() (*pgx.ConnConfig, error) {
 				"and in a URL the characters / @ : ? # % of a password are written in percent form, for instance %2F",
 		}
 	}
+	if err := c.checkTLS(address); err != nil {
+		return nil, err
+	}
+	password, err := c.secret("POSTHASTE_DATABASE_PASSWORD")
+	if err != nil {
+		return nil, err
+	}
+	if password != "" {
+		config.Password = password
+	}
 	// Statements without a name work behind every pooler.
 	config.DefaultQueryExecMode = pgx.QueryExecModeExec
 	if config.RuntimeParams["application_name"] == "" {
 		config.RuntimeParams["application_name"] = "outboxctl"
 	}
 	return config, nil
+}
+
+// address is the database, from the strongest place that names one.
+func (c *rootCommand) address() (string, error) {
+	switch {
+	case c.databaseURL != "" && c.databaseURLFile != "":
+		return "", usageError{"--database-url and --database-url-file name two databases: give one of them"}
+	case c.databaseURL != "":
+		return c.databaseURL, nil
+	case c.databaseURLFile != "":
+		return c.readSecret("--database-url-file", c.databaseURLFile)
+	}
+	address, err := c.secret("POSTHASTE_DATABASE_URL")
+	if err != nil || address != "" {
+		return address, err
+	}
+	return c.getenv("DATABASE_URL"), nil
+}
+
+// secret is what a variable holds, or the file that the variable with _FILE at its end names.
+func (c *rootCommand) secret(variable string) (string, error) {
+	value, file := c.getenv(variable), c.getenv(variable+"_FILE")
+	if value != "" && file != "" {
+		return "", usageError{variable + " and " + variable + "_FILE are both set: set one of them"}
+	}
+	if file != "" {
+		return c.readSecret(variable+"_FILE", file)
+	}
+	return value, nil
+}
+
+// readSecret reads a file that holds a secret, and warns of one that everybody can read.
+func (c *rootCommand) readSecret(from, file string) (string, error) {
+	text, everybody, err := daemon.ReadSecret(file)
+	if err != nil {
+		return "", usageError{fmt.Sprintf("%s: %v", from, err)}
+	}
+	if text == "" {
+		return "", usageError{fmt.Sprintf("%s: %s is empty", from, file)}
+	}
+	if everybody {
+		_, _ = fmt.Fprintf(c.warn, "outboxctl: every user of this machine can read %s: chmod o= it\n", file)
+	}
+	return text, nil
+}
+
+// checkTLS refuses what outbox-publisher refuses.
+func (c *rootCommand) checkTLS(address string) error {
+	allowed := append(strings.Split(c.getenv("POSTHASTE_INSECURE_ALLOW"), ","), c.insecureAllow...)
+	if slices.ContainsFunc(allowed, func(name string) bool { return strings.TrimSpace(name) == "database" }) {
+		return nil
+	}
+	if err := daemon.CheckDatabaseURL(address); err != nil {
+		return usageError{fmt.Sprintf("the database URL: %v (--insecure-allow database)", err)}
+	}
+	return nil
 }

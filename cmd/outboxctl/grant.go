@@ -55,18 +55,11 @@ The role must exist. It may have several parts. Run it again after a migration t
 			if len(args) != 2 {
 				return fmt.Errorf("grant takes a part and a role, got %d arguments", len(args))
 			}
-			known := parts
-			if c.inbox {
-				known = inboxParts
-			}
-			if !slices.Contains(known, args[0]) {
-				return fmt.Errorf("there is no part %q: use %s", args[0], strings.Join(known, ", "))
-			}
 			c.part, c.role = args[0], args[1]
 			if len(c.consumers) > 0 && (!c.inbox || c.part != "consumer") {
 				return errors.New("--consumers is about a consumer of an inbox: use it with --inbox consumer")
 			}
-			return nil
+			return c.checkPart()
 		},
 		RunE: run(c.run),
 	}
@@ -77,23 +70,39 @@ The role must exist. It may have several parts. Run it again after a migration t
 }
 
 func (c *grantCommand) run(ctx context.Context, out io.Writer) (err error) {
-	db, err := c.root.open()
+	db, err := c.root.open(ctx)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
-	name := pgx.Identifier{c.root.schema, c.set().Name + "_grant"}.Sanitize()
-	statement := fmt.Sprintf("SELECT %s($1::text, $2::text::name)", name) //nolint:gosec // the name is quoted
-	args := []any{c.part, c.role}
+	statement, args := c.statement("$1", "$2"), []any{c.part, c.role}
 	if len(c.consumers) > 0 {
-		statement = fmt.Sprintf( //nolint:gosec // the name is quoted
-			"SELECT %s($1::text, $2::text::name, string_to_array($3::text, ','))", name)
+		statement = c.statement("$1", "$2", "string_to_array($3::text, ',')")
 		args = append(args, strings.Join(c.consumers, ","))
 	}
 	if _, err := db.ExecContext(ctx, statement, args...); err != nil {
 		return fmt.Errorf("grant %s to %s: %w%s", c.part, c.role, err, c.hint(err))
 	}
 	return say(out, "role %s is now %s in %s\n", c.role, c.part, c.in(c.root.schema))
+}
+
+// checkPart refuses a part that there is not.
+func (c *grantCommand) checkPart() error {
+	known := parts
+	if c.inbox {
+		known = inboxParts
+	}
+	if !slices.Contains(known, c.part) {
+		return fmt.Errorf("there is no part %.80q: use %s", c.part, strings.Join(known, ", "))
+	}
+	return nil
+}
+
+// statement grants the part to the role, and binds it to consumers.
+func (c *grantCommand) statement(part, role string, consumers ...string) string {
+	name := pgx.Identifier{c.root.schema, c.set().Name + "_grant"}.Sanitize()
+	args := append([]string{part + "::text", role + "::text::name"}, consumers...)
+	return fmt.Sprintf("SELECT %s(%s)", name, strings.Join(args, ", "))
 }
 
 // hint says what to do about the errors that a person meets.

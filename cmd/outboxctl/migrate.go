@@ -81,7 +81,7 @@ func (m *migration) do(ctx context.Context, out io.Writer, done string,
 	if m.lockTimeout < time.Millisecond {
 		return usageError{fmt.Sprintf("--lock-timeout %s is too short, use at least 1ms", m.lockTimeout)}
 	}
-	db, err := m.root.open()
+	db, err := m.root.open(ctx)
 	if err != nil {
 		return err
 	}

@@ -34,7 +34,7 @@ func (c *migrateStatusCommand) run(ctx context.Context, out io.Writer) (err erro
 	if err != nil {
 		return err
 	}
-	db, err := c.root.open()
+	db, err := c.root.open(ctx)
 	if err != nil {
 		return err
 	}

@@ -2,12 +2,10 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"strings"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/spf13/cobra"
 
 	"github.com/posthaste-dev/posthaste/outbox"
@@ -21,6 +19,7 @@ type act func(ctx context.Context, action operator.Action, events ...outbox.ID) 
 type operateCommand struct {
 	root                  *rootCommand
 	name, short, long     string
+	because               string // a reason, as one could give it
 	verb                  func(*operator.Operator) act
 	actor, reason, action string
 	events                []outbox.ID
@@ -31,16 +30,19 @@ func operateCommands(root *rootCommand) []*cobra.Command {
 	verbs := []operateCommand{
 		{
 			name: "redrive", short: "Try dead events again", verb: func(o *operator.Operator) act { return o.Redrive },
+			because: "the topic takes it now",
 			long: "Try dead events again, now and with all their attempts, under the same ids. One that blocks its aggregate " +
 				"keeps\n" +
 				"its place, and what waits behind it goes on waiting until it is published.",
 		},
 		{
 			name: "skip", short: "Let go what waits behind dead events", verb: func(o *operator.Operator) act { return o.Skip },
-			long: "Let go what waits behind dead events. They stay dead themselves, and can still be redriven or discarded.",
+			because: "what comes after it does not need it",
+			long:    "Let go what waits behind dead events. They stay dead themselves, and can still be redriven or discarded.",
 		},
 		{
 			name: "discard", short: "Close dead events for good", verb: func(o *operator.Operator) act { return o.Discard },
+			because: "an order of a test, nobody waits for it",
 			long: "Close dead events for good: they are never published, retention may delete them, and what waits behind " +
 				"them\ngoes. It needs a reason.",
 		},
@@ -48,6 +50,7 @@ func operateCommands(root *rootCommand) []*cobra.Command {
 			name: "release", short: "Have parked events looked at again", verb: func(o *operator.Operator) act {
 				return o.Release
 			},
+			because: "the relays know its type now",
 			long: "Have parked events looked at again, in their place. A relay whose registry knows their type does so by " +
 				"itself.",
 		},
@@ -68,7 +71,7 @@ func (c *operateCommand) command() *cobra.Command {
 
 Who did it and why is written to outbox_actions in the same transaction. Each event has a line of what came of it,
 and the exit code is 1 if one of them was not in a state for it. No relay has to run; it needs the operator role.`,
-		Example: "  outboxctl " + c.name + ` 01997c1e-8f2a-7c3d-9b1e-2f3a4b5c6d7e --reason "the topic takes it now"`,
+		Example: "  outboxctl " + c.name + ` 01997c1e-8f2a-7c3d-9b1e-2f3a4b5c6d7e --reason "` + c.because + `"`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return fmt.Errorf("%s takes ids of events", c.name)
@@ -103,20 +106,13 @@ func (c *operateCommand) run(ctx context.Context, out io.Writer) (err error) {
 	if action.Actor == "" || strings.TrimSpace(action.Reason) == "" {
 		return usageError{"--actor and --reason are missing: whoever looks at this later wants to know"}
 	}
-	config, err := c.root.config()
-	if err != nil {
-		return err
-	}
-	conn, err := pgx.ConnectConfig(ctx, config)
-	if err != nil {
-		return fmt.Errorf("connect: %w", err)
-	}
-	defer func() { err = errors.Join(err, conn.Close(context.WithoutCancel(ctx))) }()
-	results, err := c.verb(operator.New(conn, c.root.schema))(ctx, action, c.events...)
-	if err != nil {
-		return fmt.Errorf("%w (action %s)", err, action.ID)
-	}
-	return c.report(out, action, results)
+	return c.root.operate(ctx, func(op *operator.Operator) error {
+		results, err := c.verb(op)(ctx, action, c.events...)
+		if err != nil {
+			return fmt.Errorf("%w (action %s)", err, action.ID)
+		}
+		return c.report(out, action, results)
+	})
 }
 
 // report prints what came of each event, and fails if that was nothing.

@@ -8,6 +8,9 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/posthaste-dev/posthaste/relay/operator"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")
@@ -70,6 +73,10 @@ func TestHelpHasExamples(t *testing.T) {
 func TestWrongUseExitsWith2(t *testing.T) {
 	t.Parallel()
 	for line, want := range map[string]string{
+		"migrate up --grant publisher=app":     `--grant: there is no part "publisher": use producer`,
+		"migrate up --grant relay":             `--grant "relay": write it as PART=ROLE`,
+		"migrate up --inbox --grant relay=app": `--grant: there is no part "relay": use consumer`,
+
 		"":                                "a command is missing",
 		"migrat":                          `unknown command "migrat"`,
 		"migrate":                         "up, down, status or sql is missing",
@@ -193,6 +200,23 @@ func TestSQLNeedsNoDatabase(t *testing.T) {
 			strings.Contains(stdout, want.hasNot) || stderr != "" {
 			t.Errorf("%s: exit code %d %s\n%.300s", line, code, stderr, stdout)
 		}
+	}
+}
+
+// TestPausesSpeakToNoTerminal: whoever pauses chooses the words that others read.
+func TestPausesSpeakToNoTerminal(t *testing.T) {
+	t.Parallel()
+	pauses := []operator.Pause{{
+		Scope: operator.TopicScope("orders"), Actor: "ada\x1b[2J", Reason: "moved\noperators have paused nothing\x07",
+		Since: time.Unix(0, 0),
+	}}
+	want := "topic orders is paused by ada since 1970-01-01T00:00:00Z: moved operators have paused nothing\n"
+	if got := list(pauses); got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	_, _, stderr := call(t, nil, "\x1b[31mnonsense\x07")
+	if strings.ContainsAny(stderr, "\x1b\x07") {
+		t.Errorf("got %q", stderr)
 	}
 }
 

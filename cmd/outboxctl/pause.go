@@ -8,9 +8,9 @@ import (
 	"io"
 	"strings"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/spf13/cobra"
 
+	"github.com/posthaste-dev/posthaste/internal/clean"
 	"github.com/posthaste-dev/posthaste/outbox"
 	"github.com/posthaste-dev/posthaste/relay/operator"
 )
@@ -162,13 +162,9 @@ func (c *orderCommand) do(ctx context.Context,
 
 // operate connects to the database and does an operator's work.
 func (c *rootCommand) operate(ctx context.Context, work func(*operator.Operator) error) error {
-	config, err := c.config()
+	conn, err := c.connect(ctx)
 	if err != nil {
 		return err
-	}
-	conn, err := pgx.ConnectConfig(ctx, config)
-	if err != nil {
-		return fmt.Errorf("connect: %w", err)
 	}
 	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
 	if err := work(operator.New(conn, c.schema)); err != nil {
@@ -229,7 +225,7 @@ func list(pauses []operator.Pause) string {
 	}
 	var lines strings.Builder
 	for _, pause := range pauses {
-		fmt.Fprintln(&lines, pause)
+		fmt.Fprintln(&lines, clean.Line(pause.String())) // whoever paused it chose the words
 	}
 	return lines.String()
 }

@@ -7,6 +7,8 @@ import (
 	"io"
 
 	"github.com/spf13/cobra"
+
+	"github.com/posthaste-dev/posthaste/internal/clean"
 )
 
 // The exit codes, which scripts rely on.
@@ -25,15 +27,20 @@ func (f failure) Unwrap() error { return f.err }
 
 // rootCommand holds what all commands share.
 type rootCommand struct {
-	databaseURL string
-	schema      string
-	getenv      func(string) string
+	databaseURL     string
+	databaseURLFile string
+	insecureAllow   []string
+	schema          string
+	getenv          func(string) string
+	warn            io.Writer
 }
 
 // execute runs one command line and returns the exit code.
 func execute(ctx context.Context, args []string, stdout, stderr io.Writer, getenv func(string) string) int {
+	// What is printed may be what somebody wrote into the database.
+	stdout, stderr = clean.Writer(stdout), clean.Writer(stderr)
 	root := (&rootCommand{
-		getenv: getenv,
+		getenv: getenv, warn: stderr,
 	}).command() //nolint:contextcheck // cobra hands the context to whichever command runs
 	root.SetArgs(args)
 	root.SetOut(stdout)
@@ -57,8 +64,13 @@ func (c *rootCommand) command() *cobra.Command {
 		Long: `outboxctl installs and migrates the tables of an outbox, grants its parts their rights, decides about events
 that are dead or parked, has the relays pause and resume, and deletes what is finished and old.
 
-The database is --database-url, or POSTHASTE_DATABASE_URL, or DATABASE_URL: a postgres:// URL or a list
-like "host=... dbname=...". Prefer the environment: other users of the machine can read command lines.
+The database is POSTHASTE_DATABASE_URL, or the content of the file that POSTHASTE_DATABASE_URL_FILE names, or
+DATABASE_URL: a postgres:// URL or a list like "host=... dbname=...". POSTHASTE_DATABASE_PASSWORD, or the file of
+POSTHASTE_DATABASE_PASSWORD_FILE, is its password where that is kept apart. --database-url-file and --database-url are
+stronger; but other users of the machine can read command lines, so no password belongs there.
+
+A database on another machine needs sslmode=verify-full, as outbox-publisher asks for it. --insecure-allow database, or
+POSTHASTE_INSECURE_ALLOW=database, lets it go over the network in plain text.
 
 Exit codes: 0 done, 1 failed, 2 not understood.`,
 		Args:          cobra.NoArgs,
@@ -66,7 +78,10 @@ Exit codes: 0 done, 1 failed, 2 not understood.`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
-	cmd.PersistentFlags().StringVar(&c.databaseURL, "database-url", "", "the database, if not in the environment")
+	cmd.PersistentFlags().StringVar(&c.databaseURL, "database-url", "", "the database, if it is not in the environment")
+	cmd.PersistentFlags().StringVar(&c.databaseURLFile, "database-url-file", "", "a file that holds it")
+	cmd.PersistentFlags().StringSliceVar(&c.insecureAllow, "insecure-allow", nil,
+		"what may be on another machine without verified TLS: database")
 	cmd.PersistentFlags().StringVar(&c.schema, "schema", "public", "the schema of the outbox")
 	cmd.CompletionOptions.HiddenDefaultCmd = true
 	cmd.AddCommand(newMigrate(c), (&grantCommand{root: c}).command())

@@ -51,9 +51,9 @@ func set() config.Set {
 			insecure, formats,
 		},
 		Aliases: []config.Alias{
-			{Variable: "PACKFINDERZ_OUTBOX_PUBLISH_BATCH_SIZE", Key: "relay.batch"},
-			{Variable: "PACKFINDERZ_OUTBOX_PUBLISH_POLL_MS", Key: "relay.poll", Unit: time.Millisecond},
-			{Variable: "PACKFINDERZ_DB_DSN", Key: "database.url"},
+			{Variable: "ACME_OUTBOX_PUBLISH_BATCH_SIZE", Key: "relay.batch"},
+			{Variable: "ACME_OUTBOX_PUBLISH_POLL_MS", Key: "relay.poll", Unit: time.Millisecond},
+			{Variable: "ACME_DB_DSN", Key: "database.url"},
 		},
 		Ignored: []string{"POSTHASTE_TOOLS_DIR"},
 		Check: func(v *config.Values) []config.Problem {
@@ -122,7 +122,7 @@ func TestTheStrongestSourceWins(t *testing.T) {
 	all := []struct{ arg, env, want, source string }{
 		{"--relay-batch=1", "POSTHASTE_RELAY_BATCH=2", "1", "flag --relay-batch"},
 		{"", "POSTHASTE_RELAY_BATCH=2", "2", "environment POSTHASTE_RELAY_BATCH"},
-		{"", "PACKFINDERZ_OUTBOX_PUBLISH_BATCH_SIZE=2", "2", "environment PACKFINDERZ_OUTBOX_PUBLISH_BATCH_SIZE"},
+		{"", "ACME_OUTBOX_PUBLISH_BATCH_SIZE=2", "2", "environment ACME_OUTBOX_PUBLISH_BATCH_SIZE"},
 		{"", "OTHER=2", "3", "file " + name + ":3"},
 	}
 	for _, test := range all {
@@ -195,15 +195,15 @@ message:
 func TestAliasesHaveUnits(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]time.Duration{"250": 250 * time.Millisecond, "2s": 2 * time.Second} {
-		if got := poll.Get(load(t, nil, withURL, "PACKFINDERZ_OUTBOX_PUBLISH_POLL_MS="+text)); got != want {
+		if got := poll.Get(load(t, nil, withURL, "ACME_OUTBOX_PUBLISH_POLL_MS="+text)); got != want {
 			t.Errorf("%s: got %s", text, got)
 		}
 	}
-	same := load(t, nil, withURL, "PACKFINDERZ_OUTBOX_PUBLISH_POLL_MS=2000", "POSTHASTE_RELAY_POLL=2s")
-	if got := row(t, same, poll); got.Value != "2s" || got.Source != "environment PACKFINDERZ_OUTBOX_PUBLISH_POLL_MS" {
+	same := load(t, nil, withURL, "ACME_OUTBOX_PUBLISH_POLL_MS=2000", "POSTHASTE_RELAY_POLL=2s")
+	if got := row(t, same, poll); got.Value != "2s" || got.Source != "environment ACME_OUTBOX_PUBLISH_POLL_MS" {
 		t.Errorf("two names with the same value: %+v", got)
 	}
-	if got := row(t, load(t, nil, "PACKFINDERZ_DB_DSN=postgres://u:hunter2@db/shop"), databaseURL); got.Value !=
+	if got := row(t, load(t, nil, "ACME_DB_DSN=postgres://u:hunter2@db/shop"), databaseURL); got.Value !=
 		"postgres://***@db/shop" {
 		t.Errorf("the alias of a secret shows as %q", got.Value)
 	}
@@ -440,7 +440,7 @@ func TestMarkdown(t *testing.T) {
 		"| `relay.batch` | integer | `500` | Events of one read. For instance `1000`. |",
 		"| `relay.publish_deadline` | duration | a third of relay.lease |", "| `database.url` | secret | required |",
 		"| `broker` | `nats`, `pubsub` | `nats` | The broker \\| one of them. |", "| `nats.ca_file` | text | none |",
-		"| `PACKFINDERZ_OUTBOX_PUBLISH_POLL_MS` | `relay.poll`, a bare number in units of 1ms |",
+		"| `ACME_OUTBOX_PUBLISH_POLL_MS` | `relay.poll`, a bare number in units of 1ms |",
 	} {
 		if !strings.Contains(page, want) {
 			t.Errorf("the page has no %q:\n%s", want, page)

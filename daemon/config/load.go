@@ -72,6 +72,37 @@ func (s Set) Load(args, environ []string) (*Values, error) {
 	return values, nil
 }
 
+// LoadOne reads one key, for a question to a program that runs already: what is wrong or missing elsewhere in the
+// environment and in the file is not looked at. The values have no other key.
+func (s Set) LoadOne(key AnyKey, args, environ []string) (*Values, error) {
+	if wrong := s.check(); len(wrong) > 0 {
+		return nil, errors.Join(wrong...)
+	}
+	var problems, others, inFile problems
+	flags, named := s.readFlags(&problems, args)
+	environment, variable := s.readEnvironment(&others, environ)
+	if named == "" {
+		named = variable
+	}
+	file, understood := source{}, true
+	if named != "" {
+		file, understood = s.readFile(&inFile, named)
+	}
+	d := key.described()
+	values := &Values{set: s, entries: map[string]entry{
+		d.name: d.resolve(&problems, flags, environment, file, s.defaults()),
+	}}
+	if _, given := flags[d.name]; !given && !understood {
+		if _, given = environment[d.name]; !given { // what the file says is not known
+			problems.found = append(problems.found, inFile.found...)
+		}
+	}
+	if len(problems.found) > 0 {
+		return nil, &Error{Problems: problems.found}
+	}
+	return values, nil
+}
+
 // checkTogether finds what is missing and what does not fit together. It says nothing of a key whose own value
 // is wrong: what it would look at is the default.
 func (s Set) checkTogether(problems *problems, values *Values) {

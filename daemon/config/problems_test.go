@@ -60,8 +60,8 @@ var tooLong = strings.Repeat("x", 64<<10+1)
 // wrongValues are values that a key does not take.
 var wrongValues = []wrongInput{
 	{
-		name: "two variables", environ: []string{"PACKFINDERZ_OUTBOX_PUBLISH_BATCH_SIZE=1", "POSTHASTE_RELAY_BATCH=2"},
-		want: "relay.batch: is also given by environment PACKFINDERZ_OUTBOX_PUBLISH_BATCH_SIZE",
+		name: "two variables", environ: []string{"ACME_OUTBOX_PUBLISH_BATCH_SIZE=1", "POSTHASTE_RELAY_BATCH=2"},
+		want: "relay.batch: is also given by environment ACME_OUTBOX_PUBLISH_BATCH_SIZE",
 	},
 	{
 		name: "secret and file", environ: []string{"POSTHASTE_DATABASE_URL_FILE=/x"}, want: "environment " +

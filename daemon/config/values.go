@@ -53,6 +53,17 @@ func (v *Values) Show() string {
 // Source says where a key's value came from.
 func (v *Values) Source(key AnyKey) string { return v.entries[key.Name()].source }
 
+// SecretFiles are the files that hold secrets, by the secret's key.
+func (v *Values) SecretFiles() map[string]string {
+	files := map[string]string{}
+	for name, entry := range v.entries {
+		if entry.file != "" {
+			files[name] = entry.file
+		}
+	}
+	return files
+}
+
 // IsSet tells whether the value is not the default.
 func (v *Values) IsSet(key AnyKey) bool { return v.Source(key) != defaultSource }
 

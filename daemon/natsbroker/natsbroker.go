@@ -50,7 +50,7 @@ var (
 func New() daemon.Broker {
 	return daemon.Broker{
 		Name: name, Keys: []config.AnyKey{serverURL, stream, credentialsFile, caFile, certFile, keyFile},
-		Check: check, Open: open,
+		SecretFiles: []config.Key[string]{credentialsFile, keyFile}, Check: check, Open: open,
 	}
 }
 

@@ -17,7 +17,7 @@ import (
 // scope is what a publisher asks for.
 const scope = "https://www.googleapis.com/auth/pubsub"
 
-// allowed are the kinds of credentials. Those that run a program of the file's choice are not among them.
+// allowed are the kinds of credentials.
 var allowed = []credentials.CredType{
 	credentials.ServiceAccount, credentials.AuthorizedUser, credentials.ExternalAccount,
 	credentials.ImpersonatedServiceAccount,
@@ -40,11 +40,33 @@ func parseCredentials(text []byte) (*auth.Credentials, error) {
 	if err := json.Unmarshal(text, &kind); err != nil || !slices.Contains(allowed, kind.Type) {
 		return nil, fmt.Errorf("must be JSON of a type among %v", allowed)
 	}
+	if startsProgram(text) {
+		return nil, errors.New("has a credential_source.executable: whoever writes the file would choose a program that " +
+			"runs here; have it write a token to a file, and name that as credential_source.file")
+	}
 	parsed, err := credentials.NewCredentialsFromJSON(kind.Type, text, &credentials.DetectOptions{Scopes: []string{scope}})
 	if err != nil {
 		return nil, errors.New("is not what Google's client takes for credentials") // its error may quote
 	}
 	return parsed, nil
+}
+
+// startsProgram tells whether Google's client would start a program that the file names, for these credentials or for
+// those that they impersonate with.
+func startsProgram(text []byte) bool {
+	var found struct {
+		Source struct {
+			Executable json.RawMessage `json:"executable"`
+		} `json:"credential_source"`
+		Impersonates json.RawMessage `json:"source_credentials"`
+	}
+	if json.Unmarshal(text, &found) != nil {
+		return true // nobody knows what the client would make of it
+	}
+	if len(found.Source.Executable) > 0 && string(found.Source.Executable) != "null" {
+		return true
+	}
+	return len(found.Impersonates) > 0 && startsProgram(found.Impersonates)
 }
 
 // newCredentials are those of a file, whatever it holds at the time.

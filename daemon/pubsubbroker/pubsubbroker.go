@@ -48,7 +48,8 @@ var (
 // New is Google Cloud Pub/Sub for a [daemon.Program].
 func New() daemon.Broker {
 	return daemon.Broker{
-		Name: name, System: "gcp_pubsub", Keys: []config.AnyKey{project, endpoint, credentialsFile}, Check: check, Open: open,
+		Name: name, System: "gcp_pubsub", Keys: []config.AnyKey{project, endpoint, credentialsFile},
+		SecretFiles: []config.Key[string]{credentialsFile}, Check: check, Open: open,
 	}
 }
 

@@ -37,6 +37,37 @@ func put(t *testing.T, file, text string) {
 	}
 }
 
+// A file of credentials that names a program would have the publisher run it.
+func TestCredentialsStartNoProgram(t *testing.T) {
+	t.Parallel()
+	const federation = `"type": "external_account", "audience": "//iam.googleapis.com/x", ` +
+		`"subject_token_type": "urn:ietf:params:oauth:token-type:jwt", "token_url": "https://sts.googleapis.com/v1/token"`
+	const program = `"credential_source": {"executable": {"command": "/bin/hunter2", "timeout_millis": 5000}}`
+	const impersonated = `{"type": "impersonated_service_account", ` +
+		`"service_account_impersonation_url": "https://iamcredentials.googleapis.com/v1/x:generateAccessToken", ` +
+		`"source_credentials": {` + federation + ", "
+	for name, c := range map[string]struct {
+		text   string
+		starts bool
+	}{
+		"a token in a file":        {"{" + federation + `, "credential_source": {"file": "/run/token"}}`, false},
+		"no program":               {"{" + federation + `, "credential_source": {"file": "/t", "executable": null}}`, false},
+		"a program":                {"{" + federation + ", " + program + "}", true},
+		"in capital letters":       {"{" + federation + ", " + strings.ToUpper(program[:40]) + program[40:] + "}", true},
+		"twice":                    {"{" + program + ", " + federation + `, "credential_source": {"file": "/t"}}`, true},
+		"of whom they impersonate": {impersonated + program + "}}", true},
+		"whom they impersonate":    {impersonated + `"credential_source": {"file": "/run/token"}}}`, false},
+	} {
+		_, err := parseCredentials([]byte(c.text))
+		if starts := err != nil && strings.Contains(err.Error(), "credential_source.executable"); starts != c.starts {
+			t.Errorf("%s: %v", name, err)
+		}
+		if err != nil && strings.Contains(err.Error(), "hunter2") {
+			t.Errorf("%s: the error quotes the file: %v", name, err)
+		}
+	}
+}
+
 func TestKeys(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()

@@ -8,6 +8,7 @@
 package clean
 
 import (
+	"io"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -82,6 +83,32 @@ func limit(text string) string {
 // emit can be of any length.
 func Cut(name string) string { return limit(name) }
 
+// Line makes one line of a text that people wrote, without what speaks to a terminal. It takes nothing else out, and
+// the line may be of any length.
+func Line(text string) string { return strip(text) }
+
+// Writer takes from all that is written to it what speaks to a terminal. Line breaks and tabs stay.
+func Writer(to io.Writer) io.Writer { return &writer{to} }
+
+type writer struct{ to io.Writer }
+
+func (w *writer) Write(text []byte) (int, error) {
+	kept := escapes.ReplaceAllString(strings.ToValidUTF8(string(text), "\uFFFD"), "")
+	kept = strings.Map(func(r rune) rune {
+		if r != '\n' && r != '\t' && invisible(r) {
+			return -1
+		}
+		return r
+	}, kept)
+	if _, err := io.WriteString(w.to, kept); err != nil {
+		return 0, err //nolint:wrapcheck // it is the caller's own writer
+	}
+	return len(text), nil
+}
+
+// invisible are characters that control a terminal, and those that turn or hide the text around them.
+func invisible(r rune) bool { return unicode.IsControl(r) || unicode.Is(unicode.Cf, r) }
+
 // strip takes out what is not text. Lines become one: a line of its own can look like an entry of the log.
 func strip(text string) string {
 	text = escapes.ReplaceAllString(strings.ToValidUTF8(text, "\uFFFD"), "")
@@ -89,7 +116,7 @@ func strip(text string) string {
 		switch {
 		case unicode.IsSpace(r): // line and paragraph separators included
 			return ' '
-		case unicode.IsControl(r), unicode.Is(unicode.Cf, r): // and what turns or hides the text around it
+		case invisible(r):
 			return -1
 		}
 		return r

@@ -28,6 +28,28 @@ func faults(text string) []string {
 	return found
 }
 
+// What somebody wrote into the database must not speak to the terminal of whoever looks at it.
+func TestNothingSpeaksToATerminal(t *testing.T) {
+	t.Parallel()
+	hostile := "a\x1b[31mb\x1b]0;title\x07c\u009b2Jd\u202ee\x00f\rg\x7fh\xffi"
+	for want, text := range map[string]string{
+		"plain, naïve 日本":                 "plain, naïve 日本",
+		"ab]0;titlecdef gh\uFFFDi":        hostile,
+		"two lines":                       "two\nlines",
+		`"quoted" and https://u:p@x stay`: `"quoted" and https://u:p@x stay`,
+	} {
+		if got := Line(text); got != want {
+			t.Errorf("Line(%q) is %q, want %q", text, got, want)
+		}
+	}
+	var out strings.Builder
+	written, err := Writer(&out).Write([]byte("one\ttab\n" + hostile + "\n"))
+	if want := "one\ttab\nab]0;titlecdefgh\uFFFDi\n"; out.String() != want || err != nil ||
+		written != len("one\ttab\n"+hostile+"\n") {
+		t.Errorf("%d bytes, %q, %v, want %q", written, out.String(), err, want)
+	}
+}
+
 func TestCleanKeepsWhatAnOperatorNeeds(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{

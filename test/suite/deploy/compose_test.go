@@ -79,6 +79,9 @@ func TestComposeStartsAPublisher(t *testing.T) {
 	if migrate.Environment["POSTHASTE_DATABASE_URL"] != publisher.Environment["POSTHASTE_DATABASE_URL"] {
 		t.Error("the tables are made in another database than the publisher's")
 	}
+	if migrate.Environment["POSTHASTE_INSECURE_ALLOW"] != "database" {
+		t.Error("the tables' own program refuses a database on another machine without TLS")
+	}
 }
 
 // streams returns the subjects of the stream that compose.yaml makes, and its name.

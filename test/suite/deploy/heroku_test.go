@@ -137,6 +137,21 @@ func TestTheProcfileSetsWhatHerokuNeeds(t *testing.T) {
 	}
 }
 
+// The release reaches the same database by the same rule. Nobody answers at this address.
+func TestTheReleaseOnHerokuReachesItsDatabase(t *testing.T) {
+	t.Parallel()
+	line := processes(read(t, "Procfile"))["release"]
+	const database = "DATABASE_URL=postgres://user:c4nary@255.255.255.255:5432/d1"
+	if text, code := herokuRuns(t, line, database); code != 1 || !strings.Contains(text, "cannot connect") ||
+		strings.Contains(text, "c4nary") {
+		t.Errorf("exit code %d\n%s", code, text)
+	}
+	if text, code := herokuRuns(t, strings.Replace(line, "POSTHASTE_INSECURE_ALLOW=database ", "", 1),
+		database); code != 2 {
+		t.Errorf("without verified TLS: exit code %d\n%s", code, text)
+	}
+}
+
 func TestTheStartOnHerokuKeepsSecretsInFiles(t *testing.T) {
 	t.Parallel()
 	show := `sh -c 'env; cat "$POSTHASTE_PUBSUB_CREDENTIALS_FILE" "$POSTHASTE_NATS_CREDENTIALS_FILE"; stat -c %a ` +

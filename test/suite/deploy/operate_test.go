@@ -61,6 +61,16 @@ func TestTheOperatorsCommands(t *testing.T) {
 				t.Errorf("after %s of %d the states are %s, want %s (%v)", step.verb, step.event, stand, step.states, err)
 			}
 		}
+		stranger := pgtest.NewRole(t, db.Server, "stranger")
+		for _, verb := range []string{"redrive", "skip", "discard", "release"} {
+			run := exec.CommandContext(t.Context(), program(t, "outboxctl"), verb, ids[0], "--reason", "on call",
+				"--actor", "bob", "--schema", db.Schema)
+			run.Env = []string{"POSTHASTE_DATABASE_URL=" + pgtest.As(t, db.URL, stranger)}
+			text, _ := run.CombinedOutput()
+			if run.ProcessState.ExitCode() != 1 || !strings.Contains(string(text), "outboxctl grant operator ROLE") {
+				t.Errorf("%s without rights: exit code %d\n%s", verb, run.ProcessState.ExitCode(), text)
+			}
+		}
 		if n := db.Count(t,
 			`SELECT count(*) FROM {schema}.outbox_actions WHERE actor = 'ada' AND reason = 'on call'`); n != 4 {
 			t.Errorf("%d actions are logged", n)
