@@ -95,7 +95,7 @@ func emit(ctx context.Context, schema string, events []Event,
 	var answer string
 	crash.Point("emit.before_insert")
 	if err := query(stmt.SQL, stmt.Args, &answer); err != nil {
-		return nil, failed(ctx, fmt.Errorf("outbox: emit: %w", err))
+		return nil, failed(ctx, fmt.Errorf("outbox: emit: %w%s", err, hint(err, schema)))
 	}
 	crash.Point("emit.after_insert")
 	receipts, err := stmt.Receipts(answer)

@@ -73,6 +73,23 @@ func Retryable(err error) bool {
 	return code == "40001" || code == "40P01"
 }
 
+// hint says what to do about the errors that a person meets on the first day.
+func hint(err error, schema string) string {
+	var state interface{ SQLState() string }
+	if !errors.As(err, &state) {
+		return ""
+	}
+	switch state.SQLState() {
+	case "42P01", "3F000", "42883":
+		return fmt.Sprintf("; there is no outbox in schema %.80q, or an old one: run 'outboxctl migrate up'", schema)
+	case "42501":
+		return "; run 'outboxctl grant producer ROLE'"
+	case "25006":
+		return "; this server only reads: connect to the primary"
+	}
+	return ""
+}
+
 // A ContractError says why a stored event does not keep its contract.
 type ContractError struct {
 	Reason Reason

@@ -55,7 +55,10 @@ var emitting = []mutant{
 	{
 		"failed-emit-forgotten", "InTx commits after an emit that failed without being refused", "A9",
 		[]change{
-			{"outbox/emit.go", `failed(ctx, fmt.Errorf("outbox: emit: %w", err))`, `fmt.Errorf("outbox: emit: %w", err)`},
+			{
+				"outbox/emit.go", `failed(ctx, fmt.Errorf("outbox: emit: %w%s", err, hint(err, schema)))`,
+				`fmt.Errorf("outbox: emit: %w%s", err, hint(err, schema))`,
+			},
 		},
 		test(emitTests, "TestFaultA9NeverSent", "want the error of the emit that was dropped, got <nil>"),
 	},
