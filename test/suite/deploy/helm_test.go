@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/posthaste-dev/posthaste/test/kit/pgtest"
 )
 
 // object is as much of a Kubernetes object as is tested.
@@ -34,6 +36,7 @@ type pod struct {
 
 type container struct {
 	Name, Image string
+	Command     []string
 	Args        []string
 	Env         []struct{ Name, Value string }
 	Ports       []struct {
@@ -137,6 +140,32 @@ func restricted(t *testing.T, kind string, p pod) {
 			t.Errorf("%s: the container may %v", kind, c.Security)
 		}
 	}
+}
+
+// The hook that migrates also grants: a migration may bring tables to which the publisher has no right yet.
+func TestTheMigrationGrants(t *testing.T) {
+	t.Parallel()
+	hook := kind(t, goldens(t)["everything"], "Job", "-migrate").Spec.Template.Spec.Containers[0].Command
+	pgtest.OnEach(t, func(t *testing.T, db *pgtest.DB) {
+		role := pgtest.NewRole(t, db.Server, "publisher")
+		here := strings.NewReplacer("=billing_publisher", "="+role, "--schema=billing", "--schema="+db.Schema)
+		var args []string
+		for _, word := range hook[1:] {
+			args = append(args, here.Replace(word))
+		}
+		run := exec.CommandContext(t.Context(), program(t, hook[0]), args...)
+		run.Env = []string{"POSTHASTE_DATABASE_URL=" + db.URL}
+		text, err := run.CombinedOutput()
+		for _, part := range []string{"relay", "janitor"} {
+			if err != nil || !strings.Contains(string(text), "role "+role+" is now "+part+" in schema "+db.Schema) {
+				t.Errorf("%v: %v\n%s", args, err, text)
+			}
+		}
+		publisher := db.Open(t, pgtest.As(t, db.URL, role))
+		if _, err := publisher.Exec(t.Context(), db.SQL("SELECT count(*) FROM {schema}.outbox_lanes")); err != nil {
+			t.Errorf("the publisher's role has no right: %v", err)
+		}
+	})
 }
 
 // What the chart mounts and sets is a configuration that the program accepts.

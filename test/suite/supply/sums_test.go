@@ -48,7 +48,7 @@ func installed(t *testing.T, server, standIn, script string,
 	}
 	if standIn != "" {
 		put(t, filepath.Join(programs, standIn), script)
-		if err := os.Chmod(filepath.Join(programs, standIn), 0o700); err != nil { //nolint:gosec // a program
+		if err := os.Chmod(filepath.Join(programs, standIn), 0o700); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -65,7 +65,7 @@ func installed(t *testing.T, server, standIn, script string,
 }
 
 // What a registry hands out is not used unless it is what was pinned, and a wrong sum is not asked for again and again.
-func TestAWrongSumIsRefused(t *testing.T) {
+func TestAWrongSumIsRejected(t *testing.T) {
 	t.Parallel()
 	otherSum := func(services string) {
 		name := filepath.Join(services, "sums/nats.sum")

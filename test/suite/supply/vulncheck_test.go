@@ -70,8 +70,8 @@ func TestVulncheck(t *testing.T) {
 	}
 }
 
-// Those that require pgx, and nothing that requires a newer x/text. Inside the workspace their users' version is not seen.
-// One of them is scanned: the other has x/text for its tests alone.
+// Those that require pgx, and nothing that requires a newer x/text. Inside the workspace their users' version is not
+// seen. One of them is scanned: the other has x/text for its tests alone.
 func TestUsersResolveWhatIsNotKnownToBeVulnerable(t *testing.T) {
 	t.Parallel()
 	code, said := run(t, []string{database(t)}, "scripts/vulncheck", "relay")
