@@ -195,10 +195,10 @@ func (c *Core) placesToRead(now time.Duration, r *route, room int) (places []*re
 	return places, wanted
 }
 
-// caughtUp moves the places of a route's reader, and gives the route back to the main read once it has
-// shown every lane to its end. The main read then begins each lane at the lower of the two places.
-func (c *Core) caughtUp(now time.Duration, r *route, sent *sentRead, fresh int, gone []uint64) {
-	further, moved, covered := false, false, map[*lane]bool{}
+// movePlaces moves the places of a route's reader as far as the read allows. It tells whether there is more behind a
+// window, and whether the next read of a lane that was cut begins further on.
+func (c *Core) movePlaces(r *route, sent *sentRead, gone []uint64) (further, moved bool) {
+	covered := map[*lane]bool{}
 	for i := range sent.reads {
 		read := &sent.reads[i]
 		if !read.current(r) || read.unread {
@@ -224,6 +224,13 @@ func (c *Core) caughtUp(now time.Duration, r *route, sent *sentRead, fresh int, 
 			}
 		}
 	}
+	return further, moved
+}
+
+// caughtUp takes in a read of a route's reader, and gives the route back to the main read once every lane was shown to
+// its end. The main read then begins each lane at the lower of the two places.
+func (c *Core) caughtUp(now time.Duration, r *route, sent *sentRead, fresh int, gone []uint64) {
+	further, moved := c.movePlaces(r, sent, gone)
 	if r.alone > 0 && further { // nobody has seen yet how large the lane is
 		r.turn--
 	} else {

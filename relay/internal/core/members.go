@@ -342,13 +342,7 @@ func (c *Core) share(now time.Duration) (wanted []int16) {
 	if me < len(view.Lanes)%len(peers) {
 		fair++
 	}
-	if spare := fair == 0; spare != c.members.spare {
-		c.members.spare = spare
-		if spare {
-			c.alarm(0, fmt.Sprintf("%d relays share %d lanes: this one has none, and waits for another to end", len(peers),
-				len(view.Lanes)))
-		}
-	}
+	c.tellSpare(fair == 0)
 	kept := 0
 	var surplus []*lane // that may go to anybody
 	for _, l := range c.sorted {
@@ -380,6 +374,16 @@ func (c *Core) share(now time.Duration) (wanted []int16) {
 		}
 	}
 	return wanted
+}
+
+// tellSpare tells people that there is no lane for this relay, once.
+func (c *Core) tellSpare(spare bool) {
+	m := &c.members
+	if spare && !m.spare {
+		c.alarm(0, fmt.Sprintf("%d relays share %d lanes: this one has none, and waits for another to end",
+			len(m.view.Relays), len(m.view.Lanes)))
+	}
+	m.spare = spare
 }
 
 // isFlying tells whether this relay has something in flight of a lane that it had before: taken anew, it would overtake

@@ -68,32 +68,33 @@ func (r *Report) Problems() (problems []string) {
 	for i := range r.Grown {
 		pair := &r.Grown[i]
 		for _, found := range []*Found{&pair.Small, &pair.Large} {
-			missed := func(format string, args ...any) {
-				problems = append(problems, fmt.Sprintf("%s of %d rows: ", pair.Name, found.Rows)+fmt.Sprintf(format, args...))
-			}
-			if found.Failed > 0 {
-				missed("%d statements failed", found.Failed)
-			}
-			if found.Alarms > mostAlarms {
-				missed("%d alarms, at most %d", found.Alarms, mostAlarms)
-			}
-			if found.Needs > mostNeeds {
-				missed("%d type names are kept for the lanes, at most %d", found.Needs, mostNeeds)
-			}
-			if most := mostBytes + pair.LineBytes*float64(found.Rows); float64(found.Bytes) > most {
-				missed("%d bytes of memory, at most %.0f", found.Bytes, most)
-			}
-			if r.Plan.Timed && found.Opened > lease {
-				missed("lanes opened after %s, at most %s", found.Opened, lease)
-			}
-			if most := r.longestWait(); r.Plan.Timed && found.p99() > most {
-				missed("other events waited for %s (p99), at most %s", found.p99(), most)
+			for _, missed := range r.missed(found, mostBytes+pair.LineBytes*float64(found.Rows)) {
+				problems = append(problems, fmt.Sprintf("%s of %d rows: %s", pair.Name, found.Rows, missed))
 			}
 		}
 		if most := mostRatio*pair.Small.Pages + r.Plan.Deeper; !(pair.Large.Pages > 0 && pair.Large.Pages <= most) {
 			problems = append(problems, fmt.Sprintf("%s: a row costs %.3g pages with ten times as many rows, at most %.3g",
 				pair.Name, pair.Large.Pages, most))
 		}
+	}
+	return problems
+}
+
+// missed lists what a relay did too much of, with so many bytes allowed.
+func (r *Report) missed(found *Found, bytes float64) (problems []string) {
+	atMost := func(format string, value, most any, over bool) {
+		if over {
+			problems = append(problems, fmt.Sprintf(format+", at most %v", value, most))
+		}
+	}
+	atMost("%v statements failed", found.Failed, 0, found.Failed > 0)
+	atMost("%v alarms", found.Alarms, mostAlarms, found.Alarms > mostAlarms)
+	atMost("%v type names are kept for the lanes", found.Needs, mostNeeds, found.Needs > mostNeeds)
+	atMost("%v bytes of memory", found.Bytes, bytes, float64(found.Bytes) > bytes)
+	if r.Plan.Timed {
+		wait, longest := found.p99(), r.longestWait()
+		atMost("lanes opened after %v", found.Opened, lease, found.Opened > lease)
+		atMost("other events waited for %v (p99)", wait, longest, wait > longest)
 	}
 	return problems
 }

@@ -34,7 +34,7 @@ var growing = []mutant{
 	},
 	{
 		"idle-without-a-word", "a relay for which there is no lane waits and says nothing", "C1",
-		[]change{{coreTests + "/members.go", "if spare {", "if false {"}},
+		[]change{{coreTests + "/members.go", "if spare && !m.spare {", "if false {"}},
 		test(coreTests, "TestARelayWithoutALaneSaysSo", `\[\]`),
 	},
 }
