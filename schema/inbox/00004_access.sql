@@ -34,6 +34,17 @@ BEGIN
             USING ERRCODE = 'object_not_in_prerequisite_state',
                   HINT = 'Let consumers log in with a role that may only consume.';
     END IF;
+    -- SET ROLE would make it another one, which is not bound or is bound to others.
+    SELECT r.rolname AS name INTO free FROM pg_roles r CROSS JOIN unnest(tables) t(name)
+     WHERE r.oid <> role_oid AND pg_has_role(role_oid, r.oid, 'MEMBER')
+       AND (has_any_column_privilege(r.oid, t.name::regclass, 'INSERT, UPDATE')
+            OR has_table_privilege(r.oid, t.name::regclass, 'DELETE')) LIMIT 1;
+    IF FOUND THEN
+        RAISE EXCEPTION 'role "%" would not be bound: it can become %, which writes to the inbox as well', role,
+            free.name
+            USING ERRCODE = 'object_not_in_prerequisite_state',
+                  HINT = 'Let consumers log in with a role that may only consume.';
+    END IF;
     FOREACH bound IN ARRAY tables LOOP
         -- Without a permissive policy nobody but the owner would see a row any more, the janitor included.
         IF NOT EXISTS (SELECT FROM pg_policy WHERE polrelid = bound::regclass AND polname = 'inbox_everybody') THEN

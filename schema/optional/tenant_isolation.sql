@@ -64,6 +64,12 @@ BEGIN
             USING ERRCODE = 'object_not_in_prerequisite_state',
                   HINT = 'Let producers log in with a role that may only emit.';
     END IF;
+    -- Operators act by functions that run as the owner, for all tenants.
+    IF has_function_privilege(role_oid, 'outbox_act(text, text, text, uuid[], uuid)', 'EXECUTE') THEN
+        RAISE EXCEPTION 'role "%" would not be bound: it is an operator, or has the rights of one', role
+            USING ERRCODE = 'object_not_in_prerequisite_state',
+                  HINT = 'Let producers log in with a role that may only emit.';
+    END IF;
     FOREACH bound IN ARRAY tables LOOP
         rule := CASE bound WHEN 'outbox_held' THEN visible ELSE own END;
         SELECT p.polname INTO clash FROM pg_policy p

@@ -57,13 +57,18 @@ COMMENT ON FUNCTION outbox_lane(text, text, text) IS 'The lane of an aggregate i
 -- Columns of fixed width come first, so that a row carries no padding. Text is compared by its bytes:
 -- that is faster than a language's order, and no index breaks when the system's collations change.
 --
--- Two columns have a type with a limit of its own. PostgreSQL keeps the plan of such a check for the session, and not
+-- Three columns have a type with a limit of its own. PostgreSQL keeps the plan of such a check for the session, and not
 -- that of a constraint of the table: it costs a tenth. In a lane that there is not, an event would wait for good; and a
 -- relay would have to hold a payload of a gigabyte in memory to see that it is too large.
 CREATE DOMAIN outbox_lane_number AS smallint
     CONSTRAINT outbox_lane_is_left_out_or_1_to_64 CHECK (VALUE BETWEEN 1 AND 64);
-CREATE DOMAIN outbox_payload AS json
-    CONSTRAINT outbox_events_payload_size CHECK (pg_column_size(VALUE) <= 9437184 + 4); -- a header of four bytes
+-- What comes out of another table may be compressed: then its size is counted anew. Four bytes are its header.
+CREATE DOMAIN outbox_payload AS json CONSTRAINT outbox_events_payload_size CHECK (
+    CASE WHEN pg_column_compression(VALUE) IS NULL THEN pg_column_size(VALUE) <= 9437184 + 4
+         ELSE octet_length(VALUE::text) <= 9437184 END);
+CREATE DOMAIN outbox_headers AS json CONSTRAINT outbox_events_headers CHECK (
+    CASE WHEN pg_column_compression(VALUE) IS NULL THEN pg_column_size(VALUE) <= 524288 + 4
+         ELSE octet_length(VALUE::text) <= 524288 END);
 
 CREATE TABLE outbox_events (
     -- The order of events. Drawn before the commit, so a lower number may become visible later: the
@@ -83,7 +88,7 @@ CREATE TABLE outbox_events (
     dedupe_key      text COLLATE "C",
     -- json and not jsonb: what was written is what is published, byte for byte.
     payload_json    outbox_payload NOT NULL,
-    headers         json,
+    headers         outbox_headers,
     last_error      text COLLATE "C",
     CONSTRAINT outbox_events_pkey PRIMARY KEY (lane, seq)
 ) WITH (
@@ -196,6 +201,7 @@ SELECT outbox_seal();
 -- +goose Down
 DROP TABLE outbox_held;
 DROP TABLE outbox_events;
+DROP DOMAIN outbox_headers;
 DROP DOMAIN outbox_payload;
 DROP DOMAIN outbox_lane_number;
 DROP FUNCTION outbox_seal();

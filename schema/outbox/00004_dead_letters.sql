@@ -139,7 +139,7 @@ CREATE FUNCTION outbox_done_before(this_verb text, this_action uuid) RETURNS boo
 DECLARE
     earlier text;
 BEGIN
-    PERFORM pg_advisory_xact_lock(hashtextextended(this_action::text, 0));
+    PERFORM pg_advisory_xact_lock(hashtextextended(this_action::text, 0::bigint));
     SELECT a.verb INTO earlier FROM outbox_actions a WHERE a.action_id = this_action LIMIT 1;
     IF earlier <> this_verb THEN
         RAISE EXCEPTION 'the action''s id was used before, for a %: another decision needs another id', earlier
@@ -193,8 +193,8 @@ BEGIN
         RAISE EXCEPTION 'reason: a discard must have one: nobody will see these events again'
             USING ERRCODE = 'invalid_parameter_value';
     END IF;
-    IF cardinality(events) > 10000 THEN
-        RAISE EXCEPTION 'events: % of them, the limit of one action is 10000', cardinality(events)
+    IF pg_catalog.cardinality(events) > 10000 THEN
+        RAISE EXCEPTION 'events: % of them, the limit of one action is 10000', pg_catalog.cardinality(events)
             USING ERRCODE = 'invalid_parameter_value';
     END IF;
     -- At any other level the statement would not see what was done while it waited for the row.

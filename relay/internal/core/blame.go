@@ -121,8 +121,14 @@ func (c *Core) die(key lineKey, r *row, attempts int32, reason, detail string) {
 	if route.Block {
 		state = DeadBlocking
 	}
+	c.end(key, r, fate{state: state, attempts: attempts, reason: reason, detail: detail, topic: route.Topic})
+}
+
+// end writes down how a row ends.
+func (c *Core) end(key lineKey, r *row, how fate) {
+	how.row, how.key = r, key
 	c.hold(r.lane, key, 0)
-	c.decide(fate{row: r, key: key, state: state, attempts: attempts, reason: reason, detail: detail, topic: route.Topic})
+	c.decide(how)
 	if l := c.lines[key]; l != nil {
 		c.waitBehind(l)
 	}

@@ -137,9 +137,8 @@ func (c *Core) readRoute(now time.Duration, r *route, room, bytes int) {
 			more = max(1, more*room/wanted)
 		}
 		limit := at.lane.bounded(more, at.lane.unsettledOf(r, max(at.from, at.c)))
-		read := LaneRead{Lane: at.lane.number, W: at.from, C: at.c, Limit: limit, Window: c.safeWindow(at.from)}
-		if sent.promotes || at.c > at.from {
-			read.Window = c.movingWindow(at.from, at.c)
+		read := LaneRead{
+			Lane: at.lane.number, W: at.from, C: at.c, Limit: limit, Window: c.movingWindow(at.from, at.c),
 		}
 		request.Lanes = append(request.Lanes, read)
 		sent.reads = append(sent.reads, laneRead{LaneRead: read, lane: at.lane, generation: at.generation})
@@ -231,7 +230,7 @@ func (c *Core) movePlaces(r *route, sent *sentRead, gone []uint64) (further, mov
 // its end. The main read then begins each lane at the lower of the two places.
 func (c *Core) caughtUp(now time.Duration, r *route, sent *sentRead, fresh int, gone []uint64) {
 	further, moved := c.movePlaces(r, sent, gone)
-	if r.alone > 0 && further { // nobody has seen yet how large the lane is
+	if r.alone > 0 && further && moved { // nobody has seen yet how large the lane is
 		r.turn--
 	} else {
 		r.alone = max(0, r.alone-1)

@@ -2,6 +2,7 @@ package core_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -205,6 +206,85 @@ func TestADetachedTopicReadsInWindowsBehindAnOpenWriter(t *testing.T) {
 	}
 }
 
+// hiccup is a store whose read fails once, as soon as the slow topic has its own reader. From then on those without a
+// window do: they would walk over the whole backlog.
+type hiccup struct {
+	*memstore.Store
+	reads int
+	wide  int
+}
+
+func (h *hiccup) Read(ctx context.Context, read core.Read) (core.ReadAnswer, error) {
+	if slices.Equal(read.Exclude, []string{"b", "c"}) {
+		h.reads++
+		wide := slices.ContainsFunc(read.Lanes, func(l core.LaneRead) bool { return l.Window == 0 || l.Window > 500 })
+		if h.reads == 40 || h.reads > 40 && wide {
+			h.wide++
+			return core.ReadAnswer{}, errors.New("canceling statement due to statement timeout")
+		}
+	}
+	return h.Store.Read(ctx, read)
+}
+
+// TestADetachedTopicKeepsItsWindowsAfterAReadThatFailed: or one that timed out would be followed by a longer one, as
+// long as some transaction is open.
+func TestADetachedTopicKeepsItsWindowsAfterAReadThatFailed(t *testing.T) {
+	t.Parallel()
+	p := newPlace(1)
+	open := p.store.Begin()
+	if _, err := open.Emit(core.Event{
+		ID: p.id(), Type: "a", Aggregate: core.Aggregate{Namespace: "0", Type: "t", ID: "one"}, Payload: []byte("{}"),
+	}); err != nil {
+		t.Fatal(err)
+	}
+	var ids []outbox.ID
+	for range 20 {
+		ids = append(ids, p.emit(t, "0", "one", "a"))
+		for i := range 50 {
+			p.emit(t, "0", fmt.Sprint(i), "b")
+		}
+	}
+	routes := registry{"a": {Topic: "slow"}, "b": {Topic: "down"}, "c": {Topic: "other"}}
+	r := p.relay(t, routes, func(c *core.Config) { c.Window = 10 })
+	store := &hiccup{Store: p.store}
+	r.via = store
+	refusals := 0
+	r.answer = func(publish *core.Publish) (core.Outcome, bool) {
+		if publish.Topic == "slow" {
+			if refusals++; refusals > 12 {
+				return core.Outcome{}, true
+			}
+		}
+		return core.Outcome{Class: core.RouteFault, Detail: "down"}, true
+	}
+	r.pass(5 * time.Minute)
+	published := 0
+	for _, id := range ids {
+		if p.state(t, id) == core.Published {
+			published++
+		}
+	}
+	if published != len(ids) || store.wide != 1 {
+		t.Errorf("%d of %d are published, %d reads of %d failed", published, len(ids), store.wide, store.reads)
+	}
+}
+
+// TestNamesThatCannotBeHeld: an index has room for so many bytes. What has more is dead at once, and holds up nobody:
+// parked, it would fail every settle that it is part of.
+func TestNamesThatCannotBeHeld(t *testing.T) {
+	t.Parallel()
+	p := newPlace(1)
+	r := p.relay(t, registry{"a": {Topic: "topic", Block: true}}, nil)
+	long := strings.Repeat("n", 3000)
+	unknown, known, good := p.emit(t, "0", "one", long), p.emit(t, "0", long, "a"), p.emit(t, "0", "one", "a")
+	r.pass(10 * time.Second)
+	for id, want := range map[outbox.ID]core.State{unknown: core.Dead, known: core.Dead, good: core.Published} {
+		if got := p.state(t, id); got != want {
+			t.Errorf("an event is in state %d, want %d", got, want)
+		}
+	}
+}
+
 // TestTypeNamesWithoutEnd: people are told of a hundred, and a beat carries about as many.
 func TestTypeNamesWithoutEnd(t *testing.T) {
 	t.Parallel()
@@ -237,6 +317,6 @@ func TestARelayWithoutALaneSaysSo(t *testing.T) {
 	}
 	alarms := slices.Concat(first.alarms, second.alarms)
 	if len(alarms) != 1 || !strings.Contains(alarms[0], "2 relays share 1 lanes: this one has none") {
-		t.Errorf("%q", alarms)
+		t.Errorf("the alarms are %q", alarms)
 	}
 }

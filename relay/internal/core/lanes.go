@@ -420,9 +420,12 @@ func (c *Core) open(now time.Duration, l *lane) {
 func (c *Core) listed(now time.Duration, l *lane, found HeldKey) {
 	route, _ := c.config.Routes.Route(found.EventType)
 	key := lineKey{Aggregate: found.Aggregate, topic: route.Topic}
-	if (found.State == Parked || found.State == DeadBlocking) && l.holds[key] == nil && !c.isBlocked(l, key) {
+	stands := (found.State == Parked || found.State == DeadBlocking) && l.holds[key] == nil
+	switch {
+	case stands && !c.isBlocked(l, key):
 		c.block(l, key, found.EventType)
-		return
+	case stands && key.topic != "": // of another type; one is enough to know that it is blocked
+	default:
+		c.meetHeld(now, l, found)
 	}
-	c.meetHeld(now, l, found)
 }

@@ -1,7 +1,10 @@
 package core
 
 import (
+	"fmt"
 	"time"
+
+	"github.com/posthaste-dev/posthaste/outbox"
 )
 
 // row is an event in memory.
@@ -111,6 +114,13 @@ func (c *Core) lineOf(key lineKey) *line {
 // admit decides about a ready row that may be published.
 func (c *Core) admit(now time.Duration, r *row) {
 	route, known := c.config.Routes.Route(r.Type)
+	if r.Unholdable() {
+		c.end(lineKey{Aggregate: r.Aggregate, topic: route.Topic}, r, fate{
+			state: Dead, attempts: r.Attempts, reason: string(outbox.InvalidPayload),
+			detail: fmt.Sprintf("the names have more than %d bytes", mostName),
+		})
+		return
+	}
 	if !known {
 		// Also behind others of that kind: the age of each counts from its own parking, and not from the death of
 		// the one before.

@@ -50,6 +50,16 @@ type Event struct {
 	Headers []byte // nil: none
 }
 
+// mostName is how many bytes the names of an event may have in all: an index of what is held has room for no more. Half
+// as many are within the rules.
+const mostName = 2000
+
+// Unholdable tells whether no row of the event can be written to what is held. Whoever wrote it brought a lane, so that
+// the database did not look at it.
+func (e *Event) Unholdable() bool {
+	return len(e.Aggregate.Namespace)+len(e.Aggregate.Type)+len(e.Aggregate.ID)+len(e.Type) > mostName
+}
+
 // Bytes is what the event costs in memory, roughly.
 func (e *Event) Bytes() int { return len(e.Payload) + len(e.Headers) + 256 }
 

@@ -93,8 +93,8 @@ var failing = []mutant{
 		[]change{
 			{
 				coreTests + "/blame.go",
-				"\tc.hold(r.lane, key, 0)\n\tc.decide(fate{row: r, key: key, state: state,",
-				"\tif state != Dead {\n\t\tc.hold(r.lane, key, 0)\n\t}\n\tc.decide(fate{row: r, key: key, state: state,",
+				"\tc.hold(r.lane, key, 0)\n\tc.decide(how)",
+				"\tif how.state != Dead {\n\t\tc.hold(r.lane, key, 0)\n\t}\n\tc.decide(how)",
 			},
 		},
 		seeds(some, "order"),

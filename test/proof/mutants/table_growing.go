@@ -19,8 +19,14 @@ var growing = []mutant{
 	},
 	{
 		"detached-without-a-window", "behind an open transaction a topic's own reader reads all there is at once", "L1",
-		[]change{{coreTests + "/detached.go", "if sent.promotes || at.c > at.from {", "if false {"}},
+		[]change{{coreTests + "/detached.go", "Window: c.movingWindow(at.from, at.c)", "Window: c.safeWindow(at.from)"}},
 		test(coreTests, "TestADetachedTopicReadsInWindowsBehindAnOpenWriter", "reads had no window"),
+	},
+	{
+		"names-that-cannot-be-held", "an event is parked whose names are too long for an index, and no settle goes through",
+		"A13",
+		[]change{{coreTests + "/line.go", "if r.Unholdable() {", "if false {"}},
+		test(coreTests, "TestNamesThatCannotBeHeld", "an event is in state 2, want 5"),
 	},
 	{
 		"detached-overtakes", "a topic's own reader reads on though a transaction has ended behind it", "S4",
@@ -35,6 +41,6 @@ var growing = []mutant{
 	{
 		"idle-without-a-word", "a relay for which there is no lane waits and says nothing", "C1",
 		[]change{{coreTests + "/members.go", "if spare && !m.spare {", "if false {"}},
-		test(coreTests, "TestARelayWithoutALaneSaysSo", `\[\]`),
+		test(coreTests, "TestARelayWithoutALaneSaysSo", `the alarms are \[\]`),
 	},
 }

@@ -210,6 +210,13 @@ func TestWhoCannotBeBound(t *testing.T) {
 				t.Errorf("%s %s: want %q, got %v", c.part, c.role, c.says, err)
 			}
 		}
+		// By SET ROLE it would be another consumer, which is not bound.
+		member, shared := newRole(t, db, ""), newRole(t, db, "consumer")
+		db.Exec(t, "GRANT "+quote(shared)+" TO "+quote(member))
+		if _, err := db.Pool.Exec(t.Context(), db.SQL("SELECT {schema}.inbox_grant('consumer', $1, '{mailer}')"),
+			member); pgtest.SQLState(err) != "55000" || !strings.Contains(err.Error(), "it can become "+shared) {
+			t.Errorf("one that can become another consumer: %v", err)
+		}
 		// A member of the owner: as postgres owns the tables here, it can become a superuser as well.
 		db.Exec(t, "GRANT "+quote(superuser)+" TO "+quote(plain))
 		if _, err := db.Pool.Exec(t.Context(), db.SQL("SELECT {schema}.inbox_grant('consumer', $1, '{mailer}')"),

@@ -140,6 +140,24 @@ func TestWhoBringsNoLaneIsChecked(t *testing.T) {
 		largest := `"` + strings.Repeat("a", most-2) + `"`
 		db.Exec(t, byHand+"$1, 'billing', 'paid', 'invoice', '1', NULL, NULL, NULL, $2, 12)", newID(), largest)
 		rejected("12", largest+" ", "outbox_events_payload_size")
+		// Out of another table it comes compressed.
+		for column, most := range map[string]int{"payload_json": most, "headers": 512 << 10} {
+			for size, want := range map[int]string{most: "", most + 1: "23514"} {
+				tx := db.Begin(t)
+				if _, err := tx.Exec(t.Context(), "CREATE TEMP TABLE big ON COMMIT DROP AS SELECT "+
+					"to_json(repeat('a', $1::integer - 2)) AS text", size); err != nil {
+					t.Fatal(err)
+				}
+				_, err := tx.Exec(t.Context(), db.SQL(`INSERT INTO {schema}.outbox_events (lane, id, event_type, aggregate_type,
+					aggregate_id, payload_json, headers) SELECT 12, gen_random_uuid(), 'a', 'b', 'c',
+					CASE $1::text WHEN 'payload_json' THEN text ELSE '{}' END, CASE $1::text WHEN 'headers' THEN text END
+					FROM big`), column)
+				if got := pgtest.SQLState(err); got != want {
+					t.Errorf("%s of %d bytes out of another table: %v", column, size, err)
+				}
+				_ = tx.Rollback(t.Context())
+			}
+		}
 	})
 }
 

@@ -204,10 +204,12 @@ func TestWhoCannotBeIsolated(t *testing.T) {
 			"ALTER ROLE {role} BYPASSRLS":                          "it is a role with BYPASSRLS",
 			"GRANT {owner} TO {role}":                              "it can become " + owner + ", the owner of outbox_dedupe",
 			"ALTER ROLE {role} NOINHERIT; GRANT {owner} TO {role}": "it can become " + owner + ", the owner",
+			"SELECT {schema}.outbox_grant('operator', '{name}')":   "it is an operator, or has the rights of one",
 			"ALTER ROLE {role} NOINHERIT":                          "",
 		} {
 			role := pgtest.NewRole(t, server, "app")
-			mustExec(t, std, strings.NewReplacer("{role}", quote(role), "{owner}", quote(owner)).Replace(become))
+			mustExec(t, std, strings.NewReplacer("{role}", quote(role), "{owner}", quote(owner), "{name}", role, "{schema}",
+				quote(name)).Replace(become))
 			isolate(role, "$1", says)
 			isolate(role, "$1, 'acme'", says)
 		}
