@@ -13,7 +13,8 @@ import (
 type Counts struct {
 	WAL          float64 // bytes, without page images
 	HOT          float64 // share of the updates of the table that stayed on their page, and touched no index
-	RoundTrips   float64 // for 1,000 events
+	RoundTrips   float64 // for 1,000 events; the longer it takes, the more fences and looks are among them
+	Settles      float64 // statements for 1,000 events
 	Read, Settle float64 // pages that were looked at
 }
 
@@ -52,6 +53,7 @@ func (w *Env) Count(ctx context.Context, template Template, d Drainer) (turn Tur
 		}
 		settle, err := w.DB.PagesOf(ctx, settleText)
 		counts.Read, counts.Settle = read.Each(template.Events), settle.Each(template.Events)
+		counts.Settles = 1000 * float64(settle.Calls) / events
 		return err
 	})
 	turn.Counts = counts

@@ -65,6 +65,6 @@ func TestEveryLimitCanBeMissed(t *testing.T) {
 	const much = 10_000
 	want(t, drain.Costs{
 		EmitWAL: much, EmitTrips: much, ReadPages: much, SettlePages: much, SettleWAL: much,
-		Relay: drain.Counts{WAL: much, HOT: much, RoundTrips: much},
+		Relay: drain.Counts{WAL: much, HOT: much, Settles: much},
 	}, all...)
 }

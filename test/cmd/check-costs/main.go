@@ -56,13 +56,11 @@ func limits(c drain.Costs) []limit {
 		{name: "settle_wal", value: c.SettleWAL, most: 115},
 		// (1) A page is filled to less than a half, so that all second versions fit.
 		{name: "hot", value: c.Relay.HOT, most: 1, least: 0.999},
-		// What a whole drain comes to depends on how long it takes: a slow machine has smaller batches, and more fences and
-		// looks meanwhile. So these two have room, and only see what is of another order.
-		//
 		// (106 to 128) A settle of a relay with what goes with it: commits, beats, its lanes.
-		{name: "relay_wal", value: c.Relay.WAL, most: 200},
-		// (14 to 30) Most of it is that a relay starts. A settle for every aggregate would be hundreds.
-		{name: "relay_round_trips", value: c.Relay.RoundTrips, most: 100},
+		{name: "relay_wal", value: c.Relay.WAL, most: 150},
+		// Not its round trips: the longer a drain takes, the more fences and looks are among them. One for every aggregate
+		// would be hundreds.
+		{name: "relay_settles", value: c.Relay.Settles, most: 10},
 	}
 }
 
