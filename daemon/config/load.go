@@ -42,6 +42,26 @@ func (d *definition) same(one, other given) bool {
 	return err == nil && err2 == nil && reflect.DeepEqual(first, second)
 }
 
+// sources are the places that values come from.
+type sources struct {
+	flags, environment, file source
+	understood               bool // the file could be read, or none is named
+}
+
+// readSources reads all of them, and tells for each what is wrong there.
+func (s Set) readSources(args, environ []string, inFlags, inEnvironment, inFile *problems) sources {
+	flags, named := s.readFlags(inFlags, args)
+	environment, variable := s.readEnvironment(inEnvironment, environ)
+	if named == "" {
+		named = variable
+	}
+	found := sources{flags: flags, environment: environment, file: source{}, understood: true}
+	if named != "" {
+		found.file, found.understood = s.readFile(inFile, named)
+	}
+	return found
+}
+
 // Load reads the configuration from a program's arguments (without its name) and environment, and from the
 // file that --config or the variable CONFIG names. What is wrong is told all at once, as an [Error].
 func (s Set) Load(args, environ []string) (*Values, error) {
@@ -49,21 +69,13 @@ func (s Set) Load(args, environ []string) (*Values, error) {
 		return nil, errors.Join(wrong...)
 	}
 	var problems problems
-	flags, named := s.readFlags(&problems, args)
-	environment, variable := s.readEnvironment(&problems, environ)
-	if named == "" {
-		named = variable
-	}
-	file, understood := source{}, true
-	if named != "" {
-		file, understood = s.readFile(&problems, named)
-	}
+	found := s.readSources(args, environ, &problems, &problems, &problems)
 	values := &Values{set: s, entries: map[string]entry{}}
 	for _, key := range s.Keys {
 		d := key.described()
-		values.entries[d.name] = d.resolve(&problems, flags, environment, file, s.defaults())
+		values.entries[d.name] = d.resolve(&problems, found.flags, found.environment, found.file, s.defaults())
 	}
-	if understood {
+	if found.understood {
 		s.checkTogether(&problems, values)
 	}
 	if len(problems.found) > 0 {
@@ -79,21 +91,13 @@ func (s Set) LoadOne(key AnyKey, args, environ []string) (*Values, error) {
 		return nil, errors.Join(wrong...)
 	}
 	var problems, others, inFile problems
-	flags, named := s.readFlags(&problems, args)
-	environment, variable := s.readEnvironment(&others, environ)
-	if named == "" {
-		named = variable
-	}
-	file, understood := source{}, true
-	if named != "" {
-		file, understood = s.readFile(&inFile, named)
-	}
+	found := s.readSources(args, environ, &problems, &others, &inFile)
 	d := key.described()
 	values := &Values{set: s, entries: map[string]entry{
-		d.name: d.resolve(&problems, flags, environment, file, s.defaults()),
+		d.name: d.resolve(&problems, found.flags, found.environment, found.file, s.defaults()),
 	}}
-	if _, given := flags[d.name]; !given && !understood {
-		if _, given = environment[d.name]; !given { // what the file says is not known
+	if _, given := found.flags[d.name]; !given && !found.understood {
+		if _, given = found.environment[d.name]; !given { // what the file says is not known
 			problems.found = append(problems.found, inFile.found...)
 		}
 	}

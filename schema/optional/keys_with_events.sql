@@ -8,9 +8,8 @@
 -- With this a key needs an event that carries it: there is always something to be found and published. It does not keep
 -- a producer from emitting under a key that is meant for another.
 --
--- It costs every emit with a key about 15 microseconds, a quarter of what its statement takes, and hence is no part of
--- the migrations. Our statements write key and event at once, and this is asked when they end. The function runs as the
--- owner, because producers may not read events.
+-- Every emit with a key pays for a look at the event; that is why this is no migration. Our statements write key and
+-- event at once, and this is asked when they end. The function runs as the owner, because producers may not read events.
 --
 -- Retention deletes events before their keys: a restore of the data alone needs pg_restore --disable-triggers.
 --

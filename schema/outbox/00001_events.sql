@@ -57,9 +57,9 @@ COMMENT ON FUNCTION outbox_lane(text, text, text) IS 'The lane of an aggregate i
 -- Columns of fixed width come first, so that a row carries no padding. Text is compared by its bytes:
 -- that is faster than a language's order, and no index breaks when the system's collations change.
 --
--- Three columns have a type with a limit of its own. PostgreSQL keeps the plan of such a check for the session, and not
--- that of a constraint of the table: it costs a tenth. In a lane that there is not, an event would wait for good; and a
--- relay would have to hold a payload of a gigabyte in memory to see that it is too large.
+-- Three columns have a type with a limit of its own. PostgreSQL keeps the plan of a type's check for the session, and
+-- makes that of a table's constraint anew for every statement. In a lane that does not exist an event would wait for
+-- good; and a relay would have to read a payload of a gigabyte into memory to see that it is too large.
 CREATE DOMAIN outbox_lane_number AS smallint
     CONSTRAINT outbox_lane_is_left_out_or_1_to_64 CHECK (VALUE BETWEEN 1 AND 64);
 -- What comes out of another table may be compressed: then its size is counted anew. Four bytes are its header.

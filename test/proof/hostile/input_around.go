@@ -37,11 +37,11 @@ func aroundRows() []input {
 	r.add("data of 9,999 levels", always(invalid), data(strings.Repeat(`{"a":`, 9_999)+"1"+strings.Repeat("}", 9_999)))
 	r.add("data of 20 MB", always(isRejected), data(`{"pad":"`+secret+strings.Repeat("x", 20_000_000)+`"}`))
 	r.add("event type that is empty", always(parked), func(r *row) { r.kind = "" })
-	r.add("event type of 10,000 letters", always(parked), func(r *row) { r.kind = long })
+	r.add("event type of 10,000 letters", always(invalid), func(r *row) { r.kind = long })
 	r.add("event type with CRLF and ANSI", always(parked), func(r *row) { r.kind = "a\r\nb\x1b[2J" })
 	r.add("event type that nobody knows", always(parked), func(r *row) { r.kind = "order_unknown" })
 	r.add("aggregate type that is empty", always(mismatched), func(r *row) { r.aggregate = "" })
-	r.add("aggregate type of 10,000 letters", always(mismatched), func(r *row) { r.aggregate = long })
+	r.add("aggregate type of 10,000 letters", always(invalid), func(r *row) { r.aggregate = long })
 	r.add("aggregate type of another contract", always(mismatched), func(r *row) { r.aggregate = "invoice" })
 	r.add("aggregate id that is empty", always(mismatched), func(r *row) { r.key = "" })
 	r.add("aggregate id of 512 letters", always(delivered), func(r *row) { r.key = long[:512] })
@@ -65,7 +65,8 @@ func aroundRows() []input {
 	}) {
 		r.add("headers that are "+what, always(invalid), headers(text))
 	}
-	r.add("headers of 1 MB", onEach(tooLarge, rejected), headers(`{"h":"`+secret+strings.Repeat("x", 1_000_000)+`"}`))
+	r.add("headers of 1 MB", always(isRejected), headers(`{"h":"`+secret+strings.Repeat("x", 1_000_000)+`"}`))
+	r.add("headers of 500 kB", onEach(tooLarge, rejected), headers(`{"h":"`+secret+strings.Repeat("x", 500_000)+`"}`))
 	r.add("headers with event_id", always(delivered), headers(`{"event_id":"x"}`))
 	r.add("headers with a NUL", always(delivered), headers(`{"h":"a\u0000b"}`))
 	return r.inputs
