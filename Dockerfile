@@ -9,6 +9,8 @@ ARG VERSION=unknown
 RUN CGO_ENABLED=0 go build -trimpath -ldflags="-s -w -X main.version=${VERSION}" -o /out/ ./cmd/outbox-publisher ./cmd/outboxctl
 RUN echo 'publisher:x:65532:65532::/:' >/out/passwd
 RUN cp LICENSE THIRD-PARTY-NOTICES /out/
+# Heroku has no volumes: the registry goes into the image, from where docs/operate/deploy.md says to put it.
+RUN mkdir -p deploy/heroku/registry
 
 # Heroku starts commands with a shell, so its image needs one, and a script that reads its config vars.
 FROM alpine:3.22.2 AS heroku
@@ -16,8 +18,7 @@ COPY --from=build /etc/ssl/certs/ca-certificates.crt /etc/ssl/certs/
 COPY --from=build /out/outbox-publisher /out/outboxctl /usr/local/bin/
 COPY --from=build /out/LICENSE /out/THIRD-PARTY-NOTICES /usr/share/doc/posthaste/
 COPY deploy/heroku/start /usr/local/bin/heroku-start
-COPY examples/registry.yaml /app/
-COPY examples/schemas /app/schemas
+COPY --from=build /src/deploy/heroku/registry /app/deploy/heroku/registry
 WORKDIR /app
 USER 65532:65532
 CMD ["outbox-publisher"]

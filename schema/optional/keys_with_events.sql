@@ -9,7 +9,7 @@
 -- a producer from emitting under a key that is meant for another.
 --
 -- Every emit with a key pays for a look at the event; that is why this is no migration. Our statements write key and
--- event at once, and this is asked when they end. The function runs as the owner, because producers may not read events.
+-- event at once, and this is asked when they end. The function runs as the owner: producers may not read events.
 --
 -- Retention deletes events before their keys: a restore of the data alone needs pg_restore --disable-triggers.
 --

@@ -105,9 +105,15 @@ func (c *Core) Act(now time.Duration) Actions {
 	return actions
 }
 
-// Bell tells that somebody rang: there may be new events, or an operator has made something due.
+// longestRing is the pause between reads when the bell rings all the time and nothing is found.
+const longestRing = 40 * time.Millisecond
+
+// Bell tells that somebody rang: there may be new events, or an operator has made something due. Whoever may connect to
+// the database may ring, and relays hear the bell for each other's lanes: the more often it was in vain, the longer is
+// the pause.
 func (c *Core) Bell(now time.Duration) {
-	c.reader.wake(now, c.config.MinPoll)
+	c.reader.rung = true
+	c.reader.wake(now, min(c.config.Poll, grow(c.config.MinPoll, c.reader.inVain, max(longestRing, c.config.MinPoll))))
 	c.held.lookAt = min(c.held.lookAt, max(now, c.held.lookedAt+c.config.HeldPeriod/10))
 }
 

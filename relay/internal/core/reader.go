@@ -13,6 +13,8 @@ type reader struct {
 	at        time.Duration // when to read next
 	startedAt time.Duration
 	idle      time.Duration // the next pause after a read that found nothing
+	rung      bool          // since the last answer
+	inVain    int           // how often in a row it was rung and nothing was found
 	after     int           // the number of the fence to wait for
 	cursor    cursor        // of the lanes' c
 	lanes     int           // how many lanes to read at once: fewer after a read that failed, perhaps by its size
@@ -380,6 +382,12 @@ func (k *cursor) follow(sent *sentRead, gone []uint64) (void bool) {
 // ever later while nothing is.
 func (c *Core) paceReads(now time.Duration, fresh int, more, beyond bool) {
 	r := &c.reader
+	if fresh > 0 {
+		r.inVain = 0
+	} else if r.rung {
+		r.inVain++
+	}
+	r.rung = false
 	switch {
 	case more && fresh > 0:
 		r.idle, r.at = c.config.MinPoll, now
