@@ -27,6 +27,13 @@ func (c *Core) failed(now time.Duration, l *line, r *row) {
 		}
 		c.again(l, r, now+c.jitter(grow(c.config.MinPoll, r.refused, longestPause)))
 	case Rejected:
+		if l.route.rejectsMany(l.key.Aggregate) {
+			// Nobody is charged. It is held all the same: were it at the head of its lane, with others like it, no probe
+			// would ever reach a good one behind them.
+			c.retry(now, l, r, r.Attempts, c.jitter(c.config.BaseDelay))
+			c.refuse(now, l.route, r)
+			return
+		}
 		c.answered(now, l.route)
 		c.charge(now, l, r)
 	case Terminal:

@@ -95,3 +95,54 @@ func TestAnOutageIsNoBadDeploy(t *testing.T) {
 		t.Errorf("the states are %v, alarms %q", states, r.alarms)
 	}
 }
+
+// A topic that refuses the events of many aggregates and takes none is what is wrong, and nobody pays for it. Once it
+// has taken one, an event that it refuses is charged again.
+func TestATopicThatRefusesManyPausesAndChargesNobody(t *testing.T) {
+	t.Parallel()
+	p := newPlace(1)
+	paused, charged := 0, map[outbox.ID]int{}
+	r := p.relay(t, registry{"a": {Topic: "topic", Block: true}}, func(c *core.Config) {
+		c.Observe = func(s core.Step) {
+			switch s.Do {
+			case core.DidPause:
+				paused++
+			case core.DidCharge:
+				charged[s.Event]++
+			}
+		}
+	})
+	const aggregates = 20
+	var bad outbox.ID
+	refuses := true
+	r.answer = func(publish *core.Publish) (core.Outcome, bool) {
+		if refuses || publish.Event.ID == bad {
+			return core.Outcome{Class: core.Rejected, Detail: "the schema says no"}, true
+		}
+		return core.Outcome{}, true
+	}
+	var ids []outbox.ID
+	for i := range aggregates {
+		ids = append(ids, p.emit(t, "0", fmt.Sprint(i), "a"))
+	}
+	r.pass(2 * time.Hour)
+	if spent := len(charged); spent > 2 || len(p.store.Letters()) > 0 || paused != 1 {
+		t.Fatalf("%d events were charged, %d are dead, and the topic was paused %d times", spent, len(p.store.Letters()),
+			paused)
+	}
+	refuses, bad = false, ids[7]
+	before := charged[bad]
+	r.pass(time.Minute)
+	for i, id := range ids {
+		if state := p.state(t, id); (state == core.Published) == (id == bad) {
+			t.Errorf("event %d is in state %d", i, state)
+		}
+	}
+	if charged[bad] == before {
+		t.Error("the one that is refused while others pass is not charged")
+	}
+	r.pass(2 * time.Hour)
+	if state := p.state(t, bad); state != core.DeadBlocking {
+		t.Errorf("it is in state %d", state)
+	}
+}

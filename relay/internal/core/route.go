@@ -37,6 +37,7 @@ type route struct {
 
 	latency      time.Duration // of acknowledgements, smoothed
 	newestAcked  time.Duration // the latest start of a publish that was acknowledged
+	rejected     []Aggregate   // whose events were refused since then, few of them
 	acknowledged bool
 
 	// While it is not empty, the types of this route are left out of the main read, which moves on; this is
@@ -54,11 +55,13 @@ type route struct {
 
 // The limits of a route's breaker.
 const (
-	failuresToPause = 5
-	firstProbeAfter = 500 * time.Millisecond
-	probesALane     = 4
-	stallsAfter     = time.Second
-	mostReads       = 2
+	failuresToPause  = 5
+	firstProbeAfter  = 500 * time.Millisecond
+	probesALane      = 4
+	stallsAfter      = time.Second
+	mostReads        = 2
+	manyRejected     = 3
+	probesOfRejected = 8
 )
 
 // routeOf returns the route to a topic.
@@ -124,9 +127,19 @@ func (r *route) failing(failed *row) bool {
 	return r.failures > 0 && r.lastID != failed.ID
 }
 
+// rejectsMany takes in that the broker refused an event, and tells whether it refuses those of many aggregates and has
+// taken none since. Then it is not the events: a schema was attached to the topic by mistake, say, and each of them
+// would use up its attempts.
+func (r *route) rejectsMany(aggregate Aggregate) bool {
+	if len(r.rejected) < manyRejected && !slices.Contains(r.rejected, aggregate) {
+		r.rejected = append(r.rejected, aggregate)
+	}
+	return len(r.rejected) >= manyRejected
+}
+
 // carried takes in an acknowledgement.
 func (c *Core) carried(now time.Duration, r *route, started time.Duration) {
-	r.acknowledged = true
+	r.acknowledged, r.rejected = true, nil
 	r.latency += (now - started - r.latency) / 8
 	r.newestAcked = max(r.newestAcked, started)
 	c.answered(now, r)
@@ -239,6 +252,9 @@ func (c *Core) wakeRoutes(now time.Duration) {
 			continue
 		}
 		r.probing, r.allowance = true, 1
+		if len(r.rejected) >= manyRejected { // it answers: perhaps some events are bad after all, and others good
+			r.failures, r.allowance = 0, probesOfRejected
+		}
 		c.wake(now, r)
 	}
 }

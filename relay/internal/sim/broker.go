@@ -23,6 +23,7 @@ type trait struct {
 type outage struct {
 	until      time.Duration
 	hangs      bool
+	rejects    bool // as if each message were what is wrong
 	retryAfter time.Duration
 	quota      bool
 }
@@ -185,7 +186,7 @@ func (b *broker) down(m *message) bool {
 		return true
 	}
 	outcome := core.Outcome{Class: core.RouteFault, Detail: "the broker is down", RetryAfter: o.retryAfter}
-	if sim.mutant.ChargeOutages {
+	if o.rejects || sim.mutant.ChargeOutages {
 		outcome.Class = core.Rejected
 	}
 	b.failWith(m, outcome)

@@ -35,6 +35,7 @@ const (
 	FloorInGap     // and a lane's floor had moved meanwhile
 	BackendKilled  // the server recovers, and its postmaster goes on
 	PreparedKept   // a prepared transaction that is open across one of these, or a restart
+	TopicRejects   // every message of a topic, as if each were what is wrong
 	Faults         // how many there are
 )
 
@@ -46,7 +47,7 @@ var faultNames = [Faults]string{
 	"dropped", "part_of_batch", "topic_down", "all_down", "quota", "poison", "contract_broken", "bad_deploy",
 	"operator_paused",
 	"timeout_by_size",
-	"failover", "floor_in_gap", "backend_killed", "prepared_kept",
+	"failover", "floor_in_gap", "backend_killed", "prepared_kept", "topic_rejects",
 }
 
 // String returns the fault's name.

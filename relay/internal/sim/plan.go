@@ -140,7 +140,7 @@ func (p *plan) drawFaults(r *rand.Rand) {
 		if f >= Failover {
 			r = servers
 		}
-		if r.IntN(5) < 2 {
+		if r.IntN(5) < 2 || f == TopicRejects && r.IntN(2) == 0 { // most seeds that once failed are without it, as they were
 			continue
 		}
 		p.rate[f] = 0.02 * often

@@ -30,6 +30,8 @@ func Scenarios() []Scenario {
 		{"registry", oldRegistry},
 		{"deploy", badDeploy},
 		{"topic", oneTopicDown},
+		{"rejections", topicThatRejects},
+		{"rejected", manyBadEvents},
 		{"paused", pausedFleet},
 		{"uneven", unevenTopics},
 		{"herd", herdAfterOutage},

@@ -55,6 +55,42 @@ func eventThatHangs(bool) []Figure {
 	}
 }
 
+// manyBadEvents: twenty aggregates whose events are always refused, in a topic with little else. They die, all of them,
+// and what is good waits for none of them for long.
+func manyBadEvents(bool) []Figure {
+	const bad = 20
+	p := faultless(10)
+	p.aggregates = 200
+	p.config.MaxAttempts, p.config.MaxDelay = 5, time.Minute
+	sim := newSimulation(p, Mutant{}, nil)
+	for _, event := range sim.bulk(bad, func(int) *kind { return &p.kinds[0] }) {
+		sim.broker.traits[event.ID] = &trait{rejects: 1_000_000}
+	}
+	sim.join(false)
+	slowest, events := time.Duration(0), 0
+	for ; len(sim.store.Letters()) < bad && events < 2000; events++ {
+		sim.pass(10 * time.Second)
+		if sim.emitted%uint64(p.aggregates) < bad {
+			sim.emitted += bad // those of the first ones wait behind what is refused
+		}
+		arrived := sim.record.arrivals
+		begin := sim.now
+		sim.bulk(1, func(int) *kind { return &p.kinds[0] })
+		sim.run(sim.now+time.Hour, func() bool { return sim.record.arrivals > arrived })
+		slowest = max(slowest, sim.now-begin)
+	}
+	dead := int64(len(sim.store.Letters()))
+	p.ending = skipAll
+	sim.tidy()
+	wrong, _ := sim.finish(time.Hour)
+	return []Figure{
+		exactly("rejected_dead", dead, bad),
+		atMost("rejected_good_events", int64(events), 1000),
+		atMost("rejected_slowest_seconds", int64(slowest/time.Second), 30),
+		exactly("rejected_wrong", wrong, 0),
+	}
+}
+
 // oldRegistry: a relay that does not know a new type kills nothing, and the one that does publishes all.
 func oldRegistry(short bool) []Figure {
 	events := 5000

@@ -132,3 +132,40 @@ func (sim *Simulation) bornAt(e *core.Event) time.Duration {
 	}
 	return time.Duration(ms-1_700_000_000_000) * time.Millisecond
 }
+
+// topicThatRejects: an hour in which a topic refuses every message, as one does to which a schema was attached by
+// mistake, costs no event its life, and those of other topics notice nothing.
+func topicThatRejects(short bool) []Figure {
+	length := time.Hour
+	if short {
+		length = 15 * time.Minute
+	}
+	p := faultless(9)
+	p.aggregates = 100
+	p.topics = append(p.topics, "topic-1")
+	p.kinds = append(p.kinds, kind{name: "type-1", Route: core.Route{Topic: "topic-1", Block: true}})
+	sim := newSimulation(p, Mutant{}, nil)
+	for range 2 {
+		sim.join(false)
+	}
+	end := sim.now + length
+	sim.broker.topics["topic-0"] = &outage{until: end, rejects: true}
+	sim.load(100*time.Millisecond, end, func(i int) *kind { return &p.kinds[i%2] })
+	sim.pass(length)
+	charged, dead, others := sim.spent(), int64(len(sim.store.Letters())), int64(sim.record.arrivals)
+	paused := int64(0)
+	for _, relay := range sim.relays {
+		if relay.pausedAt["topic-0"] > 0 {
+			paused++
+		}
+	}
+	wrong, verdict := sim.finish(time.Hour)
+	return []Figure{
+		exactly("rejections_dead", dead+int64(verdict.Count(check.DeadLettered)), 0),
+		atMost("rejections_charged", charged, 4), // of each relay, what was refused before it could know
+		exactly("rejections_paused", paused, 2),
+		atLeast("rejections_others", others, int64(length/(200*time.Millisecond))-10),
+		exactly("rejections_undelivered", int64(verdict.Count(check.Committed)-verdict.Count(check.DeliveredDistinct)), 0),
+		exactly("rejections_wrong", wrong, 0),
+	}
+}

@@ -27,6 +27,7 @@ var timedFaults = [...]struct {
 	{QuotaSpent, func(sim *Simulation) bool {
 		return sim.breakTopics(sim.plan.topics[sim.rand.IntN(len(sim.plan.topics))], true)
 	}},
+	{TopicRejects, (*Simulation).rejectAll},
 	{BadDeploy, (*Simulation).deployBadly},
 	{OperatorPaused, (*Simulation).pauseSome},
 	{Failover, (*Simulation).fallBehind},
@@ -152,6 +153,17 @@ func (sim *Simulation) breakTopics(topic string, quota bool) bool {
 			return false
 		})
 	}
+	return true
+}
+
+// rejectAll lets a topic refuse every message for a while. Few are charged before that is seen, which is in order.
+func (sim *Simulation) rejectAll() bool {
+	name := sim.plan.topics[sim.rand.IntN(len(sim.plan.topics))]
+	if now := sim.broker.topics[name]; now != nil && now.until > sim.now {
+		return false
+	}
+	until := sim.now + sim.span(sim.plan.config.Deadline, 3*sim.plan.config.Lease)
+	sim.broker.topics[name] = &outage{until: until, rejects: true}
 	return true
 }
 

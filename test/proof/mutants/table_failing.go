@@ -24,6 +24,12 @@ var failing = []mutant{
 		seeds(few, "wrong_charges"),
 	},
 	{
+		"rejections-charged",
+		"a topic that refuses every message is not seen as that, and the head of each aggregate dies", "P8",
+		[]change{{coreTests + "/route.go", "return len(r.rejected) >= manyRejected\n", "return false\n"}},
+		test(coreTests, "TestATopicThatRefusesManyPausesAndChargesNobody", `events were charged, \d+ are dead`),
+	},
+	{
 		"charge-forgotten",
 		"an attempt that is charged is not counted, so an event is tried forever", "S9",
 		[]change{
