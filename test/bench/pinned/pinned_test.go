@@ -166,7 +166,7 @@ func TestMutantsAreFound(t *testing.T) {
 	for name, bug := range map[string]func(*standIn){
 		"came before an earlier one": func(s *standIn) { s.reorders = true },
 		"were not delivered":         func(s *standIn) { s.loses = true },
-		"snapshot: a read looks at":  func(*standIn) {}, // it knows no watermark
+		"a read looks at":            func(*standIn) {}, // it knows no watermark
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -175,8 +175,10 @@ func TestMutantsAreFound(t *testing.T) {
 			switch name {
 			case "were not delivered":
 				plan.Drain = time.Second // they never come
-			case "snapshot: a read looks at":
-				plan.Dead = 20_000
+			case "a read looks at":
+				// Without a pin it looks at what it is behind by, which on a busy machine is much: what it must not look at
+				// has to be far more.
+				plan.Dead = 60_000
 			}
 			if problems := strings.Join(play(t, plan, newStandIn(bug)).Problems(), "\n"); !strings.Contains(problems, name) {
 				t.Errorf("found: %s", problems)
