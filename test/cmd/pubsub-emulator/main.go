@@ -35,6 +35,18 @@ Faults. POST adds one, PUT makes it the only one. "method" defaults to Publish, 
     curl -d '{"kind":"drop_answer","mode":"reset","every":10}' http://127.0.0.1:18086/faults
   Accept one publish and let its publisher wait until its deadline:
     curl -d '{"kind":"drop_answer","mode":"hang","count":1}' http://127.0.0.1:18086/faults
+  Let a publisher wait until its deadline, and accept the message two seconds later; or when it is released:
+    curl -d '{"kind":"late","ms":2000,"count":1}' http://127.0.0.1:18086/faults
+    curl -d '{"kind":"late","count":1}' http://127.0.0.1:18086/faults
+    curl -X POST http://127.0.0.1:18086/release
+  Answer publishes of one ordering key, or of one message, with an error that says when to come again:
+    curl -d '{"kind":"error","code":"ABORTED","key":"order-7","retry_after_ms":500}' http://127.0.0.1:18086/faults
+    curl -d '{"kind":"error","code":"INTERNAL","attribute":"event-id=17"}' http://127.0.0.1:18086/faults
+  Give every call the latency of a network; make each fourth connection silent; break a stream behind ten messages:
+    curl -d '{"kind":"delay","method":"*","ms":30}' http://127.0.0.1:18086/faults
+    curl -d '{"kind":"black_hole","method":"*","every_connection":4}' http://127.0.0.1:18086/faults
+    curl -d '{"kind":"error","code":"UNAVAILABLE","method":"StreamingPull","after_messages":10}' \
+      http://127.0.0.1:18086/faults
   List and remove the faults; look at the counters:
     curl http://127.0.0.1:18086/faults
     curl -X DELETE http://127.0.0.1:18086/faults

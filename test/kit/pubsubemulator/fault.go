@@ -1,17 +1,16 @@
 package pubsubemulator
 
 import (
-	"errors"
-	"fmt"
-	"path"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
 
 	pb "cloud.google.com/go/pubsub/v2/apiv1/pubsubpb"
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/durationpb"
 )
 
 // The kinds of faults.
@@ -22,6 +21,12 @@ const (
 	KindDelay = "delay"
 	// KindDropAnswer handles the call and loses the answer.
 	KindDropAnswer = "drop_answer"
+	// KindLate handles the call when the caller has gone: at its deadline, or because it gave up. Google says of such
+	// calls that they may or may not be executed. See [Server.Release] for the moment.
+	KindLate = "late"
+	// KindBlackHole makes the call's connection silent: what comes in is lost, and nothing goes out any more, pings
+	// included, until the client gives the connection up. The call is not handled.
+	KindBlackHole = "black_hole"
 )
 
 // The ways in which KindDropAnswer loses an answer.
@@ -32,23 +37,45 @@ const (
 	ModeHang = "hang"
 )
 
-const methodStreamingPull = "StreamingPull"
+const (
+	methodPublish       = "Publish"
+	methodStreamingPull = "StreamingPull"
+	// AnyMethod in [Fault.Method] is every call: for the latency of a network.
+	AnyMethod = "*"
+)
 
 // Fault says which calls go wrong and how. It is deterministic: the same calls in the same order meet
 // the same faults.
 type Fault struct {
-	// Kind is one of KindError, KindDelay and KindDropAnswer.
+	// Kind is one of KindError, KindDelay, KindDropAnswer, KindLate and KindBlackHole.
 	Kind string `json:"kind"`
 	// Code is the gRPC code of a KindError, such as UNAVAILABLE.
 	Code string `json:"code,omitempty"`
-	// Milliseconds is how long a KindDelay lasts.
+	// RetryAfterMilliseconds adds to a KindError the detail with which a service says when to come again: RetryInfo.
+	// Defaults to 0: no detail.
+	RetryAfterMilliseconds int `json:"retry_after_ms,omitempty"`
+	// Milliseconds is how long a KindDelay lasts. For a KindLate it is how long after the caller has gone the call is
+	// handled; 0 is not before [Server.Release].
 	Milliseconds int `json:"ms,omitempty"`
+	// AfterMessages lets a StreamingPull begin, and breaks it with the KindError behind that many messages. The stream
+	// counts as gone wrong from its beginning. Defaults to 0: the stream does not open.
+	AfterMessages int `json:"after_messages,omitempty"`
 	// Mode is how a KindDropAnswer loses the answer. Defaults to ModeReset.
 	Mode string `json:"mode,omitempty"`
-	// Method is the gRPC method, such as Publish or StreamingPull. Defaults to Publish.
+	// Method is the gRPC method, such as Publish or StreamingPull, or AnyMethod. Defaults to Publish.
 	Method string `json:"method,omitempty"`
 	// Topic limits a fault of Publish to one topic, by its full name. Defaults to all topics.
 	Topic string `json:"topic,omitempty"`
+	// Key limits a fault of Publish to requests with a message of that ordering key. Defaults to all requests.
+	Key string `json:"key,omitempty"`
+	// Attribute limits a fault of Publish to requests with a message that has this attribute, as name=value. Defaults
+	// to all requests.
+	Attribute string `json:"attribute,omitempty"`
+	// Connection limits the fault to the calls of one connection: the n-th that the emulator has accepted since its
+	// start. Defaults to 0: all connections.
+	Connection int `json:"connection,omitempty"`
+	// EveryConnection limits the fault to the calls of each n-th connection. Defaults to 0: all connections.
+	EveryConnection int `json:"every_connection,omitempty"`
 	// Count is how many calls go wrong before the fault wears off. Defaults to 0: all of them, until
 	// the fault is removed.
 	Count int `json:"count,omitempty"`
@@ -59,84 +86,10 @@ type Fault struct {
 // FaultStatus is a fault with what has become of it.
 type FaultStatus struct {
 	Fault
-	// Seen counts the calls that matched method and topic.
+	// Seen counts the calls that matched what the fault is limited to.
 	Seen int `json:"seen"`
 	// Fired counts those of them that went wrong.
 	Fired int `json:"fired"`
-}
-
-// withDefaults fills the zero fields and reports everything that is wrong at once.
-func (f Fault) withDefaults() (Fault, error) {
-	if f.Method == "" {
-		f.Method = "Publish"
-	}
-	if f.Every == 0 {
-		f.Every = 1
-	}
-	if f.Kind == KindDropAnswer && f.Mode == "" {
-		f.Mode = ModeReset
-	}
-	return f, errors.Join(append(f.checkKind(), f.checkScope()...)...)
-}
-
-// checkKind refuses fields that are missing for the kind of fault, or mean nothing to it.
-func (f Fault) checkKind() []error {
-	var errs []error
-	reject := func(bad bool, format string, args ...any) {
-		if bad {
-			errs = append(errs, fmt.Errorf(format, args...))
-		}
-	}
-	kinds := []string{KindError, KindDelay, KindDropAnswer}
-	reject(!slices.Contains(kinds, f.Kind), "kind is %q: use one of %s", f.Kind, strings.Join(kinds, ", "))
-	if f.Kind == KindError {
-		code, err := f.grpcCode()
-		reject(err != nil || code == codes.OK, "code is %q: use the name of a gRPC error, such as UNAVAILABLE", f.Code)
-	}
-	reject(f.Kind != KindError && f.Code != "", "code is only for kind %s", KindError)
-	reject(f.Kind == KindDelay && f.Milliseconds < 1, "ms is %d: say how many milliseconds the delay lasts",
-		f.Milliseconds)
-	reject(f.Kind != KindDelay && f.Milliseconds != 0, "ms is only for kind %s", KindDelay)
-	reject(f.Kind == KindDropAnswer && f.Mode != ModeReset && f.Mode != ModeHang,
-		"mode is %q: use %s or %s", f.Mode, ModeReset, ModeHang)
-	reject(f.Kind != KindDropAnswer && f.Mode != "", "mode is only for kind %s", KindDropAnswer)
-	reject(f.Kind == KindDropAnswer && f.Method == methodStreamingPull,
-		"%s has no answer to lose: use kind %s", methodStreamingPull, KindError)
-	return errs
-}
-
-// checkScope refuses a fault that could never meet a call.
-func (f Fault) checkScope() []error {
-	var errs []error
-	if known := knownMethods(); !slices.Contains(known, f.Method) {
-		errs = append(errs, fmt.Errorf("method is %q: use one of %s", f.Method, strings.Join(known, ", ")))
-	}
-	if f.Topic != "" && f.Method != "Publish" {
-		errs = append(errs, errors.New("topic is only for method Publish"))
-	}
-	if ok, _ := path.Match("projects/*/topics/*", f.Topic); f.Topic != "" && !ok {
-		errs = append(errs, fmt.Errorf("topic is %q: use the full name, projects/P/topics/T", f.Topic))
-	}
-	if f.Count < 0 || f.Every < 0 {
-		errs = append(errs, errors.New("count and every cannot be negative"))
-	}
-	return errs
-}
-
-func (f Fault) grpcCode() (codes.Code, error) {
-	var code codes.Code
-	err := code.UnmarshalJSON([]byte(strconv.Quote(f.Code)))
-	return code, err
-}
-
-// knownMethods lists the methods of both services, sorted.
-func knownMethods() []string {
-	methods := []string{methodStreamingPull}
-	for _, m := range append(slices.Clone(pb.Publisher_ServiceDesc.Methods), pb.Subscriber_ServiceDesc.Methods...) {
-		methods = append(methods, m.MethodName)
-	}
-	slices.Sort(methods)
-	return methods
 }
 
 // faultTable holds the faults in the order in which they were added.
@@ -149,7 +102,7 @@ type faultTable struct {
 // verdict is what the faults make of one call.
 type verdict struct {
 	delay time.Duration
-	fault *Fault // the error or the lost answer; nil for none
+	fault *Fault // of any other kind; nil for none
 }
 
 // add puts faults behind those that there are; replace removes those first.
@@ -182,14 +135,14 @@ func (t *faultTable) list() []FaultStatus {
 	return list
 }
 
-// decide counts a call against every fault that it matches. Delays add up; the first error or lost
-// answer decides, and the faults behind it do not see the call.
-func (t *faultTable) decide(method, topic string) verdict {
+// decide counts a call against every fault that it matches. Delays add up; the first fault of another kind decides, and
+// the faults behind it do not see the call.
+func (t *faultTable) decide(c call) verdict {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	var v verdict
 	for _, f := range t.faults {
-		if f.Method != method || (f.Topic != "" && f.Topic != topic) || (f.Count > 0 && f.Fired >= f.Count) {
+		if !f.matches(c) || (f.Count > 0 && f.Fired >= f.Count) {
 			continue
 		}
 		f.Seen++
@@ -206,4 +159,66 @@ func (t *faultTable) decide(method, topic string) verdict {
 		v.delay += time.Duration(f.Milliseconds) * time.Millisecond
 	}
 	return v
+}
+
+// call is what a fault can be limited to.
+type call struct {
+	method     string
+	connection int
+	publish    *pb.PublishRequest // nil for other methods
+}
+
+// matches tells whether the fault is meant for such calls.
+func (f *Fault) matches(c call) bool {
+	if f.Method != AnyMethod && f.Method != c.method {
+		return false
+	}
+	if c.method == methodStreamingPull && !f.meansStreams() {
+		return false
+	}
+	if f.Connection > 0 && f.Connection != c.connection {
+		return false
+	}
+	if f.EveryConnection > 0 && (c.connection == 0 || c.connection%f.EveryConnection != 0) {
+		return false
+	}
+	if f.Topic != "" && f.Topic != c.publish.GetTopic() {
+		return false
+	}
+	if f.Key == "" && f.Attribute == "" {
+		return true
+	}
+	return slices.ContainsFunc(c.publish.GetMessages(), f.meets)
+}
+
+// meansStreams tells whether a StreamingPull can meet that kind: it has no answer that could be lost or late.
+func (f *Fault) meansStreams() bool { return f.Kind != KindDropAnswer && f.Kind != KindLate }
+
+// meets tells whether the fault is meant for that message.
+func (f *Fault) meets(m *pb.PubsubMessage) bool {
+	if f.Key != "" && f.Key != m.GetOrderingKey() {
+		return false
+	}
+	if f.Attribute == "" {
+		return true
+	}
+	name, value, _ := strings.Cut(f.Attribute, "=")
+	got, ok := m.GetAttributes()[name]
+	return ok && got == value
+}
+
+// status is the error of a KindError.
+func (f *Fault) status() error {
+	code, err := f.grpcCode()
+	if err != nil {
+		return status.Error(codes.Internal, err.Error())
+	}
+	st := status.Newf(code, "injected fault: %s of %s", f.Code, f.Method)
+	if f.RetryAfterMilliseconds > 0 {
+		after := time.Duration(f.RetryAfterMilliseconds) * time.Millisecond
+		if st, err = st.WithDetails(&errdetails.RetryInfo{RetryDelay: durationpb.New(after)}); err != nil {
+			return status.Error(codes.Internal, err.Error())
+		}
+	}
+	return st.Err()
 }

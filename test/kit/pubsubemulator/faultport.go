@@ -26,6 +26,8 @@ type Stats struct {
 	Queued int `json:"queued"`
 	// Waiting is the most that one subscription has still to acknowledge, of those without a filter.
 	Waiting int `json:"waiting"`
+	// Held counts the calls that a KindLate holds.
+	Held int `json:"held"`
 }
 
 // faultPort serves the fault API.
@@ -39,6 +41,9 @@ func (s *Server) faultPort() http.Handler {
 	mux.HandleFunc("DELETE /faults", func(w http.ResponseWriter, _ *http.Request) {
 		s.ClearFaults()
 		writeJSON(w, s.Faults())
+	})
+	mux.HandleFunc("POST /release", func(w http.ResponseWriter, _ *http.Request) {
+		writeJSON(w, map[string]int{"released": s.Release()})
 	})
 	return mux
 }

@@ -17,6 +17,7 @@ import (
 type faultInjector struct {
 	table *faultTable
 	conns *connTable
+	late  *lateCalls
 	done  <-chan struct{}
 }
 
@@ -24,13 +25,14 @@ type faultInjector struct {
 func (i *faultInjector) unary(ctx context.Context, req any, info *grpc.UnaryServerInfo,
 	handle grpc.UnaryHandler,
 ) (any, error) {
-	var topic string
-	if publish, ok := req.(*pb.PublishRequest); ok {
-		topic = publish.GetTopic()
-	}
-	v := i.table.decide(path.Base(info.FullMethod), topic)
+	publish, _ := req.(*pb.PublishRequest)
+	v := i.decide(ctx, info.FullMethod, publish)
 	if err := i.before(ctx, v); err != nil {
 		return nil, err
+	}
+	if v.fault != nil && v.fault.Kind == KindLate {
+		return i.late.handle(ctx, time.Duration(v.fault.Milliseconds)*time.Millisecond, i.done,
+			func(ctx context.Context) (any, error) { return handle(ctx, req) })
 	}
 	res, err := handle(ctx, req)
 	if err != nil || v.fault == nil {
@@ -39,14 +41,26 @@ func (i *faultInjector) unary(ctx context.Context, req any, info *grpc.UnaryServ
 	return nil, i.loseAnswer(ctx, v.fault)
 }
 
-// stream meets a stream with its faults while it opens.
+// stream meets a stream with its faults: while it opens, or when it has delivered enough.
 func (i *faultInjector) stream(srv any, ss grpc.ServerStream, info *grpc.StreamServerInfo,
 	handle grpc.StreamHandler,
 ) error {
-	if err := i.before(ss.Context(), i.table.decide(path.Base(info.FullMethod), "")); err != nil {
+	v := i.decide(ss.Context(), info.FullMethod, nil)
+	if err := i.before(ss.Context(), v); err != nil {
 		return err
 	}
+	if v.fault != nil {
+		ss = &breakingStream{ServerStream: ss, left: v.fault.AfterMessages, err: v.fault.status()}
+	}
 	return handle(srv, ss)
+}
+
+func (i *faultInjector) decide(ctx context.Context, fullMethod string, publish *pb.PublishRequest) verdict {
+	c := call{method: path.Base(fullMethod), publish: publish}
+	if client, ok := peer.FromContext(ctx); ok {
+		c.connection = i.conns.number(client.Addr)
+	}
+	return i.table.decide(c)
 }
 
 // before applies what happens ahead of the call.
@@ -62,29 +76,60 @@ func (i *faultInjector) before(ctx context.Context, v verdict) error {
 			return errStopping
 		}
 	}
-	if v.fault == nil || v.fault.Kind != KindError {
+	if v.fault == nil {
 		return nil
 	}
-	code, err := v.fault.grpcCode()
-	if err != nil {
-		return status.Error(codes.Internal, err.Error())
+	switch {
+	case v.fault.Kind == KindError && v.fault.AfterMessages == 0:
+		return v.fault.status()
+	case v.fault.Kind == KindBlackHole:
+		if client, ok := peer.FromContext(ctx); ok {
+			i.conns.silence(client.Addr)
+		}
+		return i.hang(ctx)
 	}
-	return status.Errorf(code, "injected fault: %s of %s", v.fault.Code, v.fault.Method)
+	return nil
 }
 
 // loseAnswer keeps the caller from learning that the call was handled.
 func (i *faultInjector) loseAnswer(ctx context.Context, f *Fault) error {
 	if f.Mode == ModeHang {
-		select {
-		case <-ctx.Done():
-			return status.FromContextError(ctx.Err()).Err()
-		case <-i.done:
-			return errStopping
-		}
+		return i.hang(ctx)
 	}
 	if client, ok := peer.FromContext(ctx); ok {
 		i.conns.reset(client.Addr)
 	}
 	// Nobody hears this when the connection was cut.
 	return status.Error(codes.Unavailable, "injected fault: the answer is lost")
+}
+
+// hang keeps the caller waiting for as long as it does.
+func (i *faultInjector) hang(ctx context.Context) error {
+	select {
+	case <-ctx.Done():
+		return status.FromContextError(ctx.Err()).Err()
+	case <-i.done:
+		return errStopping
+	}
+}
+
+// breakingStream is a StreamingPull that ends with an error behind some messages.
+type breakingStream struct {
+	grpc.ServerStream
+	left int
+	err  error
+}
+
+// SendMsg sends, and is what breaks: the broker ends a stream to which it cannot send.
+func (s *breakingStream) SendMsg(m any) error {
+	if err := s.ServerStream.SendMsg(m); err != nil {
+		return err
+	}
+	if res, ok := m.(*pb.StreamingPullResponse); ok {
+		s.left -= len(res.GetReceivedMessages())
+	}
+	if s.left <= 0 {
+		return s.err
+	}
+	return nil
 }

@@ -26,6 +26,7 @@ const (
 type Server struct {
 	broker *broker
 	faults *faultTable
+	late   *lateCalls
 
 	listener      *connTable
 	faultListener net.Listener
@@ -47,7 +48,7 @@ func Start(cfg Config) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("pubsubemulator: %w", err)
 	}
-	s := &Server{broker: b, faults: &faultTable{fired: map[string]int{}}}
+	s := &Server{broker: b, faults: &faultTable{fired: map[string]int{}}, late: &lateCalls{}}
 	if err := s.listen(cfg); err != nil {
 		return nil, errors.Join(fmt.Errorf("pubsubemulator: %w", err), b.close())
 	}
@@ -84,7 +85,7 @@ func (s *Server) listen(cfg Config) error {
 }
 
 func (s *Server) serve(cfg Config) {
-	injector := &faultInjector{table: s.faults, conns: s.listener, done: s.broker.done}
+	injector := &faultInjector{table: s.faults, conns: s.listener, late: s.late, done: s.broker.done}
 	s.grpc = grpc.NewServer(
 		grpc.MaxRecvMsgSize(maxRequest), grpc.MaxSendMsgSize(maxRequest),
 		grpc.UnaryInterceptor(injector.unary), grpc.StreamInterceptor(injector.stream),
@@ -120,6 +121,10 @@ func (s *Server) Faults() []FaultStatus { return s.faults.list() }
 // ClearFaults removes all faults. Calls that one of them has caught stay caught.
 func (s *Server) ClearFaults() { _ = s.faults.add(true) }
 
+// Release handles the calls that a KindLate holds now, in the order in which they came, and returns how many they were.
+// A caller that has not gone yet gets its answer.
+func (s *Server) Release() int { return s.late.release() }
+
 // Stats tells what the emulator has done.
 func (s *Server) Stats() Stats {
 	s.faults.mu.Lock()
@@ -140,6 +145,7 @@ func (s *Server) Stats() Stats {
 	return Stats{
 		Accepted: b.accepted, Replayed: b.replayed, Faulted: faulted,
 		Topics: len(b.topics), Subscriptions: len(b.subs), Queued: queued, Waiting: waiting,
+		Held: s.late.count(),
 	}
 }
 
