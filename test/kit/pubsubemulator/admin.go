@@ -61,27 +61,11 @@ func (b *broker) DeleteSubscription(ctx context.Context, req *pb.DeleteSubscript
 
 // GetSubscription returns the configuration of a subscription.
 func (b *broker) GetSubscription(ctx context.Context, req *pb.GetSubscriptionRequest) (*pb.Subscription, error) {
-	return read(ctx, b, req, func(ctx context.Context, req *pb.GetSubscriptionRequest) (*pb.Subscription, error) {
-		res, err := b.inner.GServer.GetSubscription(ctx, req)
-		if err != nil {
-			return nil, err
-		}
-		return showDeadLetterLimit(res), nil
-	})
+	return read(ctx, b, req, b.inner.GServer.GetSubscription)
 }
 
 // ListSubscriptions lists the subscriptions of a project.
 func (b *broker) ListSubscriptions(ctx context.Context, req *pb.ListSubscriptionsRequest,
 ) (*pb.ListSubscriptionsResponse, error) {
-	return read(ctx, b, req, func(ctx context.Context, req *pb.ListSubscriptionsRequest,
-	) (*pb.ListSubscriptionsResponse, error) {
-		res, err := b.inner.GServer.ListSubscriptions(ctx, req)
-		if err != nil {
-			return nil, err
-		}
-		for i, sub := range res.GetSubscriptions() {
-			res.Subscriptions[i] = showDeadLetterLimit(sub)
-		}
-		return res, nil
-	})
+	return read(ctx, b, req, b.inner.GServer.ListSubscriptions)
 }

@@ -12,7 +12,9 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// broker implements the Pub/Sub services: pstest decides, the broker journals and translates.
+// broker implements the Pub/Sub services: pstest knows topics and subscriptions, and what is valid there; the broker
+// journals and delivers. pstest's own delivery is another one than Google's: it has one message of an ordering key
+// out at a time, redelivers nothing behind it, and knows no retry policies.
 //
 // One mutex guards everything, pstest's answers included: pstest hands out pointers to its own state,
 // which are only safe to read while nobody changes it. pstest has one mutex for everything too, so
@@ -21,57 +23,36 @@ type broker struct {
 	pb.UnimplementedPublisherServer
 	pb.UnimplementedSubscriberServer
 
-	done chan struct{} // closed when the emulator stops
+	done           chan struct{} // closed when the emulator stops
+	longestBackoff time.Duration // 0 is no limit
 
-	mu      sync.Mutex
-	inner   *pstest.Server
-	journal *journal
-	topics  map[string]*topic
-	subs    map[string]*subscription
-	// origins leads from pstest's message ids to ours. Entries stay, as the messages do in pstest.
-	origins  map[string]origin
+	mu       sync.Mutex
+	inner    *pstest.Server
+	filters  filters
+	journal  *journal
+	topics   map[string]*topic
+	subs     map[string]*subscription
 	accepted int64
 	replayed int64
 }
 
 // topic knows which subscriptions get what is published to it.
 type topic struct {
-	subs  map[string]*subscription
-	queue []queued // accepted, and not in pstest yet
+	subs map[string]*subscription
 }
 
-// subscription is the broker's side of a subscription.
-type subscription struct {
-	// proto is pstest's own record, so that changes of the configuration need no copying.
-	proto *pb.Subscription
-	topic *topic
-	// inside is how many messages pstest has for it, that are not acknowledged.
-	inside int
-	// deliveries are the messages that were delivered and not acknowledged, by our message id.
-	deliveries map[string]*delivery
-	// waiters are told when there may be something to pull.
-	waiters map[chan struct{}]struct{}
-}
-
-// origin is what the message with some id of pstest's was when it was accepted. pstest counts its ids
-// from zero at every start; ours must stay the same across restarts.
-type origin struct {
-	id          string
-	publishTime time.Time
-}
-
-func newBroker(j *journal) (*broker, error) {
+func newBroker(j *journal, longestBackoff time.Duration) (*broker, error) {
 	inner, err := newInner()
 	if err != nil {
 		return nil, err
 	}
 	return &broker{
-		done:    make(chan struct{}),
-		inner:   inner,
-		journal: j,
-		topics:  map[string]*topic{},
-		subs:    map[string]*subscription{},
-		origins: map[string]origin{},
+		done:           make(chan struct{}),
+		longestBackoff: longestBackoff,
+		inner:          inner,
+		journal:        j,
+		topics:         map[string]*topic{},
+		subs:           map[string]*subscription{},
 	}, nil
 }
 
@@ -82,6 +63,7 @@ func (b *broker) stop() { close(b.done) }
 func (b *broker) close() error {
 	_ = b.inner.Close()
 	b.inner.Wait()
+	b.filters.close()
 	return b.journal.close()
 }
 

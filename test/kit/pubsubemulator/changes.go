@@ -51,9 +51,6 @@ func perform[Res proto.Message](ctx context.Context, b *broker, method string, r
 	var none Res
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if err := b.flush(ctx); err != nil {
-		return none, err
-	}
 	res, err := operations[method].apply(ctx, b, proto.Clone(req))
 	if err != nil {
 		return none, err
@@ -73,9 +70,6 @@ func (b *broker) reapply(ctx context.Context, c change) error {
 	}
 	req := op.newRequest()
 	if err := (protojson.UnmarshalOptions{DiscardUnknown: true}).Unmarshal(c.Request, req); err != nil {
-		return err
-	}
-	if err := b.flush(ctx); err != nil {
 		return err
 	}
 	_, err := op.apply(ctx, b, req)
@@ -107,32 +101,25 @@ func (b *broker) deleteTopic(ctx context.Context, req *pb.DeleteTopicRequest) (p
 }
 
 func (b *broker) createSubscription(ctx context.Context, req *pb.Subscription) (*pb.Subscription, error) {
-	hideDeadLetterLimit(req)
 	res, err := b.inner.GServer.CreateSubscription(ctx, req)
 	if err != nil {
 		return nil, err
 	}
-	sub := &subscription{
-		proto:      res,
-		topic:      b.topics[req.GetTopic()],
-		deliveries: map[string]*delivery{},
-		waiters:    map[chan struct{}]struct{}{},
-	}
+	sub := newSubscription(res, b.topics[req.GetTopic()])
 	b.subs[req.GetName()] = sub
 	sub.topic.subs[req.GetName()] = sub
-	return showDeadLetterLimit(res), nil
+	return res, nil
 }
 
 func (b *broker) updateSubscription(ctx context.Context, req *pb.UpdateSubscriptionRequest) (*pb.Subscription, error) {
 	if req.GetSubscription() == nil || req.GetUpdateMask() == nil {
 		return nil, errNoUpdate
 	}
-	hideDeadLetterLimit(req.GetSubscription())
 	res, err := b.inner.GServer.UpdateSubscription(ctx, req)
 	if err != nil {
 		return nil, err
 	}
-	return showDeadLetterLimit(res), nil
+	return res, nil
 }
 
 func (b *broker) deleteSubscription(ctx context.Context, req *pb.DeleteSubscriptionRequest) (proto.Message, error) {
@@ -149,7 +136,11 @@ func (b *broker) deleteSubscription(ctx context.Context, req *pb.DeleteSubscript
 func (b *broker) detachSubscription(ctx context.Context, req *pb.DetachSubscriptionRequest) (proto.Message, error) {
 	res, err := b.inner.GServer.DetachSubscription(ctx, req)
 	if err == nil {
-		delete(b.subs[req.GetSubscription()].topic.subs, req.GetSubscription())
+		sub := b.subs[req.GetSubscription()]
+		delete(sub.topic.subs, req.GetSubscription())
+		sub.proto.Detached = true // pstest does not say so
+		sub.clear()
+		sub.wake() // its streams find out
 	}
 	return res, err
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"time"
 )
 
 // Config says where an emulator listens and where it keeps its journal.
@@ -25,6 +26,10 @@ type Config struct {
 	// a publisher's answer waits for fsync, which publishers that wait together share. Defaults to
 	// false, which is enough for kill -9.
 	Fsync bool
+
+	// LongestBackoff limits the delays of the subscriptions' retry policies, for tests that cannot wait as long as
+	// production does. Defaults to 0: the policies are honoured as they are.
+	LongestBackoff time.Duration
 
 	// Logger gets the few things that happen outside a call. Defaults to slog.Default().
 	Logger *slog.Logger

@@ -1,77 +1,60 @@
 package pubsubemulator
 
 import (
-	"context"
 	"maps"
 	"strconv"
 	"strings"
 	"time"
 
 	pb "cloud.google.com/go/pubsub/v2/apiv1/pubsubpb"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 )
 
-const (
-	// pstest's own dead lettering does not take the message off the subscription and so publishes it
-	// to the dead letter topic again every ten milliseconds; it also counts the deliveries of all
-	// subscriptions together. This offset keeps it from ever starting; the broker does the work.
-	deadLetterOffset = 1 << 30
+// defaultDeliveryAttempts is the service's limit for a policy that sets none.
+const defaultDeliveryAttempts = 5
 
-	// defaultDeliveryAttempts is the service's limit for a policy that sets none.
-	defaultDeliveryAttempts = 5
-)
-
-// hideDeadLetterLimit raises the limit of a subscription that is on its way into pstest.
-func hideDeadLetterLimit(sub *pb.Subscription) {
-	if policy := sub.GetDeadLetterPolicy(); policy != nil {
-		policy.MaxDeliveryAttempts += deadLetterOffset
-	}
-}
-
-// showDeadLetterLimit copies a subscription that comes out of pstest, with the limit its owner set.
-func showDeadLetterLimit(sub *pb.Subscription) *pb.Subscription {
-	shown := cloneOf(sub)
-	if policy := shown.GetDeadLetterPolicy(); policy != nil {
-		policy.MaxDeliveryAttempts -= deadLetterOffset
-	}
-	return shown
-}
-
-// deadLetterTopic returns where a message goes that was delivered attempts times, or "" to deliver it
-// once more.
-func (s *subscription) deadLetterTopic(attempts int32) string {
-	policy := s.proto.GetDeadLetterPolicy()
+// deadLetterTopic returns where a message goes that has failed that many times, or "" to deliver it once more. A
+// topic that is not there gets nothing, and the message stays.
+func (b *broker) deadLetterTopic(sub *subscription, failures int32) string {
+	policy := sub.proto.GetDeadLetterPolicy()
 	if policy == nil {
 		return ""
 	}
-	limit := policy.GetMaxDeliveryAttempts() - deadLetterOffset
+	limit := policy.GetMaxDeliveryAttempts()
 	if limit < 1 {
 		limit = defaultDeliveryAttempts
 	}
-	if attempts < limit {
+	if failures < limit || b.topics[policy.GetDeadLetterTopic()] == nil {
 		return ""
 	}
 	return policy.GetDeadLetterTopic()
 }
 
-// deadLetter publishes the message to the dead letter topic, with the attributes that the service
-// adds, and takes it off the subscription. In that order: a kill in between makes two of it, not none.
-func (b *broker) deadLetter(ctx context.Context, sub *subscription, target string, m *pb.PubsubMessage,
-	d *delivery,
-) error {
-	from := b.origins[m.GetMessageId()]
-	attributes := maps.Clone(m.GetAttributes())
+// deadLetter publishes a message that has failed for the last time to the dead letter topic, with the attributes that
+// the service adds, and takes it off the subscription. In that order: a kill in between makes two of it, not none.
+func (b *broker) deadLetter(sub *subscription, it *item, now time.Time) (done bool, err error) {
+	target := b.deadLetterTopic(sub, it.failures)
+	if target == "" {
+		return false, nil
+	}
+	attributes := maps.Clone(it.record.Attributes)
 	if attributes == nil {
 		attributes = map[string]string{}
 	}
 	_, project, _ := strings.Cut(sub.proto.GetName(), "projects/")
 	project, short, _ := strings.Cut(project, "/subscriptions/")
-	attributes["CloudPubSubDeadLetterSourceDeliveryCount"] = strconv.Itoa(int(d.attempts))
+	attributes["CloudPubSubDeadLetterSourceDeliveryCount"] = strconv.Itoa(int(it.failures))
 	attributes["CloudPubSubDeadLetterSourceSubscription"] = short
 	attributes["CloudPubSubDeadLetterSourceSubscriptionProject"] = project
-	attributes["CloudPubSubDeadLetterSourceTopicPublishTime"] = from.publishTime.Format(time.RFC3339Nano)
-	dead := &pb.PubsubMessage{Data: m.GetData(), Attributes: attributes, OrderingKey: m.GetOrderingKey()}
-	if _, _, err := b.accept(ctx, target, []*pb.PubsubMessage{dead}); err != nil {
-		return err
+	attributes["CloudPubSubDeadLetterSourceTopicPublishTime"] = it.record.PublishTime.Format(time.RFC3339Nano)
+	dead := &pb.PubsubMessage{Data: it.record.Data, Attributes: attributes, OrderingKey: it.record.OrderingKey}
+	if _, _, err := b.accept(target, []*pb.PubsubMessage{dead}); err != nil {
+		return false, err
 	}
-	return b.settle(ctx, sub, []string{d.ackID})
+	if err := b.journal.appendAck(sub.proto.GetName(), []string{it.record.ID}); err != nil {
+		return false, status.Errorf(codes.Internal, "the dead letter was not journalled: %v", err)
+	}
+	sub.finish(it, gone, now)
+	return true, nil
 }

@@ -57,8 +57,8 @@ type Fault struct {
 	// Milliseconds is how long a KindDelay lasts. For a KindLate it is how long after the caller has gone the call is
 	// handled; 0 is not before [Server.Release].
 	Milliseconds int `json:"ms,omitempty"`
-	// AfterMessages lets a StreamingPull begin, and breaks it with the KindError behind that many messages. The stream
-	// counts as gone wrong from its beginning. Defaults to 0: the stream does not open.
+	// AfterMessages lets a StreamingPull begin, and breaks it with the KindError behind that many messages. The
+	// stream counts as gone wrong from its beginning. Defaults to 0: the stream does not open.
 	AfterMessages int `json:"after_messages,omitempty"`
 	// Mode is how a KindDropAnswer loses the answer. Defaults to ModeReset.
 	Mode string `json:"mode,omitempty"`
@@ -135,8 +135,8 @@ func (t *faultTable) list() []FaultStatus {
 	return list
 }
 
-// decide counts a call against every fault that it matches. Delays add up; the first fault of another kind decides, and
-// the faults behind it do not see the call.
+// decide counts a call against every fault that it matches. Delays add up; the first fault of another kind decides,
+// and the faults behind it do not see the call.
 func (t *faultTable) decide(c call) verdict {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -22,8 +22,6 @@ type Stats struct {
 	// Topics and Subscriptions count what exists now.
 	Topics        int `json:"topics"`
 	Subscriptions int `json:"subscriptions"`
-	// Queued counts the messages that wait until their subscriptions have read what came before.
-	Queued int `json:"queued"`
 	// Waiting is the most that one subscription has still to acknowledge, of those without a filter.
 	Waiting int `json:"waiting"`
 	// Held counts the calls that a KindLate holds.

@@ -27,7 +27,7 @@ func (b *broker) replay(dir string, past *recovered) error {
 			return err
 		}
 		b.accepted++
-		return b.rerelease(ctx, m, past)
+		return b.rerelease(m, past)
 	})
 	if err != nil {
 		return damaged(err)
@@ -35,22 +35,21 @@ func (b *broker) replay(dir string, past *recovered) error {
 	return catchUp(b.journal.seq + 1)
 }
 
-// rerelease publishes m again to the subscriptions that wait for it. Most of a long journal has been
-// acknowledged by all and never reaches pstest.
-func (b *broker) rerelease(ctx context.Context, m *Message, past *recovered) error {
+// rerelease publishes m again to the subscriptions that wait for it.
+func (b *broker) rerelease(m *Message, past *recovered) error {
 	topic := b.topics[m.Topic]
 	if topic == nil {
 		return nil
 	}
-	var done []string
+	done := map[string]struct{}{}
 	for name := range topic.subs {
 		if _, acked := past.acked[name][m.ID]; acked {
-			done = append(done, name)
+			done[name] = struct{}{}
 		}
 	}
 	if len(done) == len(topic.subs) {
 		return nil
 	}
 	b.replayed++
-	return b.release(ctx, m.Topic, queued{record: m, acked: done})
+	return b.release(m, done)
 }

@@ -62,7 +62,7 @@ func restore(cfg Config) (*broker, error) {
 	if err != nil {
 		return nil, err
 	}
-	b, err := newBroker(j)
+	b, err := newBroker(j, cfg.LongestBackoff)
 	if err != nil {
 		return nil, errors.Join(err, j.close())
 	}
@@ -133,18 +133,17 @@ func (s *Server) Stats() Stats {
 	b := s.broker
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	queued, waiting := 0, 0
+	waiting := 0
 	for _, t := range b.topics {
-		queued += len(t.queue)
 		for _, sub := range t.subs {
 			if sub.proto.GetFilter() == "" {
-				waiting = max(waiting, sub.inside+len(t.queue))
+				waiting = max(waiting, sub.unacknowledged)
 			}
 		}
 	}
 	return Stats{
 		Accepted: b.accepted, Replayed: b.replayed, Faulted: faulted,
-		Topics: len(b.topics), Subscriptions: len(b.subs), Queued: queued, Waiting: waiting,
+		Topics: len(b.topics), Subscriptions: len(b.subs), Waiting: waiting,
 		Held: s.late.count(),
 	}
 }

@@ -1,7 +1,6 @@
 package pubsubemulator
 
 import (
-	"context"
 	"errors"
 	"io"
 	"time"
@@ -26,13 +25,13 @@ type stream struct {
 	broker *broker
 	grpc   pb.Subscriber_StreamingPullServer
 	sub    *subscription
-	// maxOutstanding is the subscriber's flow control; zero is none.
-	maxOutstanding int
 	// answersPings says whether the client expects an answer to its keep-alives.
 	answersPings bool
 	pings        chan struct{}
 
-	deadline time.Duration // guarded by the broker's mutex
+	// The broker's mutex guards these.
+	deadline time.Duration
+	holder   holder
 }
 
 // StreamingPull delivers messages until the subscriber or the emulator ends the stream.
@@ -48,16 +47,20 @@ func (b *broker) StreamingPull(grpc pb.Subscriber_StreamingPullServer) error {
 		return err
 	}
 	st := &stream{
-		broker:         b,
-		grpc:           grpc,
-		sub:            sub,
-		maxOutstanding: int(first.GetMaxOutstandingMessages()),
-		answersPings:   first.GetProtocolVersion() >= 1,
-		pings:          make(chan struct{}, 1),
+		broker:       b,
+		grpc:         grpc,
+		sub:          sub,
+		answersPings: first.GetProtocolVersion() >= 1,
+		pings:        make(chan struct{}, 1),
+		holder: holder{
+			maxOutstanding: int(first.GetMaxOutstandingMessages()),
+			maxBytes:       int(first.GetMaxOutstandingBytes()),
+		},
 	}
 	if err := st.handle(first); err != nil {
 		return err
 	}
+	defer b.leave(sub, &st.holder)
 	received := make(chan error, 1)
 	go func() { received <- st.receive() }()
 	return st.send(received)
@@ -90,17 +93,17 @@ func (st *stream) handle(req *pb.StreamingPullRequest) error {
 	if len(req.GetModifyDeadlineAckIds()) != len(req.GetModifyDeadlineSeconds()) {
 		return status.Error(codes.InvalidArgument, "modify_deadline_ack_ids and modify_deadline_seconds differ in length")
 	}
-	b, ctx := st.broker, st.grpc.Context()
+	b := st.broker
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if seconds := req.GetStreamAckDeadlineSeconds(); seconds > 0 {
 		st.deadline = time.Duration(seconds) * time.Second
 	}
-	if err := b.settle(ctx, st.sub, req.GetAckIds()); err != nil {
+	if err := b.settle(st.sub, req.GetAckIds()); err != nil {
 		return err
 	}
 	for i, ackID := range req.GetModifyDeadlineAckIds() {
-		if err := b.extend(ctx, st.sub, []string{ackID}, req.GetModifyDeadlineSeconds()[i]); err != nil {
+		if err := b.extend(st.sub, []string{ackID}, req.GetModifyDeadlineSeconds()[i]); err != nil {
 			return err
 		}
 	}
@@ -115,7 +118,7 @@ func (st *stream) send(received <-chan error) error {
 	defer tick.Stop()
 	ctx := st.grpc.Context()
 	for {
-		more, err := st.sendBatch(ctx)
+		more, err := st.sendBatch()
 		if err != nil {
 			return err
 		}
@@ -143,55 +146,35 @@ func (st *stream) send(received <-chan error) error {
 
 // sendBatch delivers what there is room for and tells whether there may be more. Every message is a
 // response of its own, so that large ones cannot add up to more than the client takes.
-func (st *stream) sendBatch(ctx context.Context) (more bool, err error) {
-	received, properties, err := st.take(ctx)
+func (st *stream) sendBatch() (more bool, err error) {
+	received, properties, err := st.take()
 	if err != nil {
 		return false, err
 	}
-	for _, m := range received {
+	for i, m := range received {
 		err := st.grpc.Send(&pb.StreamingPullResponse{
 			ReceivedMessages:       []*pb.ReceivedMessage{m},
 			SubscriptionProperties: properties,
 		})
 		if err != nil {
+			st.broker.giveBack(st.sub, received[i+1:])
 			return false, err
 		}
 	}
 	return len(received) > 0, nil
 }
 
-func (st *stream) take(ctx context.Context) ([]*pb.ReceivedMessage, *pb.StreamingPullResponse_SubscriptionProperties,
-	error,
-) {
+func (st *stream) take() ([]*pb.ReceivedMessage, *pb.StreamingPullResponse_SubscriptionProperties, error) {
 	b := st.broker
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	room := st.room(time.Now())
-	if room < 1 {
-		return nil, nil, nil
-	}
 	deadline := st.deadline
 	if deadline == 0 {
 		deadline = st.sub.ackDeadline()
 	}
-	received, err := b.pull(ctx, st.sub, room, deadline, st)
+	received, err := b.pull(st.sub, streamBatch, deadline, &st.holder)
 	return received, &pb.StreamingPullResponse_SubscriptionProperties{
 		ExactlyOnceDeliveryEnabled: st.sub.proto.GetEnableExactlyOnceDelivery(),
 		MessageOrderingEnabled:     st.sub.proto.GetEnableMessageOrdering(),
 	}, err
-}
-
-// room is how many messages the subscriber takes now. A message that was nacked or whose deadline has
-// passed is no longer the subscriber's.
-func (st *stream) room(now time.Time) int {
-	if st.maxOutstanding < 1 {
-		return streamBatch
-	}
-	outstanding := 0
-	for _, d := range st.sub.deliveries {
-		if d.owner == st && d.ackID != "" && now.Before(d.deadline) {
-			outstanding++
-		}
-	}
-	return min(streamBatch, st.maxOutstanding-outstanding)
 }

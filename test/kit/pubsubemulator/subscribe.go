@@ -18,25 +18,25 @@ const (
 )
 
 // Acknowledge takes messages off a subscription.
-func (b *broker) Acknowledge(ctx context.Context, req *pb.AcknowledgeRequest) (*emptypb.Empty, error) {
+func (b *broker) Acknowledge(_ context.Context, req *pb.AcknowledgeRequest) (*emptypb.Empty, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	sub, err := b.findSub(req.GetSubscription())
 	if err != nil {
 		return nil, err
 	}
-	return &emptypb.Empty{}, b.settle(ctx, sub, req.GetAckIds())
+	return &emptypb.Empty{}, b.settle(sub, req.GetAckIds())
 }
 
 // ModifyAckDeadline gives a subscriber more time for messages, or gives them back.
-func (b *broker) ModifyAckDeadline(ctx context.Context, req *pb.ModifyAckDeadlineRequest) (*emptypb.Empty, error) {
+func (b *broker) ModifyAckDeadline(_ context.Context, req *pb.ModifyAckDeadlineRequest) (*emptypb.Empty, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	sub, err := b.findSub(req.GetSubscription())
 	if err != nil {
 		return nil, err
 	}
-	return &emptypb.Empty{}, b.extend(ctx, sub, req.GetAckIds(), req.GetAckDeadlineSeconds())
+	return &emptypb.Empty{}, b.extend(sub, req.GetAckIds(), req.GetAckDeadlineSeconds())
 }
 
 // Pull returns messages, and waits a moment for the first.
@@ -55,7 +55,7 @@ func (b *broker) Pull(ctx context.Context, req *pb.PullRequest) (*pb.PullRespons
 	patience := time.NewTimer(pullPatience)
 	defer patience.Stop()
 	for {
-		received, err := b.pullUnary(ctx, sub, int(req.GetMaxMessages()))
+		received, err := b.pullUnary(sub, int(req.GetMaxMessages()))
 		//nolint:staticcheck // Deprecated, but clients may still send it.
 		if err != nil || len(received) > 0 || req.GetReturnImmediately() {
 			return &pb.PullResponse{ReceivedMessages: received}, err
@@ -72,8 +72,13 @@ func (b *broker) Pull(ctx context.Context, req *pb.PullRequest) (*pb.PullRespons
 	}
 }
 
-func (b *broker) pullUnary(ctx context.Context, sub *subscription, limit int) ([]*pb.ReceivedMessage, error) {
+// pullUnary gives what there is to a holder of its own. Of an ordering key it gets messages only when none are out,
+// as from Google's emulator: one batch at a time.
+func (b *broker) pullUnary(sub *subscription, limit int) ([]*pb.ReceivedMessage, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.pull(ctx, sub, min(limit, maxPull), sub.ackDeadline(), nil)
+	to := &holder{}
+	received, err := b.pull(sub, min(limit, maxPull), sub.ackDeadline(), to)
+	to.closed = true
+	return received, err
 }

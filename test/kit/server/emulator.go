@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"path/filepath"
+	"time"
 
 	"github.com/posthaste-dev/posthaste/test/kit/pubsubemulator"
 )
@@ -26,9 +27,15 @@ func NewEmulator(folder, executable string) (_ *Server, faults string, err error
 	}, faults, nil
 }
 
+// longestBackoff is as long as a message that failed waits for its next delivery: a proof's round takes seconds, and a
+// retry policy of production has minutes.
+const longestBackoff = 250 * time.Millisecond
+
 // RunEmulator is the emulator's process, until the context ends.
 func RunEmulator(ctx context.Context, address, faultAddress, folder string) error {
-	server, err := pubsubemulator.Start(pubsubemulator.Config{Addr: address, FaultAddr: faultAddress, Dir: folder})
+	server, err := pubsubemulator.Start(pubsubemulator.Config{
+		Addr: address, FaultAddr: faultAddress, Dir: folder, LongestBackoff: longestBackoff,
+	})
 	if err != nil {
 		return err
 	}

@@ -69,9 +69,12 @@ type env struct {
 	outcomes outcomes
 }
 
+// longestBackoff is what the emulator makes of the seconds of a retry policy.
+const longestBackoff = 20 * time.Millisecond
+
 func newEnv(t *testing.T, subscription *pb.Subscription) *env {
 	t.Helper()
-	emulator, err := pubsubemulator.Start(pubsubemulator.Config{Dir: t.TempDir()})
+	emulator, err := pubsubemulator.Start(pubsubemulator.Config{Dir: t.TempDir(), LongestBackoff: longestBackoff})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -53,8 +53,9 @@ func TestFaultI14Poison(t *testing.T) {
 			next.OrderingKey = test.message.GetOrderingKey()
 			w.publish(t, test.message, next)
 			letter := w.pullSome(t, dead, 1)[0]
+			// It may be so again with each redelivery of the one ahead of it.
 			eventually.True(t, "the next event is handled", func() bool {
-				return w.outcomes.count(consumer.Handled, "next") == 1
+				return w.outcomes.count(consumer.Handled, "next") >= 1
 			})
 			stop()
 			if string(letter.GetData()) != string(test.message.GetData()) ||
