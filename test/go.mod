@@ -3,6 +3,7 @@ module github.com/posthaste-dev/posthaste/test
 go 1.26.0
 
 require (
+	cloud.google.com/go/iam v1.12.0
 	cloud.google.com/go/pubsub/v2 v2.8.0
 	github.com/DataDog/go-sqllexer v0.2.6
 	github.com/jackc/pgx/v5 v5.11.0
@@ -51,7 +52,6 @@ require (
 	cloud.google.com/go/auth v0.20.0 // indirect
 	cloud.google.com/go/auth/oauth2adapt v0.2.8 // indirect
 	cloud.google.com/go/compute/metadata v0.9.0 // indirect
-	cloud.google.com/go/iam v1.12.0 // indirect
 	github.com/cespare/xxhash/v2 v2.3.0 // indirect
 	github.com/cloudevents/sdk-go/protocol/nats_jetstream/v2 v2.16.2
 	github.com/cloudevents/sdk-go/protocol/pubsub/v2 v2.16.2

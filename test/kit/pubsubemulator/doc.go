@@ -18,6 +18,8 @@
 //     and its nacks, and its deadlines that have passed; one that only came along with an earlier one has not failed.
 //   - Exactly-once delivery: an ack id whose deadline has passed or that is not the latest is an error that names it,
 //     and so is one behind a message of its key that is not acknowledged.
+//   - The service's limits: a request that Google would refuse is refused, with all that is in it. TestIamPermissions
+//     grants what it is asked about.
 //   - A fault port that turns calls into errors, delays them, handles them late, or accepts them and loses the
 //     answer, which is the fault that makes a careful publisher publish twice; see [Fault].
 //

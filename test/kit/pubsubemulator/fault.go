@@ -27,6 +27,9 @@ const (
 	// KindBlackHole makes the call's connection silent: what comes in is lost, and nothing goes out any more, pings
 	// included, until the client gives the connection up. The call is not handled.
 	KindBlackHole = "black_hole"
+	// KindNoPermission answers TestIamPermissions with no permission. Who publishes nevertheless needs a KindError
+	// too.
+	KindNoPermission = "no_permission"
 )
 
 // The ways in which KindDropAnswer loses an answer.
@@ -46,8 +49,11 @@ const (
 
 // Fault says which calls go wrong and how. It is deterministic: the same calls in the same order meet
 // the same faults.
+//
+// A schema or a transform that refuses everything, as after a mistake, is a KindError with INVALID_ARGUMENT of a
+// topic.
 type Fault struct {
-	// Kind is one of KindError, KindDelay, KindDropAnswer, KindLate and KindBlackHole.
+	// Kind is one of KindError, KindDelay, KindDropAnswer, KindLate, KindBlackHole and KindNoPermission.
 	Kind string `json:"kind"`
 	// Code is the gRPC code of a KindError, such as UNAVAILABLE.
 	Code string `json:"code,omitempty"`
@@ -62,9 +68,10 @@ type Fault struct {
 	AfterMessages int `json:"after_messages,omitempty"`
 	// Mode is how a KindDropAnswer loses the answer. Defaults to ModeReset.
 	Mode string `json:"mode,omitempty"`
-	// Method is the gRPC method, such as Publish or StreamingPull, or AnyMethod. Defaults to Publish.
+	// Method is the gRPC method, such as Publish or StreamingPull, or AnyMethod. Defaults to Publish, and for a
+	// KindNoPermission to TestIamPermissions.
 	Method string `json:"method,omitempty"`
-	// Topic limits a fault of Publish to one topic, by its full name. Defaults to all topics.
+	// Topic limits a fault of Publish or TestIamPermissions to one topic, by its full name. Defaults to all topics.
 	Topic string `json:"topic,omitempty"`
 	// Key limits a fault of Publish to requests with a message of that ordering key. Defaults to all requests.
 	Key string `json:"key,omitempty"`
@@ -165,7 +172,8 @@ func (t *faultTable) decide(c call) verdict {
 type call struct {
 	method     string
 	connection int
-	publish    *pb.PublishRequest // nil for other methods
+	topic      string              // of Publish, and of TestIamPermissions
+	messages   []*pb.PubsubMessage // of Publish
 }
 
 // matches tells whether the fault is meant for such calls.
@@ -182,13 +190,13 @@ func (f *Fault) matches(c call) bool {
 	if f.EveryConnection > 0 && (c.connection == 0 || c.connection%f.EveryConnection != 0) {
 		return false
 	}
-	if f.Topic != "" && f.Topic != c.publish.GetTopic() {
+	if f.Topic != "" && f.Topic != c.topic {
 		return false
 	}
 	if f.Key == "" && f.Attribute == "" {
 		return true
 	}
-	return slices.ContainsFunc(c.publish.GetMessages(), f.meets)
+	return slices.ContainsFunc(c.messages, f.meets)
 }
 
 // meansStreams tells whether a StreamingPull can meet that kind: it has no answer that could be lost or late.

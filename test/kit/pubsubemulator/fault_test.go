@@ -207,7 +207,7 @@ func TestFaultPort(t *testing.T) {
 		{"GET", "/stats", "", 200, `"accepted":0`},
 		{"POST", "/faults", `{"kind":"delay","ms":1,"chance":0.5}`, 400, `unknown field "chance"`},
 		{"POST", "/faults", `{"kind":"delay","ms":1}{"kind":"delay","ms":1}`, 400, "one at a time"},
-		{"POST", "/faults", `{"kind":"explode"}`, 400, "use one of error, delay, drop_answer, late, black_hole"},
+		{"POST", "/faults", `{"kind":"explode"}`, 400, "use one of error, delay, drop_answer, late"},
 		{"POST", "/faults", `{"kind":"error","code":"OK"}`, 400, "such as UNAVAILABLE"},
 		{
 			"POST", "/faults", `{"kind":"delay","mode":"hang","method":"Publsh","count":-1}`, 400,

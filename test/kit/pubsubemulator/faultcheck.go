@@ -14,6 +14,9 @@ import (
 
 // withDefaults fills the zero fields and reports everything that is wrong at once.
 func (f Fault) withDefaults() (Fault, error) {
+	if f.Method == "" && f.Kind == KindNoPermission {
+		f.Method = methodTestIamPermissions
+	}
 	if f.Method == "" {
 		f.Method = methodPublish
 	}
@@ -34,7 +37,7 @@ func (f Fault) checkKind() []error {
 			errs = append(errs, fmt.Errorf(format, args...))
 		}
 	}
-	kinds := []string{KindError, KindDelay, KindDropAnswer, KindLate, KindBlackHole}
+	kinds := []string{KindError, KindDelay, KindDropAnswer, KindLate, KindBlackHole, KindNoPermission}
 	reject(!slices.Contains(kinds, f.Kind), "kind is %q: use one of %s", f.Kind, strings.Join(kinds, ", "))
 	if f.Kind == KindError {
 		code, err := f.grpcCode()
@@ -63,8 +66,14 @@ func (f Fault) checkScope() []error {
 	if known := knownMethods(); !slices.Contains(known, f.Method) {
 		errs = append(errs, fmt.Errorf("method is %q: use one of %s", f.Method, strings.Join(known, ", ")))
 	}
-	if (f.Topic != "" || f.Key != "" || f.Attribute != "") && f.Method != methodPublish {
-		errs = append(errs, errors.New("topic, key and attribute are only for method Publish"))
+	if f.Topic != "" && f.Method != methodPublish && f.Method != methodTestIamPermissions {
+		errs = append(errs, fmt.Errorf("topic is only for methods %s and %s", methodPublish, methodTestIamPermissions))
+	}
+	if (f.Key != "" || f.Attribute != "") && f.Method != methodPublish {
+		errs = append(errs, errors.New("key and attribute are only for method Publish"))
+	}
+	if (f.Kind == KindNoPermission) && f.Method != methodTestIamPermissions {
+		errs = append(errs, fmt.Errorf("kind %s is only for method %s", KindNoPermission, methodTestIamPermissions))
 	}
 	if name, _, ok := strings.Cut(f.Attribute, "="); f.Attribute != "" && (!ok || name == "") {
 		errs = append(errs, fmt.Errorf("attribute is %q: use name=value", f.Attribute))
@@ -84,9 +93,9 @@ func (f Fault) grpcCode() (codes.Code, error) {
 	return code, err
 }
 
-// knownMethods lists the methods of both services, sorted.
+// knownMethods lists the methods of the services, sorted.
 func knownMethods() []string {
-	methods := []string{AnyMethod, methodStreamingPull}
+	methods := []string{AnyMethod, methodStreamingPull, methodTestIamPermissions}
 	for _, m := range append(slices.Clone(pb.Publisher_ServiceDesc.Methods), pb.Subscriber_ServiceDesc.Methods...) {
 		methods = append(methods, m.MethodName)
 	}

@@ -5,6 +5,7 @@ import (
 	"path"
 	"time"
 
+	"cloud.google.com/go/iam/apiv1/iampb"
 	pb "cloud.google.com/go/pubsub/v2/apiv1/pubsubpb"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -25,10 +26,12 @@ type faultInjector struct {
 func (i *faultInjector) unary(ctx context.Context, req any, info *grpc.UnaryServerInfo,
 	handle grpc.UnaryHandler,
 ) (any, error) {
-	publish, _ := req.(*pb.PublishRequest)
-	v := i.decide(ctx, info.FullMethod, publish)
+	v := i.decide(ctx, info.FullMethod, req)
 	if err := i.before(ctx, v); err != nil {
 		return nil, err
+	}
+	if v.fault != nil && v.fault.Kind == KindNoPermission {
+		return &iampb.TestIamPermissionsResponse{}, nil
 	}
 	if v.fault != nil && v.fault.Kind == KindLate {
 		return i.late.handle(ctx, time.Duration(v.fault.Milliseconds)*time.Millisecond, i.done,
@@ -55,8 +58,14 @@ func (i *faultInjector) stream(srv any, ss grpc.ServerStream, info *grpc.StreamS
 	return handle(srv, ss)
 }
 
-func (i *faultInjector) decide(ctx context.Context, fullMethod string, publish *pb.PublishRequest) verdict {
-	c := call{method: path.Base(fullMethod), publish: publish}
+func (i *faultInjector) decide(ctx context.Context, fullMethod string, req any) verdict {
+	c := call{method: path.Base(fullMethod)}
+	switch req := req.(type) {
+	case *pb.PublishRequest:
+		c.topic, c.messages = req.GetTopic(), req.GetMessages()
+	case *iampb.TestIamPermissionsRequest:
+		c.topic = req.GetResource()
+	}
 	if client, ok := peer.FromContext(ctx); ok {
 		c.connection = i.conns.number(client.Addr)
 	}

@@ -12,8 +12,8 @@ import (
 
 // Publish accepts messages: when it answers, they are in the journal.
 func (b *broker) Publish(_ context.Context, req *pb.PublishRequest) (*pb.PublishResponse, error) {
-	if len(req.GetMessages()) == 0 {
-		return nil, status.Error(codes.InvalidArgument, "no messages to publish")
+	if err := checkPublish(req); err != nil {
+		return nil, err
 	}
 	b.mu.Lock()
 	ids, end, err := b.accept(req.GetTopic(), req.GetMessages())

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"cloud.google.com/go/iam/apiv1/iampb"
 	pb "cloud.google.com/go/pubsub/v2/apiv1/pubsubpb"
 	"google.golang.org/grpc"
 )
@@ -93,6 +94,7 @@ func (s *Server) serve(cfg Config) {
 	)
 	pb.RegisterPublisherServer(s.grpc, s.broker)
 	pb.RegisterSubscriberServer(s.grpc, s.broker)
+	iampb.RegisterIAMPolicyServer(s.grpc, iam{broker: s.broker})
 	s.http = &http.Server{Handler: s.faultPort(), ReadTimeout: slowClient, WriteTimeout: slowClient}
 	s.serving.Go(func() {
 		if err := s.grpc.Serve(s.listener); err != nil && !errors.Is(err, grpc.ErrServerStopped) {
