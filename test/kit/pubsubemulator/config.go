@@ -1,6 +1,7 @@
 package pubsubemulator
 
 import (
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -31,6 +32,12 @@ type Config struct {
 	// production does. Defaults to 0: the policies are honoured as they are.
 	LongestBackoff time.Duration
 
+	// TLS makes the Pub/Sub service speak TLS with the certificate in it, as Google's does. Defaults to nil: plain text.
+	TLS *tls.Config
+
+	// Token is the access token without which calls get UNAUTHENTICATED. Defaults to none: everybody may call.
+	Token string
+
 	// Logger gets the few things that happen outside a call. Defaults to slog.Default().
 	Logger *slog.Logger
 }
@@ -55,7 +62,7 @@ func (c Config) withDefaults() (Config, error) {
 	return c, errors.Join(errs...)
 }
 
-// checkLoopback refuses an address that another machine could reach: there is no authentication, and
+// checkLoopback refuses an address that another machine could reach: there is hardly any authentication, and
 // the fault port changes how the broker behaves.
 func checkLoopback(field, addr string) error {
 	host, _, err := net.SplitHostPort(addr)

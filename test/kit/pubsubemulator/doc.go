@@ -28,5 +28,5 @@
 // expiry of old messages (nothing expires), push, BigQuery and Cloud Storage delivery, confirmations of
 // acknowledgements on a stream. Seek, snapshots and schemas answer UNIMPLEMENTED.
 //
-// It has no authentication and therefore listens on loopback only.
+// It has no authentication but [Config.Token], and therefore listens on loopback only.
 package pubsubemulator

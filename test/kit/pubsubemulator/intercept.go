@@ -3,12 +3,14 @@ package pubsubemulator
 import (
 	"context"
 	"path"
+	"slices"
 	"time"
 
 	"cloud.google.com/go/iam/apiv1/iampb"
 	pb "cloud.google.com/go/pubsub/v2/apiv1/pubsubpb"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/status"
 )
@@ -19,6 +21,7 @@ type faultInjector struct {
 	table *faultTable
 	conns *connTable
 	late  *lateCalls
+	token string // what callers must show; empty is nothing
 	done  <-chan struct{}
 }
 
@@ -85,6 +88,9 @@ func (i *faultInjector) before(ctx context.Context, v verdict) error {
 			return errStopping
 		}
 	}
+	if !i.mayCall(ctx) {
+		return status.Error(codes.Unauthenticated, "the call has no valid access token")
+	}
 	if v.fault == nil {
 		return nil
 	}
@@ -98,6 +104,15 @@ func (i *faultInjector) before(ctx context.Context, v verdict) error {
 		return i.hang(ctx)
 	}
 	return nil
+}
+
+// mayCall tells whether the caller has shown the token.
+func (i *faultInjector) mayCall(ctx context.Context) bool {
+	if i.token == "" {
+		return true
+	}
+	shown := metadata.ValueFromIncomingContext(ctx, "authorization")
+	return slices.Contains(shown, "Bearer "+i.token)
 }
 
 // loseAnswer keeps the caller from learning that the call was handled.

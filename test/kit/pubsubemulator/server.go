@@ -12,6 +12,8 @@ import (
 	"cloud.google.com/go/iam/apiv1/iampb"
 	pb "cloud.google.com/go/pubsub/v2/apiv1/pubsubpb"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/credentials/insecure"
 )
 
 const (
@@ -86,8 +88,14 @@ func (s *Server) listen(cfg Config) error {
 }
 
 func (s *Server) serve(cfg Config) {
-	injector := &faultInjector{table: s.faults, conns: s.listener, late: s.late, done: s.broker.done}
-	s.grpc = grpc.NewServer(
+	injector := &faultInjector{
+		table: s.faults, conns: s.listener, late: s.late, token: cfg.Token, done: s.broker.done,
+	}
+	secured := insecure.NewCredentials()
+	if cfg.TLS != nil {
+		secured = credentials.NewTLS(cfg.TLS)
+	}
+	s.grpc = grpc.NewServer(grpc.Creds(secured),
 		grpc.MaxRecvMsgSize(maxRequest), grpc.MaxSendMsgSize(maxRequest),
 		grpc.UnaryInterceptor(injector.unary), grpc.StreamInterceptor(injector.stream),
 		grpc.WaitForHandlers(true), // the broker is closed behind the last of them
