@@ -177,7 +177,7 @@ type call struct {
 }
 
 // matches tells whether the fault is meant for such calls.
-func (f *Fault) matches(c call) bool {
+func (f Fault) matches(c call) bool {
 	if f.Method != AnyMethod && f.Method != c.method {
 		return false
 	}
@@ -200,10 +200,10 @@ func (f *Fault) matches(c call) bool {
 }
 
 // meansStreams tells whether a StreamingPull can meet that kind: it has no answer that could be lost or late.
-func (f *Fault) meansStreams() bool { return f.Kind != KindDropAnswer && f.Kind != KindLate }
+func (f Fault) meansStreams() bool { return f.Kind != KindDropAnswer && f.Kind != KindLate }
 
 // meets tells whether the fault is meant for that message.
-func (f *Fault) meets(m *pb.PubsubMessage) bool {
+func (f Fault) meets(m *pb.PubsubMessage) bool {
 	if f.Key != "" && f.Key != m.GetOrderingKey() {
 		return false
 	}
@@ -216,7 +216,7 @@ func (f *Fault) meets(m *pb.PubsubMessage) bool {
 }
 
 // status is the error of a KindError.
-func (f *Fault) status() error {
+func (f Fault) status() error {
 	code, err := f.grpcCode()
 	if err != nil {
 		return status.Error(codes.Internal, err.Error())

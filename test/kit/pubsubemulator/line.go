@@ -115,6 +115,7 @@ func (s *subscription) rewind(it *item, now time.Time) {
 		case acked:
 			later.state = waiting
 			s.unacknowledged++
+		case waiting, gone:
 		}
 		if later != it {
 			later.ackID = "" // an acknowledgement that is under way must not count
@@ -141,9 +142,9 @@ type lineEntry struct {
 // lineHeap has the line first whose number is the smallest.
 type lineHeap []lineEntry
 
-func (h lineHeap) Len() int           { return len(h) }
-func (h lineHeap) Less(i, j int) bool { return h[i].at < h[j].at }
-func (h lineHeap) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
+func (h *lineHeap) Len() int           { return len(*h) }
+func (h *lineHeap) Less(i, j int) bool { return (*h)[i].at < (*h)[j].at }
+func (h *lineHeap) Swap(i, j int)      { (*h)[i], (*h)[j] = (*h)[j], (*h)[i] }
 
 // Push is for package heap.
 func (h *lineHeap) Push(x any) { *h = append(*h, x.(lineEntry)) }
@@ -178,9 +179,9 @@ type lease struct {
 // their time comes.
 type leaseHeap []lease
 
-func (h leaseHeap) Len() int           { return len(h) }
-func (h leaseHeap) Less(i, j int) bool { return h[i].deadline.Before(h[j].deadline) }
-func (h leaseHeap) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
+func (h *leaseHeap) Len() int           { return len(*h) }
+func (h *leaseHeap) Less(i, j int) bool { return (*h)[i].deadline.Before((*h)[j].deadline) }
+func (h *leaseHeap) Swap(i, j int)      { (*h)[i], (*h)[j] = (*h)[j], (*h)[i] }
 
 // Push is for package heap.
 func (h *leaseHeap) Push(x any) { *h = append(*h, x.(lease)) }

@@ -57,7 +57,7 @@ func (p *puller) ping(t *testing.T) {
 // want receives these texts, in this order.
 func (p *puller) want(t *testing.T, texts string) {
 	t.Helper()
-	for _, want := range strings.Fields(texts) {
+	for want := range strings.FieldsSeq(texts) {
 		res, err := p.Recv()
 		if err != nil || len(res.GetReceivedMessages()) != 1 {
 			t.Fatalf("want %s of %q, got %v, %v", want, texts, res, err)
@@ -72,7 +72,7 @@ func (p *puller) want(t *testing.T, texts string) {
 
 func (p *puller) ackIDs(texts string) []string {
 	var ids []string
-	for _, text := range strings.Fields(texts) {
+	for text := range strings.FieldsSeq(texts) {
 		ids = append(ids, p.ids[text])
 	}
 	return ids
@@ -223,13 +223,13 @@ func TestARetryPolicyHoldsTheKey(t *testing.T) {
 	p := c.openStream(t, subA, 0, 0)
 	c.publish(t, topicA, "k", "1", "2")
 	p.want(t, "1 2")
-	for i, least := range []time.Duration{200, 400, 400} {
+	for i, least := range []time.Duration{200 * time.Millisecond, 400 * time.Millisecond, 400 * time.Millisecond} {
 		failed := time.Now()
 		c.nack(t, subA, p.ackIDs("1")...)
 		c.publish(t, topicA, "other", "x")
 		p.want(t, "x 1 2")
-		if took := time.Since(failed); took < least*time.Millisecond {
-			t.Errorf("failure %d: it came again after %s, want %s", i+1, took, least*time.Millisecond)
+		if took := time.Since(failed); took < least {
+			t.Errorf("failure %d: it came again after %s, want %s", i+1, took, least)
 		}
 	}
 }
