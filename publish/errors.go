@@ -32,7 +32,12 @@ func (e *TerminalError) Error() string { return e.Reason + ": " + e.Err.Error() 
 func (e *TerminalError) Unwrap() error { return e.Err }
 
 // TopicError says that the topic cannot take messages: the broker is down, the topic is missing, the
-// credentials are refused, the quota is spent. The topic is paused and probed; no event is charged.
+// credentials are refused, the quota is spent. The topic is paused and probed; no event is charged. Where the topic
+// carries other events meanwhile, this one alone is tried again later.
+//
+// It does not say that the broker does not have the message: a connection that broke may have taken the answer with it.
+// So it is also for an outcome that nobody knows, of a broker that is known never to fail that way because of one
+// message, and whose own clients would try for ever.
 type TopicError struct {
 	Err error
 	// RetryAfter is how long the broker asked to be left alone. Defaults to the relay's own backoff.

@@ -16,7 +16,8 @@ type Publisher interface {
 	// What went wrong is said with [RejectedError], [TerminalError], [TopicError] and [ErrNotSent]; any other error,
 	// and above all a deadline that passed, means that nobody knows whether the broker has the message:
 	// it is sent again, and charged to the event only when the topic carried other events meanwhile. A panic is such
-	// an error, too.
+	// an error, too. Where no message can be the reason for that, because the broker's own clients would try for ever, it
+	// is a TopicError, and nobody is charged.
 	Publish(ctx context.Context, message *Message) error
 }
 
@@ -26,7 +27,8 @@ type Publisher interface {
 type Pipeliner interface {
 	Publisher
 	// Enqueue hands over a message in the order of the calls and calls done exactly once, from any
-	// goroutine, with what Publish would have returned. It may block while the client's buffer is full.
+	// goroutine, with what Publish would have returned, and soon after the context has ended. It may block while the
+	// client's buffer is full.
 	Enqueue(ctx context.Context, message *Message, done func(error))
 	// Depth is how many messages of one key may be in flight.
 	Depth() int

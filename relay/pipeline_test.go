@@ -2,8 +2,10 @@ package relay
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/posthaste-dev/posthaste/outbox"
@@ -62,5 +64,44 @@ func TestNothingPassesAnEventThatWasNotSent(t *testing.T) {
 	}
 	if want := []outbox.ID{other.Event.ID, head.Event.ID, follower.Event.ID}; !slices.Equal(publisher.got, want) {
 		t.Errorf("the broker got %v, want %v", publisher.got, want)
+	}
+}
+
+// tardy is a pipeliner that says whose fault it is when the deadline has passed.
+type tardy struct {
+	willing
+	answers bool
+}
+
+func (p *tardy) Enqueue(ctx context.Context, _ *publish.Message, done func(error)) {
+	context.AfterFunc(ctx, func() {
+		if p.answers {
+			time.Sleep(time.Millisecond) // synctest: behind everybody else who heard of the deadline
+			done(&publish.TopicError{Err: errors.New("no answer in time")})
+		}
+	})
+}
+
+// A deadline that passes is told by the publisher, who knows its broker. Only for one that says nothing the relay says
+// that nobody knows.
+func TestThePublisherSaysWhatADeadlineMeans(t *testing.T) {
+	t.Parallel()
+	for answers, want := range map[bool]core.Class{true: core.RouteFault, false: core.Unknown} {
+		synctest.Test(t, func(t *testing.T) {
+			s := newTestSender(t, &tardy{answers: answers})
+			results := make(chan result, 8)
+			s.results = results
+			work, end := context.WithCancel(t.Context())
+			s.work = work
+			p := stored()
+			p.DecidedAt, p.First = s.clock.now(), true
+			s.send([]*core.Publish{p})
+			if got := (<-results).outcome.Class; got != want {
+				t.Errorf("answers %v: class %d, want %d", answers, got, want)
+			}
+			time.Sleep(time.Second) // synctest: until the publisher has answered too
+			end()
+			s.running.Wait()
+		})
 	}
 }

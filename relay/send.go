@@ -212,7 +212,11 @@ func (s *sender) enqueue(p *core.Publish) (sent bool) {
 	}
 	crash.Point("publish.before_send")
 	ctx, cancel := context.WithTimeout(s.work, s.config.Deadline)
-	stop := context.AfterFunc(ctx, func() { done(classify(ctx.Err())) })
+	stop := context.AfterFunc(ctx, func() {
+		// The publisher has heard it too, and knows what it means; one that says nothing is not waited for. What is left
+		// of the lease has room for this.
+		time.AfterFunc(s.config.margin(), func() { done(classify(ctx.Err())) })
+	})
 	s.pipeliner.Enqueue(ctx, message, func(err error) {
 		stop()
 		cancel()
