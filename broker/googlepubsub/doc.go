@@ -10,16 +10,20 @@
 // one that was behind it, is handed over again and the client library holds nothing of the key any more.
 // Other keys do not notice.
 //
-// Promises: nil means that Pub/Sub has the message. An error behind which nobody knows is never told as
-// anything else. No message is refused because of another one that shared its request. What one event did
-// is never told of the topic, and what the topic did is never told of one event.
+// Promises: nil means that Pub/Sub has the message. [publish.ErrNotSent] means that this one was not sent, or that one
+// of its key before it failed. A [publish.TopicError] leaves it open: an outage of all keys or of some, a deadline that
+// passed, an answer that was lost. None of that is an event's fault, and the relay sends it again until it passes, as
+// Google's own clients do. No message is refused because of another one that shared its request. What one event did is
+// never told of the topic, and what the topic did is never told of one event. What was given up is not sent any more,
+// unless its request is under way.
 //
 // Not promised: that a message whose context ended is not accepted later. The client library sends without
-// the caller's context; [PublisherConfig.Timeout] bounds each of its requests.
+// the caller's context: a request that is under way may deliver it for [PublisherConfig.Timeout] more, and what Pub/Sub
+// has received when the client gives up it may still carry out, behind newer events.
 //
 // The client is the caller's: made with their credentials, closed by them. Google's client verifies the
 // server's certificate by itself, and talks to an emulator without TLS when PUBSUB_EMULATOR_HOST says so.
-// Leave its tracing off: it writes attributes of its own into messages.
+// Leave its tracing off: it sends attributes of its own with the message.
 //
 // # Consuming
 //

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -16,8 +17,11 @@ import (
 
 var _ publish.Pipeliner = (*Publisher)(nil)
 
-// ErrClosed answers what is handed over after Close. It was not sent.
-var ErrClosed = errors.New("googlepubsub: the publisher is closed")
+// ErrClosed answers what is handed over after Close. It is a [publish.ErrNotSent].
+var ErrClosed = fmt.Errorf("googlepubsub: the publisher is closed: %w", publish.ErrNotSent)
+
+// errClosing is why something is given up that Close has no more time for.
+var errClosing = errors.New("the publisher is closing")
 
 // Publisher sends events to the topics of one client's project, or to topics that are named in full:
 // "projects/p/topics/t".
@@ -28,8 +32,8 @@ type Publisher struct {
 	mu     sync.RWMutex
 	topics map[string]*topic
 	closed bool
-	// running counts hand-overs that are not answered and goroutines that wait for the library.
-	running sync.WaitGroup
+	// unanswered counts hand-overs, and running the goroutines that wait for the library.
+	unanswered, running sync.WaitGroup
 }
 
 // NewPublisher makes a publisher. The client stays the caller's; close it after the publisher.
@@ -70,15 +74,13 @@ func never() gax.Retryer { return noRetry{} }
 func (p *Publisher) Publish(ctx context.Context, message *publish.Message) error {
 	answer := make(chan error, 1)
 	done := func(err error) { answer <- err }
-	task := &handOver{ctx: ctx, message: message, knows: true, done: done, handed: make(chan struct{})}
-	p.handOver(task) //nolint:contextcheck // it carries the context
+	p.handOver(ctx, &handOver{message: message, knows: true, done: done, handed: make(chan struct{})})
 	return <-answer
 }
 
 // Enqueue hands over a message behind those of the same key. It blocks while the topic's buffer is full.
 func (p *Publisher) Enqueue(ctx context.Context, message *publish.Message, done func(error)) {
-	task := &handOver{ctx: ctx, message: message, done: done, handed: make(chan struct{})}
-	p.handOver(task) //nolint:contextcheck // it carries the context
+	p.handOver(ctx, &handOver{message: message, done: done, handed: make(chan struct{})})
 }
 
 // Depth is how many messages of one key may be in flight.
@@ -89,39 +91,68 @@ func (p *Publisher) Depth() int {
 	return p.config.Depth
 }
 
-// Close sends what has been handed over, waits until all of it is answered, and ends the goroutines. It
-// takes as long as the requests that are under way, each of which [PublisherConfig.Timeout] bounds.
+// closeGrace is what Close takes at most beyond the time of a request.
+const closeGrace = time.Second
+
+// Close sends what has been handed over, waits until all of it is answered, and ends the goroutines. It takes at most
+// [PublisherConfig.Timeout] and a second: what is not answered by then is given up, and what is still under way ends
+// with the client.
 func (p *Publisher) Close() error {
 	p.mu.Lock()
 	p.closed = true
-	topics := p.topics
+	topics := slices.Collect(maps.Values(p.topics))
 	p.mu.Unlock()
-	var stopping sync.WaitGroup
-	for _, t := range topics {
-		stopping.Go(t.library.Stop)
+	stopped, answered := make(chan struct{}), make(chan struct{})
+	go func() {
+		var stopping sync.WaitGroup
+		for _, t := range topics {
+			stopping.Go(t.library.Stop)
+		}
+		stopping.Wait()
+		p.unanswered.Wait()
+		close(answered)
+		p.running.Wait()
+		close(stopped)
+	}()
+	if !closedWithin(stopped, p.config.Timeout+closeGrace/2) {
+		for _, t := range topics {
+			t.abandon()
+		}
+		closedWithin(answered, closeGrace/2)
 	}
-	stopping.Wait()
-	p.running.Wait()
 	return nil
 }
 
-func (p *Publisher) handOver(h *handOver) {
+// closedWithin waits for a channel to be closed, and tells whether it was.
+func closedWithin(done <-chan struct{}, limit time.Duration) bool {
+	timer := time.NewTimer(limit)
+	defer timer.Stop()
+	select {
+	case <-done:
+		return true
+	case <-timer.C:
+		return false
+	}
+}
+
+func (p *Publisher) handOver(ctx context.Context, h *handOver) {
 	t, err := p.enter(h.message.Topic)
 	if err != nil {
 		go h.done(err) // never from inside Enqueue: the caller may hold what done needs
 		return
 	}
-	defer p.running.Done()
+	defer p.unanswered.Done()
+	h.ctx, h.cancel = context.WithCancelCause(ctx)
 	h.notSent = t.check(h.message)
-	t.take(h)
+	t.take(h) //nolint:contextcheck // it carries the context
 }
 
-// enter finds or makes the topic and, unless it fails, adds to running.
+// enter finds or makes the topic and, unless it fails, adds to unanswered.
 func (p *Publisher) enter(name string) (*topic, error) {
 	p.mu.RLock()
 	t, closed := p.topics[name], p.closed
 	if t != nil && !closed {
-		p.running.Add(1)
+		p.unanswered.Add(1)
 	}
 	p.mu.RUnlock()
 	if t != nil && !closed {
@@ -138,6 +169,6 @@ func (p *Publisher) enter(name string) (*topic, error) {
 		}
 		p.topics[name] = p.newTopic(name)
 	}
-	p.running.Add(1)
+	p.unanswered.Add(1)
 	return p.topics[name], nil
 }

@@ -22,12 +22,17 @@ import (
 //   - UNAVAILABLE: the service or the way to it.
 //   - FAILED_PRECONDITION: the topic's encryption key is disabled, or its policy forbids the region.
 //   - UNIMPLEMENTED: what answers there is not Pub/Sub.
+//   - DEADLINE_EXCEEDED, CANCELLED, ABORTED, INTERNAL, UNKNOWN: trouble of the service, of a server of it that has some
+//     of the keys, or of the way to it. None of them is ever about one message, and Google's own clients send such a
+//     message again until it passes.
+//
+// These last, and UNAVAILABLE, leave open whether Pub/Sub has the message.
 //
 // INVALID_ARGUMENT is about the message, for instance one that the topic's schema refuses: what is wrong
 // with the topic's name is found before. It is retried and not terminal, because a schema can be attached
 // to a topic by mistake, and detached.
 //
-// All else, and above all DEADLINE_EXCEEDED, leaves open whether Pub/Sub has the message.
+// All else is not among what Pub/Sub is known to answer, and leaves open whether it has the message.
 func classify(err error) error {
 	if err == nil {
 		return nil
@@ -36,13 +41,16 @@ func classify(err error) error {
 	switch {
 	case errors.As(err, &paused):
 		return fmt.Errorf("%w: %w", ErrBehindFailure, err)
+	case errors.Is(err, pubsub.ErrPublisherStopped):
+		return fmt.Errorf("%w: %w", ErrClosed, err)
 	case errors.Is(err, pubsub.ErrOversizedMessage):
 		return &publish.TerminalError{Reason: publish.ReasonTooLarge, Err: fmt.Errorf("googlepubsub: %w", err)}
 	}
 	err = fmt.Errorf("googlepubsub: %w", err)
 	switch status.Code(err) {
 	case codes.NotFound, codes.Unauthenticated, codes.PermissionDenied, codes.ResourceExhausted,
-		codes.Unavailable, codes.FailedPrecondition, codes.Unimplemented:
+		codes.Unavailable, codes.FailedPrecondition, codes.Unimplemented,
+		codes.DeadlineExceeded, codes.Canceled, codes.Aborted, codes.Internal, codes.Unknown:
 		return &publish.TopicError{Err: err, RetryAfter: retryAfter(err)}
 	case codes.InvalidArgument:
 		return &publish.RejectedError{Err: err}

@@ -31,6 +31,8 @@ func classOf(err error) string {
 		return "topic"
 	case errors.Is(err, ErrBehindFailure):
 		return "behind"
+	case errors.Is(err, publish.ErrNotSent):
+		return "not sent"
 	default:
 		return "unknown"
 	}
@@ -43,6 +45,8 @@ func TestClassify(t *testing.T) {
 		codes.NotFound: "topic", codes.Unauthenticated: "topic", codes.PermissionDenied: "topic",
 		codes.ResourceExhausted: "topic",
 		codes.Unavailable:       "topic", codes.FailedPrecondition: "topic", codes.Unimplemented: "topic",
+		codes.DeadlineExceeded: "topic", codes.Canceled: "topic", codes.Aborted: "topic", codes.Internal: "topic",
+		codes.Unknown: "topic",
 	}
 	for code := codes.OK; code <= codes.Unauthenticated; code++ {
 		want := classes[code]
@@ -66,10 +70,9 @@ func TestClassify(t *testing.T) {
 	}{
 		{pubsub.ErrOversizedMessage, publish.ReasonTooLarge},
 		{pubsub.ErrPublishingPaused{OrderingKey: "order/1"}, "behind"},
-		{pubsub.ErrPublisherStopped, "unknown"},
-		{context.DeadlineExceeded, "unknown"},
-		{context.Canceled, "unknown"},
-		{errors.New("draining"), "unknown"},
+		{pubsub.ErrPublisherStopped, "not sent"},
+		{context.DeadlineExceeded, "topic"},
+		{context.Canceled, "topic"},
 	} {
 		got := classify(c.err)
 		if classOf(got) != c.want {

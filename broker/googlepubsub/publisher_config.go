@@ -103,6 +103,9 @@ func (c PublisherConfig) settings() pubsub.PublishSettings {
 	settings.CountThreshold = c.CountThreshold
 	settings.ByteThreshold = c.ByteThreshold
 	settings.Timeout = c.Timeout
+	// The library would have 25 requests of a topic under way for each processor, and others wait for them before their
+	// time begins. It is only a count.
+	settings.NumGoroutines = c.MaxOutstandingMessages
 	// The library's default counts and then ignores what it counted, so a slow broker fills the memory.
 	settings.FlowControlSettings = pubsub.FlowControlSettings{
 		MaxOutstandingMessages: c.MaxOutstandingMessages,

@@ -2,17 +2,21 @@ package googlepubsub
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
 	"time"
+
+	"cloud.google.com/go/pubsub/v2"
+	"google.golang.org/grpc/status"
 
 	"github.com/posthaste-dev/posthaste/publish"
 )
 
 // ErrBehindFailure answers a message that was handed over behind one of the same key that failed. It says
 // nothing about this message: mostly it was never sent, and where a deadline passed, nobody knows. It is a
-// [publish.ErrNotSent]: the relay sends it again, behind the one that failed, and charges nobody.
+// [publish.ErrNotSent] all the same: the relay sends it again, behind the one that failed, and charges nobody.
 var ErrBehindFailure = fmt.Errorf("googlepubsub: an earlier message of the same key failed: %w", publish.ErrNotSent)
 
 // stragglers is how long a call can be on its way that the relay decided on before it heard of a failure.
@@ -114,7 +118,32 @@ func (l *line) answerFailed(h *handOver, err error) answer {
 // idle tells that nothing of the line is in flight.
 func (l *line) idle() bool { return len(l.sent)+len(l.waiting)+l.untold == 0 && !l.draining }
 
-// gaveUp is the error of a message whose context ended.
+// gaveUp is the error of a message whose context ended when the library had it: nobody knows whether Pub/Sub has it.
 func gaveUp(ctx context.Context) error {
-	return fmt.Errorf("googlepubsub: no answer in time: %w", context.Cause(ctx))
+	return &publish.TopicError{Err: fmt.Errorf("googlepubsub: no answer in time: %w", context.Cause(ctx))}
+}
+
+// notSentInTime is the error of a message whose context ended before the library had it.
+func notSentInTime(ctx context.Context) error {
+	return fmt.Errorf("googlepubsub: its turn did not come in time: %w: %w", context.Cause(ctx), publish.ErrNotSent)
+}
+
+// declined is why the library did not take a message: it waited for room until its context ended, or the library is
+// stopped. Nil if it did, or may have.
+func declined(ctx context.Context, result *pubsub.PublishResult) error {
+	select {
+	case <-result.Ready():
+	default:
+		return nil
+	}
+	_, err := result.Get(ctx)
+	_, answered := status.FromError(err) // also without an error
+	switch {
+	case answered, errors.Is(err, pubsub.ErrOversizedMessage):
+		return nil
+	case ctx.Err() != nil && errors.Is(err, ctx.Err()):
+		return notSentInTime(ctx)
+	default:
+		return fmt.Errorf("%w: %w", ErrClosed, err)
+	}
 }

@@ -1,6 +1,7 @@
 package googlepubsub
 
 import (
+	"context"
 	"testing"
 	"time"
 
@@ -80,5 +81,23 @@ func TestForgottenKeysAreSwept(t *testing.T) {
 	tp.sweep(now)
 	if len(tp.lines) != 3 {
 		t.Error("swept again at once: every failure would look at every key")
+	}
+}
+
+// What the library does not take is not sent: one that is stopped, and one that had no room in time.
+func TestDeclined(t *testing.T) {
+	t.Parallel()
+	ended, end := context.WithCancel(t.Context())
+	end()
+	full := (&pubsub.Client{}).Publisher("orders")
+	full.PublishSettings.FlowControlSettings.LimitExceededBehavior = pubsub.FlowControlBlock
+	stopped := (&pubsub.Client{}).Publisher("orders")
+	stopped.Stop()
+	for what, result := range map[string]*pubsub.PublishResult{
+		"no room": full.Publish(ended, &pubsub.Message{}), "stopped": stopped.Publish(ended, &pubsub.Message{}),
+	} {
+		if err := declined(ended, result); publish.ClassOf(err) != publish.NotSent {
+			t.Errorf("%s: %v", what, err)
+		}
 	}
 }

@@ -3,6 +3,8 @@ package googlepubsub
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -18,36 +20,39 @@ import (
 // What the library does (v2.8.0), since everything below follows from it:
 //
 //   - Publish takes its context for the flow control alone. The request is sent with a context of its own,
-//     which ends Timeout after the request began. A request of a key begins when the one before it has
-//     ended, so a message that waits behind k requests can be accepted (k+1) Timeouts after it was handed
-//     over, whatever has become of the caller's context.
+//     which ends Timeout after the request began, whatever has become of the caller's context. A request of a key
+//     begins when the one before it has ended, and when one of NumGoroutines workers is free: they are as many as
+//     there can be messages, so that no key waits for another one.
 //   - A request holds messages of one key only; one bad message fails all of them with one error. Without
 //     ordering, all messages of the topic share requests.
 //   - When a request of a key fails, the key is paused, and what waits behind it fails with
 //     ErrPublishingPaused. So does what waits for its request when a message behind it gives up waiting for
-//     the flow control: that pauses the key as well.
+//     the flow control: that pauses the key as well, and is the only way to have it paused.
 //   - Publish does not look whether its key is paused; the message fails when its request would begin.
 //     ResumePublish while messages wait therefore sends them, ahead of the one that failed.
 type topic struct {
 	library *pubsub.Publisher
 	client  *pubsub.Client
 	config  PublisherConfig
-	running *sync.WaitGroup
 	maxSize int // of a message, as the library counts it
 
-	mu    sync.Mutex
-	lines map[string]*line // by the key of the message
-	swept time.Time
+	unanswered, running *sync.WaitGroup // the publisher's
+
+	mu        sync.Mutex
+	lines     map[string]*line // by the key of the message
+	swept     time.Time
+	abandoned bool // the publisher closes, and waits no longer
 }
 
 // handOver is a message that the relay gave us and waits to hear of.
 type handOver struct {
 	ctx     context.Context //nolint:containedctx // a call that outlives the function that made it
+	cancel  context.CancelCauseFunc
 	message *publish.Message
 	done    func(error)
 	// knows tells that the relay knows of every failure of this key: it publishes one at a time.
 	knows bool
-	// notSent is why the message is not sent at all.
+	// notSent is why the message is not sent at all. Like result it is certain when handed is closed.
 	notSent error
 
 	handed chan struct{} // closed when the library has the message, or never will
@@ -55,6 +60,7 @@ type handOver struct {
 
 	// Guarded by the topic's mutex.
 	answered bool
+	alone    bool // it was sent in a request of its own
 	unwatch  func() bool
 }
 
@@ -69,15 +75,18 @@ func (p *Publisher) newTopic(name string) *topic {
 	library.PublishSettings = p.config.settings()
 	library.EnableMessageOrdering = !p.config.Unordered
 	return &topic{
-		library: library, client: p.client, config: p.config, running: &p.running,
+		library: library, client: p.client, config: p.config, unanswered: &p.unanswered, running: &p.running,
 		maxSize: maxMessageSize(library.String()), lines: map[string]*line{},
 	}
 }
 
 // take puts a hand-over at the end of its key's line, or refuses it.
 func (t *topic) take(h *handOver) {
-	t.running.Add(1)
+	t.unanswered.Add(1)
 	t.mu.Lock()
+	if t.abandoned {
+		h.cancel(errClosing)
+	}
 	l := t.lines[h.message.Key]
 	if l == nil {
 		l = &line{name: h.message.Key, key: t.orderingKey(h.message.Key)}
@@ -108,7 +117,7 @@ func (t *topic) feed(l *line) {
 	for len(l.waiting) > 0 && t.mayGo(l) {
 		h := l.next()
 		if h.notSent == nil && h.ctx.Err() != nil {
-			h.notSent = gaveUp(h.ctx)
+			h.notSent = notSentInTime(h.ctx)
 		}
 		// Nothing may pass a message that is not sent.
 		l.holding = l.holding || h.notSent != nil
@@ -119,9 +128,11 @@ func (t *topic) feed(l *line) {
 		t.mu.Unlock()
 		if h.notSent == nil {
 			h.result = t.library.Publish(h.ctx, t.encode(h.message, l.key)) // may wait for the flow control
+			h.notSent = declined(h.ctx, h.result)
 		}
 		close(h.handed)
 		t.mu.Lock()
+		l.holding = l.holding || h.notSent != nil // the library pauses a key of which it turned one away
 	}
 	l.feeding = false
 }
@@ -184,11 +195,11 @@ func (t *topic) outcome(l *line, h *handOver) error {
 	}
 	t.mu.Lock()
 	l.holding = true // the library paused the key
-	unanswered := !h.answered
-	t.mu.Unlock()
 	// All ahead of an unanswered message have succeeded. So this error, where it can be another's, is of
 	// one behind it, and this one is owed a request of its own.
-	if unanswered && maybeAnothers(err) {
+	h.alone = !h.answered && maybeAnothers(err)
+	t.mu.Unlock()
+	if h.alone {
 		err = t.sendAlone(h, l.key)
 	}
 	return classify(err)
@@ -212,16 +223,63 @@ func (t *topic) sendAlone(h *handOver, key string) error {
 	return nil
 }
 
-// expire answers a message whose context ended. The library may still send it, so the line holds until the
-// library is through with it.
+// expire answers a message whose context ended. The request that is under way may still deliver it, so the line holds
+// until the library is through with it. What is not under way is not sent any more.
 func (t *topic) expire(l *line, h *handOver) {
 	t.mu.Lock()
+	if !slices.Contains(l.waiting, h) && !h.answered {
+		t.mu.Unlock()
+		<-h.handed // soon: with its context ended, it waits for no room
+		t.mu.Lock()
+	}
 	var answers []answer
 	if !h.answered {
-		answers = l.fail(h, gaveUp(h.ctx), time.Now())
+		answers = l.fail(h, t.certain(l, h), time.Now())
 	}
 	t.mu.Unlock()
+	if len(answers) > 0 {
+		t.pause(l.key)
+	}
 	t.callBack(l, answers)
+}
+
+// certain says of a message whose context ended what is known: that it was not sent, or nothing.
+func (t *topic) certain(l *line, h *handOver) error {
+	if slices.Contains(l.waiting, h) {
+		return notSentInTime(h.ctx)
+	}
+	if h.notSent != nil {
+		return h.notSent
+	}
+	select {
+	case <-h.result.Ready():
+		// The request that it shared was refused, and one of its own has not begun.
+		if _, err := h.result.Get(h.ctx); !h.alone && maybeAnothers(err) {
+			return notSentInTime(h.ctx)
+		}
+	default:
+	}
+	return gaveUp(h.ctx)
+}
+
+// pause has the library send nothing more of a key than the request that is under way. It has no call for that, but
+// does so when a message gives up waiting for room, as one does whose context has ended.
+func (t *topic) pause(key string) {
+	ended, end := context.WithCancel(context.Background())
+	end()
+	t.library.Publish(ended, &pubsub.Message{OrderingKey: key})
+}
+
+// abandon gives up everything that is not answered.
+func (t *topic) abandon() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.abandoned = true
+	for _, l := range t.lines {
+		for _, h := range slices.Concat(l.sent, l.waiting) {
+			h.cancel(errClosing)
+		}
+	}
 }
 
 // callBack calls back, in order.
@@ -235,8 +293,9 @@ func (t *topic) callBack(l *line, answers []answer) {
 			l.untold--
 			t.mu.Unlock()
 		}
+		a.to.cancel(nil)
 		a.to.done(a.err)
-		t.running.Done()
+		t.unanswered.Done()
 	}
 }
 
@@ -273,7 +332,8 @@ func (t *topic) sweep(now time.Time) {
 	}
 }
 
-// encode makes the library's message. Body and attributes are shared: neither side changes them.
+// encode makes the library's message. The body is shared: neither side changes it. Attributes are not: a client with
+// tracing writes its own among them.
 func (t *topic) encode(message *publish.Message, key string) *pubsub.Message {
-	return &pubsub.Message{Data: message.Body, Attributes: message.Attributes, OrderingKey: key}
+	return &pubsub.Message{Data: message.Body, Attributes: maps.Clone(message.Attributes), OrderingKey: key}
 }

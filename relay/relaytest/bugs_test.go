@@ -32,7 +32,7 @@ const (
 	limitIsOneLess    bug = "refuses what just fits"
 	badStopsAll       bug = "stops after one bad message"
 	lostIsNil         bug = "takes silence for an acknowledgement"
-	lostIsTopicFault  bug = "takes a lost acknowledgement for an outage"
+	lostIsNotSent     bug = "takes a lost acknowledgement for a message that was not sent"
 	lostIsRejected    bug = "charges a lost acknowledgement"
 	ignoresContext    bug = "ignores the context"
 	downIsTerminal    bug = "kills events in an outage"
@@ -75,7 +75,7 @@ var finds = map[bug]finding{
 	limitIsOneLess:    {"size limit", "which is the limit"},
 	badStopsAll:       {"one bad message among good ones/too large", "after a bad message"},
 	lostIsNil:         {"lost acknowledgement", "an acknowledgement that was lost: nobody knows"},
-	lostIsTopicFault:  {"slow", "a deadline that passed: nobody knows"},
+	lostIsNotSent:     {"slow", "a deadline that passed: nobody knows"},
 	lostIsRejected:    {"slow", "a deadline that passed: nobody knows"},
 	ignoresContext:    {"slow", "after its deadline of"},
 	downIsTerminal:    {"restart under load", "charged for a fault that is the broker's"},

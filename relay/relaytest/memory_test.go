@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"sync"
@@ -174,9 +175,9 @@ func (m *memory) wait(ctx context.Context) error {
 		time.Sleep(4 * time.Second) // synctest
 	case lostIsNil:
 		return nil
-	case lostIsTopicFault:
+	case lostIsNotSent:
 		<-ctx.Done()
-		return &publish.TopicError{Err: ctx.Err()}
+		return fmt.Errorf("%w: %w", publish.ErrNotSent, ctx.Err())
 	case lostIsRejected:
 		<-ctx.Done()
 		return &publish.RejectedError{Err: ctx.Err()}

@@ -36,6 +36,8 @@ func classOf(err error) string {
 		return "retryable"
 	case errors.As(err, &topicErr):
 		return "topic"
+	case errors.Is(err, publish.ErrNotSent):
+		return "not sent"
 	default:
 		return "unknown"
 	}
@@ -49,8 +51,8 @@ func TestErrorsByCode(t *testing.T) {
 		codes.ResourceExhausted: "topic", codes.Unavailable: "topic", codes.FailedPrecondition: "topic",
 		codes.Unimplemented:    "topic",
 		codes.InvalidArgument:  "retryable",
-		codes.DeadlineExceeded: "unknown", codes.Canceled: "unknown", codes.Aborted: "unknown", codes.Internal: "unknown",
-		codes.Unknown: "unknown", codes.AlreadyExists: "unknown", codes.OutOfRange: "unknown", codes.DataLoss: "unknown",
+		codes.DeadlineExceeded: "topic", codes.Canceled: "topic", codes.Aborted: "topic", codes.Internal: "topic",
+		codes.Unknown: "topic", codes.AlreadyExists: "unknown", codes.OutOfRange: "unknown", codes.DataLoss: "unknown",
 	}
 	names := map[codes.Code]string{
 		codes.Canceled: "CANCELLED", codes.Unknown: "UNKNOWN", codes.InvalidArgument: "INVALID_ARGUMENT",

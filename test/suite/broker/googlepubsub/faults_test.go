@@ -15,8 +15,8 @@ import (
 	"github.com/posthaste-dev/posthaste/test/kit/pubsubemulator"
 )
 
-// A broker slower than the deadline: nobody knows, and nothing of the key is sent until the library is
-// through with what it has.
+// A broker slower than the deadline: nobody knows of what is before it, and nothing else of the key is sent until that
+// request has ended.
 func TestSlowerThanTheDeadline(t *testing.T) {
 	t.Parallel()
 	middle := &middleman{}
@@ -30,15 +30,41 @@ func TestSlowerThanTheDeadline(t *testing.T) {
 	close(ctx.passed)
 	for i, p := range all { // the broker has still not answered
 		err := p.wait(t)
-		if classOf(err) != "unknown" || (i == 0 && !errors.Is(err, context.DeadlineExceeded)) {
+		if class := classOf(err); class != "topic" && (i == 0 || class != "not sent") ||
+			i == 0 && !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("event %d: %v", i, err)
 		}
 	}
 	answer()
 	sendAll(t, w.publisher, messages, 6)
-	// The library went on with what it had, so there are copies; each copy came in order, too.
-	if copies := w.expectHistory(t, messages); copies == 0 {
-		t.Error("nothing was accepted late, so nothing was shown")
+	// The request that was before the broker went on, and no other one of those that were given up.
+	if copies := w.expectHistory(t, messages); copies != 2 {
+		t.Errorf("%d copies, want those of one request", copies)
+	}
+}
+
+// An event that was given up is handed over again while its request is still before the broker. It waits for that, and
+// when its time is over once more, it was certainly not sent.
+func TestItsTurnDoesNotCome(t *testing.T) {
+	t.Parallel()
+	middle := &middleman{}
+	w := newEnv(t, googlepubsub.PublisherConfig{}, middle.dialOption())
+	answer := middle.hold()
+	t.Cleanup(answer)
+	messages := newMessages("1", 2)
+	for round, want := range []string{"topic", "not sent"} {
+		ctx := newLate(t)
+		first := enqueue(ctx, w.publisher, messages[0])
+		eventually.True(t, "the request is before the broker", func() bool { return middle.heldUp() == 1 })
+		close(ctx.passed)
+		if err := first[0].wait(t); classOf(err) != want {
+			t.Errorf("round %d: %v, want it to be: %s", round, err, want)
+		}
+	}
+	answer()
+	sendAll(t, w.publisher, messages, 2)
+	if copies := w.expectHistory(t, messages); copies != 1 {
+		t.Errorf("%d copies, want that of the first request", copies)
 	}
 }
 
@@ -51,7 +77,7 @@ func TestTimeoutOfTheLibrary(t *testing.T) {
 	t.Cleanup(answer)
 	messages := newMessages("1", 3)
 	ctx := testContext(t)
-	if err := w.publisher.Publish(ctx, messages[0]); classOf(err) != "unknown" || ctx.Err() != nil {
+	if err := w.publisher.Publish(ctx, messages[0]); classOf(err) != "topic" || ctx.Err() != nil {
 		t.Errorf("%v; the relay's deadline: %v", err, ctx.Err())
 	}
 	answer()
@@ -59,11 +85,10 @@ func TestTimeoutOfTheLibrary(t *testing.T) {
 	w.expectHistory(t, messages)
 }
 
-// The broker accepts and the answer is lost: never told as anything but unknown or the topic's fault; sent
-// again under the same id.
+// The broker accepts and the answer is lost: told as the topic's fault, and sent again under the same id.
 func TestLostAnswer(t *testing.T) {
 	t.Parallel()
-	for mode, class := range map[string]string{pubsubemulator.ModeHang: "unknown", pubsubemulator.ModeReset: "topic"} {
+	for _, mode := range []string{pubsubemulator.ModeHang, pubsubemulator.ModeReset} {
 		t.Run(mode, func(t *testing.T) {
 			t.Parallel()
 			middle, config := &middleman{patient: true}, googlepubsub.PublisherConfig{}
@@ -79,8 +104,8 @@ func TestLostAnswer(t *testing.T) {
 			}
 			t.Cleanup(found)
 			messages := newMessages("1", 3)
-			if err := w.publisher.Publish(testContext(t), messages[0]); classOf(err) != class {
-				t.Errorf("class %s, want %s: %v", classOf(err), class, err)
+			if err := w.publisher.Publish(testContext(t), messages[0]); classOf(err) != "topic" {
+				t.Errorf("class %s: %v", classOf(err), err)
 			}
 			w.expectHistory(t, messages[:1])
 			found()
@@ -100,7 +125,7 @@ func TestContextThatHasEnded(t *testing.T) {
 	messages := newMessages("1", 3)
 	first := enqueue(ended, w.publisher, messages[0])
 	behind := enqueue(testContext(t), w.publisher, messages[1:]...)
-	if err := first[0].wait(t); !errors.Is(err, context.Canceled) || classOf(err) != "unknown" {
+	if err := first[0].wait(t); !errors.Is(err, context.Canceled) || classOf(err) != "not sent" {
 		t.Error(err)
 	}
 	for _, p := range behind {
@@ -130,7 +155,7 @@ func TestFlowControlBlocks(t *testing.T) {
 		all = append(all, enqueue(ctx, w.publisher, messages...)...)
 	}
 	late := newMessages("late", 1)
-	if err := enqueue(within(t, 100*time.Millisecond), w.publisher, late...)[0].wait(t); classOf(err) != "unknown" {
+	if err := enqueue(within(t, 100*time.Millisecond), w.publisher, late...)[0].wait(t); classOf(err) != "not sent" {
 		t.Errorf("there was no room before the deadline, and the answer is: %v", err)
 	}
 	answer()
@@ -167,7 +192,7 @@ func givesUp(t *testing.T, company time.Duration) (waited bool) {
 	t.Cleanup(answer)
 	messages := newMessages("1", 4)
 	ahead := enqueue(testContext(t), w.publisher, messages[:3]...)
-	if err := enqueue(within(t, 50*time.Millisecond), w.publisher, messages[3])[0].wait(t); classOf(err) != "unknown" {
+	if err := enqueue(within(t, 50*time.Millisecond), w.publisher, messages[3])[0].wait(t); classOf(err) != "not sent" {
 		t.Errorf("no room before the deadline: %v", err)
 	}
 	waited = middle.heldUp() == 0

@@ -18,16 +18,20 @@ import (
 // service answers a message that the topic's schema refuses: nothing of the request is accepted. And it
 // holds requests up and loses answers.
 type middleman struct {
-	mu      sync.Mutex
-	id      string
-	answer  error // in place of INVALID_ARGUMENT
-	most    int
-	shared  bool          // refuses requests of several messages
-	patient bool          // requests get through, also where the client's own timeout passes on the way
-	lost    chan struct{} // closed when answers are no longer lost; nil when they are not
-	held    chan struct{} // closed when requests are no longer held up; nil when they are not
-	waiting int           // requests that are held up
-	passing int           // requests that are on their way to the broker and back
+	mu       sync.Mutex
+	id       string
+	answer   error // in place of INVALID_ARGUMENT
+	most     int
+	shared   bool          // refuses requests of several messages
+	patient  bool          // requests get through, also where the client's own timeout passes on the way
+	lost     chan struct{} // closed when answers are no longer lost; nil when they are not
+	held     chan struct{} // closed when requests are no longer held up; nil when they are not
+	stubborn bool          // who is held up does not heed its context
+	loses    bool          // what is held up is lost in the end
+	only     string        // of which keys requests are held up, by how they begin; empty for all
+	waiting  int           // requests that are held up
+	begun    int           // requests that came
+	passing  int           // requests that are on their way to the broker and back
 }
 
 func (m *middleman) dialOption() grpc.DialOption {
@@ -71,7 +75,7 @@ func (m *middleman) intercept(ctx context.Context, method string, req, reply any
 			return err
 		}
 	}
-	if err := m.wait(ctx); err != nil {
+	if err := m.wait(ctx, keyOf(req)); err != nil {
 		return err
 	}
 	lost, err := m.pass(ctx, func(ctx context.Context) error { return invoke(ctx, method, req, reply, conn, opts...) })
@@ -102,6 +106,15 @@ func (m *middleman) pass(ctx context.Context, invoke func(context.Context) error
 	return m.lost, err
 }
 
+// keyOf is the key of a request's messages.
+func keyOf(req any) string {
+	publish, ok := req.(*pb.PublishRequest)
+	if !ok || len(publish.GetMessages()) == 0 {
+		return ""
+	}
+	return publish.GetMessages()[0].GetOrderingKey()
+}
+
 // quiet tells that no request is on its way to the broker.
 func (m *middleman) quiet() bool {
 	m.mu.Lock()
@@ -110,38 +123,59 @@ func (m *middleman) quiet() bool {
 }
 
 // wait waits for as long as requests are held up.
-func (m *middleman) wait(ctx context.Context) error {
+func (m *middleman) wait(ctx context.Context, key string) error {
 	m.mu.Lock()
+	m.begun++
 	held := m.held
-	if held == nil {
+	if held == nil || !strings.HasPrefix(key, m.only) {
 		m.mu.Unlock()
 		return nil
 	}
 	m.waiting++
+	loses := m.loses
 	m.mu.Unlock()
 	defer func() {
 		m.mu.Lock()
 		defer m.mu.Unlock()
 		m.waiting--
 	}()
+	if m.stubborn {
+		<-held
+		return nil
+	}
 	select {
 	case <-held:
+		if loses {
+			return status.Error(codes.Unavailable, "the request is lost")
+		}
 		return nil
 	case <-ctx.Done():
 		return status.FromContextError(ctx.Err()).Err()
 	}
 }
 
+// hang holds requests up until end is called, and loses them then.
+func (m *middleman) hang() (end func()) {
+	end = m.hold()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.loses = true
+	return end
+}
+
 // hold holds requests up before the broker, until end is called.
-func (m *middleman) hold() (end func()) {
+func (m *middleman) hold() (end func()) { return m.holdOnly("") }
+
+// holdOnly holds up those whose key begins in a certain way.
+func (m *middleman) holdOnly(prefix string) (end func()) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	held := make(chan struct{})
-	m.held = held
+	m.held, m.only = held, prefix
 	return sync.OnceFunc(func() {
 		m.mu.Lock()
 		defer m.mu.Unlock()
-		m.held = nil
+		m.held, m.loses = nil, false
 		close(held)
 	})
 }
@@ -151,6 +185,13 @@ func (m *middleman) heldUp() int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.waiting
+}
+
+// came is how many requests came.
+func (m *middleman) came() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.begun
 }
 
 // loseAnswers lets requests through and keeps their answers, until end is called.
