@@ -39,6 +39,7 @@ const (
 	downIsNil         bug = "acknowledges in an outage"
 	neverRecovers     bug = "stays down after an outage"
 	buffers           bug = "sends later what it gave up"
+	queues            bug = "sends later what waited for its turn at a broker that hung"
 	leaks             bug = "leaves a goroutine behind"
 	worksClosed       bug = "acknowledges after Close"
 	hangsClosed       bug = "hangs after Close"
@@ -82,6 +83,7 @@ var finds = map[bug]finding{
 	downIsNil:         {"restart under load", "was acknowledged, but the broker does not have it"},
 	neverRecovers:     {"restart under load", "was not acknowledged within"},
 	buffers:           {"given up is not sent later", "sent later all the same"},
+	queues:            {"given up is not sent later/hanging", "events were given up while the broker hung"},
 	leaks:             {"close", "is left after Close"},
 	worksClosed:       {"close", "a publish after Close has class published"},
 	hangsClosed:       {"close", "after its deadline of"},

@@ -261,3 +261,58 @@ func abandoned(ctx context.Context, e *env) error {
 	e.use(Abandon)
 	return nil
 }
+
+// hangingKeys are more than a client has requests under way where it bounds them.
+const hangingKeys = 512
+
+// abandonedInAHang: a broker takes requests and does not answer, and all of it is given up. What waited inside the
+// client for its turn must not be sent when the broker answers again.
+func abandonedInAHang(ctx context.Context, e *env) error {
+	publisher, closeIt, err := e.harness.Open(ctx)
+	if err != nil {
+		return fmt.Errorf("harness: opening a publisher: %w", err)
+	}
+	closed := sync.OnceFunc(func() {
+		if err := closeIt(); err != nil {
+			e.problemf("closing the publisher: %v", err)
+		}
+	})
+	defer closed()
+	if err := e.mustPublish(ctx, publisher, NewMessage(e.topic, hangingKeys, 1)); err != nil {
+		return err
+	}
+	end, err := e.begin(ctx, e.harness.Hang)
+	if err != nil {
+		return err
+	}
+	var group sync.WaitGroup
+	given := slices.Concat(perKey(e.topic, hangingKeys, 1)...)
+	for _, message := range given {
+		group.Go(func() {
+			err := e.publish(ctx, publisher, message, time.Second)
+			if class := publish.ClassOf(err); class == publish.Published || charges(class) {
+				e.problemf("the broker hangs, and Publish returned class %s: %v", class, err)
+			}
+		})
+	}
+	group.Wait()
+	end()
+	if _, err := e.publishThrough(ctx, publisher, NewMessage(e.topic, hangingKeys, 2)); err != nil {
+		return err
+	}
+	closed()                // it sends what it has
+	pause(ctx, time.Second) // what is not sent cannot be waited for
+	arrived, err := e.arrived(ctx)
+	if err != nil {
+		return err
+	}
+	later, count := 0, copies(arrived)
+	for _, message := range given {
+		later += count[message.ID.String()]
+	}
+	if later > 0 {
+		e.problemf("%d of %d events were given up while the broker hung, and sent later all the same", later, len(given))
+	}
+	e.use(Hang)
+	return nil
+}

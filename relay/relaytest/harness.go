@@ -29,20 +29,21 @@ const (
 	Limit Ability = "limit"
 	// MissingTopic: the broker rejects messages for a topic that does not exist.
 	MissingTopic Ability = "missing_topic"
-	// Abandon: what was not acknowledged when Publish returned, because the broker was down, is not
-	// sent later by the client library.
+	// Abandon: what was not acknowledged when Publish returned, because the broker was down or hung, is not sent later by
+	// the client library.
 	Abandon Ability = "abandon"
 
-	// Stop, Slow, LoseAck, DenyAuth and RejectMessage are the faults of the harness that have these names.
+	// Stop, Slow, Hang, LoseAck, DenyAuth and RejectMessage are the faults of the harness that have these names.
 	Stop          Ability = "stop"
 	Slow          Ability = "slow"
+	Hang          Ability = "hang"
 	LoseAck       Ability = "lose_ack"
 	DenyAuth      Ability = "deny_auth"
 	RejectMessage Ability = "reject_message"
 )
 
 var abilities = []Ability{
-	Order, Pipeline, Key, Dedupe, Limit, MissingTopic, Abandon, Stop, Slow, LoseAck, DenyAuth, RejectMessage,
+	Order, Pipeline, Key, Dedupe, Limit, MissingTopic, Abandon, Stop, Slow, Hang, LoseAck, DenyAuth, RejectMessage,
 }
 
 // Harness is a broker as the suite sees it. The suite runs its cases one after another, so a fault may
@@ -68,6 +69,9 @@ type Harness struct {
 	Stop Fault
 	// Slow keeps all acknowledgements back, whether or not messages get through.
 	Slow Fault
+	// Hang takes what comes, neither stores nor answers it, and loses it when the fault ends: what arrives then was sent
+	// after it.
+	Hang Fault
 	// LoseAck lets messages get through and loses their acknowledgements.
 	LoseAck Fault
 	// DenyAuth denies the publisher's credentials for the topic.
@@ -127,8 +131,8 @@ func (h *Harness) validate() []string {
 		}
 	}
 	given := map[Ability]bool{
-		Limit: h.MaxBytes > 0, Stop: h.Stop != nil, Slow: h.Slow != nil, LoseAck: h.LoseAck != nil,
-		DenyAuth: h.DenyAuth != nil, RejectMessage: h.RejectMessage != nil,
+		Limit: h.MaxBytes > 0, Stop: h.Stop != nil, Slow: h.Slow != nil, Hang: h.Hang != nil,
+		LoseAck: h.LoseAck != nil, DenyAuth: h.DenyAuth != nil, RejectMessage: h.RejectMessage != nil,
 	}
 	for _, ability := range slices.Sorted(maps.Keys(given)) {
 		switch _, cannot := h.Cannot[ability]; {

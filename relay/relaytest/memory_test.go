@@ -25,6 +25,8 @@ type memory struct {
 	topics                 map[string][]relaytest.Arrived
 	stored                 map[outbox.ID]bool
 	down, slow, loses, bar bool
+	hangs                  bool
+	hanging                int // requests under way at a broker that hangs
 	rejects                map[outbox.ID]bool
 	late                   []*publish.Message // what a client with a bug keeps for later
 	wasDown, sick          bool
@@ -66,7 +68,7 @@ func (m *memory) harness() relaytest.Harness {
 			return slices.Clone(m.topics[topic]), nil
 		},
 		MaxBytes: maxBytes,
-		Stop:     flag(&m.down), Slow: flag(&m.slow), LoseAck: flag(&m.loses), DenyAuth: flag(&m.bar),
+		Stop:     flag(&m.down), Slow: flag(&m.slow), Hang: flag(&m.hangs), LoseAck: flag(&m.loses), DenyAuth: flag(&m.bar),
 		RejectMessage: func(_ context.Context, _ string, id outbox.ID) (func(context.Context) error, error) {
 			m.mu.Lock()
 			defer m.mu.Unlock()
@@ -87,8 +89,9 @@ func (m *memory) set(flag *bool, to bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	*flag = to
-	if flag == &m.down && !to {
-		m.wasDown = true
+	if (flag == &m.down || flag == &m.hangs) && !to {
+		m.wasDown = m.wasDown || flag == &m.down
+		m.hanging = 0
 		for _, message := range m.late {
 			m.store(message)
 		}
@@ -144,6 +147,9 @@ func (m *memory) publish(ctx context.Context, message *publish.Message) error {
 	if err := m.reject(message); err != nil {
 		return err
 	}
+	if m.hangs {
+		return m.hang(ctx, message)
+	}
 	if m.slow {
 		return m.wait(ctx)
 	}
@@ -185,6 +191,16 @@ func (m *memory) wait(ctx context.Context) error {
 		<-ctx.Done()
 	}
 	return ctx.Err()
+}
+
+// hang is a broker that takes a message and forgets it. A client with a bug sends only so many at a time, and the
+// others when it hears again, whoever still wants them sent.
+func (m *memory) hang(ctx context.Context, message *publish.Message) error {
+	const workers = 50
+	if m.hanging++; m.bug == queues && m.hanging > workers {
+		m.late = append(m.late, message)
+	}
+	return m.wait(ctx)
 }
 
 // reject says what the broker has against a message. The caller holds the lock.

@@ -118,6 +118,7 @@ func cases() []testCase {
 		{name: "denied credentials", needs: []Ability{DenyAuth}, run: deniedAuth},
 		{name: "restart under load", needs: []Ability{Stop}, run: restartUnderLoad},
 		{name: "given up is not sent later", needs: []Ability{Stop, Abandon}, run: abandoned},
+		{name: "given up is not sent later/hanging", needs: []Ability{Hang, Abandon}, run: abandonedInAHang},
 		{name: "close", run: closing},
 	}
 }

@@ -132,6 +132,9 @@ func TestMutantHarnesses(t *testing.T) {
 			h.Stop = nothing
 		}, finding{"restart under load", "acknowledged while the broker was stopped"}},
 		{"Slow does nothing", func(h *relaytest.Harness) { h.Slow = nothing }, finding{"slow", "a deadline that passed"}},
+		{"Hang does nothing", func(h *relaytest.Harness) {
+			h.Hang = nothing
+		}, finding{"given up is not sent later/hanging", "the broker hangs, and Publish returned class published"}},
 		{"LoseAck does nothing", func(h *relaytest.Harness) {
 			h.LoseAck = nothing
 		}, finding{"lost acknowledgement", "an acknowledgement that was lost"}},

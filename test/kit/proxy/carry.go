@@ -75,11 +75,20 @@ func (p *Proxy) request(l *link, said []byte) bool {
 	if fault == LoseRequest {
 		return false
 	}
+	if p.swallows() {
+		return true
+	}
 	_, err := l.server.Write(said)
 	return err == nil && fault != HangUp
 }
 
-// hear looks at what a client says.
+func (p *Proxy) swallows() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.swallow
+}
+
+// observe looks at what a client says.
 func (p *Proxy) observe(l *link, said []byte) (fault Fault) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -54,6 +54,7 @@ type Proxy struct {
 
 	held    bool // what the server says waits
 	dropped bool // what the server says is lost
+	swallow bool // what clients say is lost
 	limit   int  // bytes of an answer; zero: any number
 	tooLong int
 }
@@ -184,6 +185,9 @@ func (p *Proxy) Hold(held bool) { p.set(func() { p.held = held }) }
 
 // Drop loses what the server says, until it is told otherwise. Nothing that follows makes sense then: hang up.
 func (p *Proxy) Drop(dropped bool) { p.set(func() { p.dropped = dropped }) }
+
+// Swallow loses what clients say, until it is told otherwise. Nothing that follows makes sense then: hang up.
+func (p *Proxy) Swallow(swallow bool) { p.set(func() { p.swallow = swallow }) }
 
 // Limit makes it a slow link, which carries only so many bytes in the time that a request has: a connection whose
 // answer is longer ends.

@@ -79,6 +79,10 @@ func TestContract(t *testing.T) {
 			end := middle.hold()
 			return func(context.Context) error { end(); return nil }, nil
 		},
+		Hang: func(context.Context, string) (func(context.Context) error, error) {
+			end := middle.hang()
+			return func(context.Context) error { end(); return nil }, nil
+		},
 		LoseAck: func(context.Context, string) (func(context.Context) error, error) {
 			end := middle.loseAnswers()
 			return func(context.Context) error { end(); return nil }, nil

@@ -135,6 +135,16 @@ func (h *harness) slow(context.Context, string) (func(context.Context) error, er
 	}, nil
 }
 
+func (h *harness) hang(context.Context, string) (func(context.Context) error, error) {
+	h.proxy.Swallow(true)
+	return func(context.Context) error {
+		h.proxy.HangUp()
+		h.proxy.Swallow(false)
+		h.proxy.HangUp() // one that began meanwhile
+		return nil
+	}, nil
+}
+
 func (h *harness) loseAck(context.Context, string) (func(context.Context) error, error) {
 	h.proxy.Drop(true)
 	return func(context.Context) error {
@@ -210,7 +220,7 @@ func (h *harness) suite() relaytest.Harness {
 	return relaytest.Harness{
 		Open: h.open, MakeTopic: h.makeTopic, RemoveTopic: h.removeTopic, Arrived: h.arrived,
 		MaxBytes: maxPayload, Size: h.size,
-		Stop: h.stop, Slow: h.slow, LoseAck: h.loseAck, DenyAuth: h.deny,
+		Stop: h.stop, Slow: h.slow, Hang: h.hang, LoseAck: h.loseAck, DenyAuth: h.deny,
 		// What is slow here is held forever: who does not heed its context does not return within any grace.
 		Deadline: eventually.Patience, Grace: time.Minute, Recovery: eventually.Patience,
 		Cannot: map[relaytest.Ability]string{
