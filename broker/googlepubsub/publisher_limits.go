@@ -42,7 +42,7 @@ func checkTopicName(name string) error {
 // orderingKey is the aggregate, or its hash where Pub/Sub has no room for it or could not carry it.
 func (t *topic) orderingKey(key string) string {
 	switch {
-	case t.config.Unordered:
+	case t.unordered:
 		return ""
 	case len(key) <= maxKeyBytes && utf8.ValidString(key):
 		return key

@@ -36,6 +36,8 @@ type topic struct {
 	config  PublisherConfig
 	maxSize int // of a message, as the library counts it
 
+	unordered bool
+
 	unanswered, running *sync.WaitGroup // the publisher's
 
 	mu        sync.Mutex
@@ -73,10 +75,14 @@ type answer struct {
 func (p *Publisher) newTopic(name string) *topic {
 	library := p.client.Publisher(name)
 	library.PublishSettings = p.config.settings()
-	library.EnableMessageOrdering = !p.config.Unordered
+	unordered := p.config.Unordered || slices.ContainsFunc(p.config.UnorderedTopics, func(each string) bool {
+		return p.client.Publisher(each).String() == library.String()
+	})
+	library.EnableMessageOrdering = !unordered
 	return &topic{
-		library: library, client: p.client, config: p.config, unanswered: &p.unanswered, running: &p.running,
+		library: library, client: p.client, config: p.config, unordered: unordered,
 		maxSize: maxMessageSize(library.String()), lines: map[string]*line{},
+		unanswered: &p.unanswered, running: &p.running,
 	}
 }
 
@@ -141,6 +147,9 @@ func (t *topic) feed(l *line) {
 // paused key goes on: the library has answered everything that was behind the failure, and the relay,
 // which was told, has handed over again.
 func (t *topic) mayGo(l *line) bool {
+	if t.unordered && len(l.sent) > 0 {
+		return false // the library would not hold it back behind a failure
+	}
 	if !l.holding {
 		return true
 	}

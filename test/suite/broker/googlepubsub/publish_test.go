@@ -7,14 +7,17 @@ import (
 	"maps"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"cloud.google.com/go/pubsub/v2"
 	pb "cloud.google.com/go/pubsub/v2/apiv1/pubsubpb"
+	"google.golang.org/grpc"
 
 	"github.com/posthaste-dev/posthaste/broker/googlepubsub"
 	"github.com/posthaste-dev/posthaste/publish"
+	"github.com/posthaste-dev/posthaste/test/kit/eventually"
 	"github.com/posthaste-dev/posthaste/test/kit/pubsubemulator"
 )
 
@@ -160,6 +163,67 @@ func TestUnordered(t *testing.T) {
 	}
 }
 
+// One topic has no order, and its aggregates have one message under way at a time. The other one keeps its order.
+func TestUnorderedTopics(t *testing.T) {
+	t.Parallel()
+	middle := &middleman{}
+	w := newEnv(t, googlepubsub.PublisherConfig{UnorderedTopics: []string{"clicks"}}, middle.dialOption())
+	w.createTopic(t, "clicks")
+	if depth := w.publisher.Depth(); depth != 100 {
+		t.Errorf("depth is %d", depth)
+	}
+	clicks, ordered := newMessages("1", 10), newMessages("1", 10)
+	for _, m := range clicks {
+		m.Topic = "clicks"
+	}
+	answer := middle.hold()
+	t.Cleanup(answer)
+	all := enqueue(testContext(t), w.publisher, clicks...)
+	eventually.True(t, "the first request is before the broker", func() bool { return middle.heldUp() == 1 })
+	answer()
+	for _, p := range all {
+		if err := p.wait(t); err != nil {
+			t.Error(err)
+		}
+	}
+	if most := middle.largest(); most != 1 {
+		t.Errorf("%d messages of one aggregate were in one request without an order", most)
+	}
+	sendAll(t, w.publisher, ordered, 10)
+	w.expectHistory(t, clicks, ordered)
+	for _, got := range w.journal(t) {
+		if (got.OrderingKey == "") != (got.Topic == topicName("clicks")) {
+			t.Errorf("topic %s, ordering key %q", got.Topic, got.OrderingKey)
+		}
+	}
+}
+
+// What is compressed arrives as it is.
+func TestCompression(t *testing.T) {
+	t.Parallel()
+	var compressed atomic.Bool
+	look := func(ctx context.Context, method string, req, reply any, conn *grpc.ClientConn, invoke grpc.UnaryInvoker,
+		opts ...grpc.CallOption,
+	) error {
+		for _, option := range opts {
+			if _, is := option.(grpc.CompressorCallOption); is {
+				compressed.Store(true)
+			}
+		}
+		return invoke(ctx, method, req, reply, conn, opts...)
+	}
+	w := newEnv(t, googlepubsub.PublisherConfig{Compression: true}, grpc.WithChainUnaryInterceptor(look))
+	m := newMessage("1", 1)
+	m.Body = []byte(`{"a":"` + strings.Repeat("long ", 10_000) + `"}`)
+	if err := w.publisher.Publish(testContext(t), m); err != nil {
+		t.Fatal(err)
+	}
+	w.expectHistory(t, []*publish.Message{m})
+	if !compressed.Load() {
+		t.Error("it was not compressed")
+	}
+}
+
 func TestCloseSendsWhatWasHandedOver(t *testing.T) {
 	t.Parallel()
 	w := newEnv(t, googlepubsub.PublisherConfig{DelayThreshold: time.Second})
@@ -192,9 +256,9 @@ func TestConfigIsChecked(t *testing.T) {
 	t.Parallel()
 	w := newEnv(t, googlepubsub.PublisherConfig{})
 	_, err := googlepubsub.NewPublisher(w.client, googlepubsub.PublisherConfig{
-		Depth: -1, CountThreshold: 1001, DelayThreshold: time.Minute,
+		Depth: -1, CountThreshold: 1001, DelayThreshold: time.Minute, UnorderedTopics: []string{"no topic"},
 	})
-	for _, part := range []string{"Depth", "CountThreshold", "DelayThreshold"} {
+	for _, part := range []string{"Depth", "CountThreshold", "DelayThreshold", "UnorderedTopics"} {
 		if err == nil || !strings.Contains(err.Error(), part) {
 			t.Errorf("nothing about %s in: %v", part, err)
 		}
