@@ -117,6 +117,30 @@ func TestLostAnswer(t *testing.T) {
 	}
 }
 
+// Pub/Sub carries out a request after the client has given it up and has sent it again, with newer events behind it.
+// Nothing that a publisher does prevents that. What holds is that every event comes for the first time in order.
+func TestExecutedLate(t *testing.T) {
+	t.Parallel()
+	w := newEnv(t, googlepubsub.PublisherConfig{
+		CountThreshold: 3, DelayThreshold: time.Second, Timeout: 1500 * time.Millisecond,
+	})
+	w.inject(t, pubsubemulator.Fault{Kind: pubsubemulator.KindLate, Count: 1})
+	messages := newMessages("1", 6)
+	for i, p := range enqueue(testContext(t), w.publisher, messages[:3]...) {
+		if err := p.wait(t); classOf(err) != "topic" && (i == 0 || classOf(err) != "not sent") {
+			t.Errorf("event %d: %v", p.message.Seq, err)
+		}
+	}
+	sendAll(t, w.publisher, messages, 3)
+	before := w.expectHistory(t, messages)
+	if released := w.server.Release(); released != 1 {
+		t.Fatalf("%d late requests, want 1", released)
+	}
+	if copies := w.expectHistory(t, messages); copies <= before {
+		t.Error("nothing came late, so nothing was shown")
+	}
+}
+
 func TestContextThatHasEnded(t *testing.T) {
 	t.Parallel()
 	w := newEnv(t, googlepubsub.PublisherConfig{})
