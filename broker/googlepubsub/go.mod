@@ -3,6 +3,7 @@ module github.com/posthaste-dev/posthaste/broker/googlepubsub
 go 1.26.0
 
 require (
+	cloud.google.com/go/iam v1.12.0
 	cloud.google.com/go/pubsub/v2 v2.8.0
 	github.com/googleapis/gax-go/v2 v2.26.2
 	github.com/posthaste-dev/posthaste v0.0.0
@@ -16,7 +17,6 @@ require (
 	cloud.google.com/go/auth v0.20.0 // indirect
 	cloud.google.com/go/auth/oauth2adapt v0.2.8 // indirect
 	cloud.google.com/go/compute/metadata v0.9.0 // indirect
-	cloud.google.com/go/iam v1.12.0 // indirect
 	github.com/cespare/xxhash/v2 v2.3.0 // indirect
 	github.com/felixge/httpsnoop v1.1.0 // indirect
 	github.com/go-logr/logr v1.4.4 // indirect
