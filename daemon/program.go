@@ -81,6 +81,10 @@ type Options struct {
 	Insecure bool
 	// Deadline is how long the relay waits for one publish.
 	Deadline time.Duration
+	// Topics are those of the registry, sorted.
+	Topics []string
+	// UserAgent names the program and its version to who answers.
+	UserAgent string
 	// Logger takes what the connection has to say.
 	Logger *slog.Logger
 }

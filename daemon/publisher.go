@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -48,6 +49,7 @@ func (p *publisher) open(ctx context.Context) (err error) {
 	p.connection, err = p.broker.Open(ctx, p.values, Options{
 		Insecure: allowsInsecure(p.values, p.broker.Name), Logger: p.logger,
 		Deadline: cmp.Or(relayDeadline.Get(p.values), relayLease.Get(p.values)/3),
+		Topics:   p.topics(), UserAgent: "posthaste-" + p.program.Name + "/" + p.program.Version,
 	})
 	if err != nil {
 		return fmt.Errorf("%s: %w", p.broker.Name, err)
@@ -79,6 +81,18 @@ func (p *publisher) open(ctx context.Context) (err error) {
 		p.program.Metrics.Watch(p.relay)
 	}
 	return p.prepareRetention()
+}
+
+// topics are those of the registry.
+func (p *publisher) topics() []string {
+	var all []string
+	for _, eventType := range p.registry.Types() {
+		if contract, known := p.registry.Contract(eventType); known {
+			all = append(all, contract.Topic)
+		}
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
 }
 
 // prepareRetention leaves it out where somebody else shall do it, for instance `outboxctl prune`.

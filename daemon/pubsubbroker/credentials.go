@@ -69,10 +69,23 @@ func startsProgram(text []byte) bool {
 	return len(found.Impersonates) > 0 && startsProgram(found.Impersonates)
 }
 
-// newCredentials are those of a file, whatever it holds at the time.
+// newCredentials are those of a file, whatever it holds at the time. The project that pays and the cloud that it is for
+// are asked for once, when the client is made.
 func newCredentials(file string) *auth.Credentials {
+	held := &fileCredentials{file: file}
+	property := func(of func(*auth.Credentials, context.Context) (string, error)) auth.CredentialsPropertyFunc {
+		return func(ctx context.Context) (string, error) {
+			current, err := held.current()
+			if err != nil {
+				return "", err
+			}
+			return of(current, ctx)
+		}
+	}
 	return auth.NewCredentials(&auth.CredentialsOptions{
-		TokenProvider: auth.NewCachedTokenProvider(&fileCredentials{file: file}, nil),
+		TokenProvider:          auth.NewCachedTokenProvider(held, nil),
+		QuotaProjectIDProvider: property((*auth.Credentials).QuotaProjectID),
+		UniverseDomainProvider: property((*auth.Credentials).UniverseDomain),
 	})
 }
 

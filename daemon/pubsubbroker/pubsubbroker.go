@@ -2,23 +2,25 @@
 //
 // A credentials file is read anew whenever a token is fetched, about once an hour, so that a rotated key is used
 // without a restart. Without one Google's client finds the credentials of where it runs, and renews them itself.
+//
+// When it starts, it asks Pub/Sub about the topics of the registry and logs what it finds. A publisher that can publish
+// to none of them is not ready: its project, its role or its credentials are wrong, and a rollout should stop there.
+// One that can publish to some is ready, however many are missing: what is about one topic must not keep the others
+// from a new version.
 package pubsubbroker
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"net"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
 	"cloud.google.com/go/pubsub/v2"
-	"google.golang.org/api/option"
-	"google.golang.org/grpc"
-	"google.golang.org/grpc/backoff"
-	"google.golang.org/grpc/connectivity"
-	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/posthaste-dev/posthaste/broker/googlepubsub"
 	"github.com/posthaste-dev/posthaste/daemon"
@@ -30,25 +32,14 @@ const (
 	name = "pubsub"
 	// emulatorVariable is what Google's client looks at by itself.
 	emulatorVariable = "PUBSUB_EMULATOR_HOST"
-	// longestRequest bounds a request of the client. It must be over when the relay gives an event up.
-	longestRequest = 8 * time.Second
-)
-
-var (
-	project  = config.Text("pubsub.project", config.Spec[string]{Doc: "The project of the topics.", Example: "shop-prod"})
-	endpoint = config.Text("pubsub.endpoint", config.Spec[string]{
-		Otherwise: "Google's", Example: "europe-west1-pubsub.googleapis.com:443",
-		Doc: "Where Pub/Sub is. One on this machine is an emulator: no TLS, no credentials.",
-	})
-	credentialsFile = config.Text("pubsub.credentials_file", config.Spec[string]{
-		Otherwise: "those of where it runs", Doc: "A key or a federation's file, read whenever a token is fetched.",
-	})
+	// longestClose bounds the end, whatever a request may take: the relay has given up by then what is not answered.
+	longestClose = 10 * time.Second
 )
 
 // New is Google Cloud Pub/Sub for a [daemon.Program].
 func New() daemon.Broker {
 	return daemon.Broker{
-		Name: name, System: "gcp_pubsub", Keys: []config.AnyKey{project, endpoint, credentialsFile},
+		Name: name, System: "gcp_pubsub", Keys: keys(),
 		SecretFiles: []config.Key[string]{credentialsFile}, Check: check, Open: open,
 	}
 }
@@ -72,6 +63,9 @@ func check(values *config.Values, insecure bool) (problems []config.Problem) {
 			problems = append(problems, values.Problem(credentialsFile, "%v", err))
 		}
 	}
+	if email := impersonated.Get(values); email != "" && !strings.Contains(email, "@") {
+		problems = append(problems, values.Problem(impersonated, "must be the address of a service account"))
+	}
 	return problems
 }
 
@@ -84,62 +78,69 @@ func hostOf(address string) string {
 }
 
 func open(ctx context.Context, values *config.Values, options daemon.Options) (*daemon.Connection, error) {
-	client, err := pubsub.NewClient(context.WithoutCancel(ctx), project.Get(values),
-		clientOptions(values, options.Insecure)...)
+	settings, err := publisherConfig(values, options.Deadline)
+	if err != nil {
+		return nil, err
+	}
+	dial, err := clientOptions(ctx, values, options, settings.Timeout)
+	if err != nil {
+		return nil, err
+	}
+	client, err := pubsub.NewClient(context.WithoutCancel(ctx), project.Get(values), dial...)
 	if err != nil {
 		return nil, fmt.Errorf("make the client: %w", err)
 	}
-	publisher, err := googlepubsub.NewPublisher(client,
-		googlepubsub.PublisherConfig{Timeout: min(longestRequest, options.Deadline*4/5)})
+	publisher, err := googlepubsub.NewPublisher(client, settings)
 	if err != nil {
 		return nil, errors.Join(err, client.Close())
 	}
+	topics := watchTopics(ctx, publisher, options.Topics, options.Logger)
 	return &daemon.Connection{
 		Publisher: publisher,
 		Ready: func(ctx context.Context) error {
 			connection := client.TopicAdminClient.Connection() //nolint:staticcheck // any of its connections will do
-			return ready(ctx, connection)
+			if err := ready(ctx, connection); err != nil {
+				return err
+			}
+			return topics.ready(ctx)
 		},
-		Close: func() error { return errors.Join(publisher.Close(), client.Close()) },
+		Close: func() error {
+			topics.close()
+			return errors.Join(within(longestClose, publisher.Close), client.Close())
+		},
 	}, nil
 }
 
-// patience is how long the client waits between two tries to connect, at most. gRPC's own two minutes would add to
-// every outage.
-const patience = 10 * time.Second
-
-func clientOptions(values *config.Values, plain bool) []option.ClientOption {
-	waits := backoff.DefaultConfig
-	waits.MaxDelay = patience
-	options := []option.ClientOption{
-		option.WithGRPCDialOption(grpc.WithConnectParams(grpc.ConnectParams{Backoff: waits, MinConnectTimeout: patience})),
+// publisherConfig is how the publisher sends. A request is over when the relay gives its event up.
+func publisherConfig(values *config.Values, deadline time.Duration) (googlepubsub.PublisherConfig, error) {
+	settings := googlepubsub.PublisherConfig{
+		Timeout:     cmp.Or(timeout.Get(values), deadline*4/5),
+		Compression: compression.Get(values), DelayThreshold: batchDelay.Get(values),
+		CountThreshold: batchMessages.Get(values), ByteThreshold: batchBytes.Get(values),
+		MaxOutstandingMessages: maxMessages.Get(values), MaxOutstandingBytes: maxBytes.Get(values),
 	}
-	if address := endpoint.Get(values); address != "" {
-		options = append(options, option.WithEndpoint(address))
-		if plain || loopback.Is(hostOf(address)) {
-			return append(options, option.WithoutAuthentication(),
-				option.WithGRPCDialOption(grpc.WithTransportCredentials(insecure.NewCredentials())))
-		}
+	if settings.Timeout >= deadline {
+		return settings, fmt.Errorf("pubsub.timeout: %s, must be below relay.publish_deadline, which is %s", settings.Timeout,
+			deadline)
 	}
-	if file := credentialsFile.Get(values); file != "" {
-		options = append(options, option.WithAuthCredentials(newCredentials(file)))
+	if topics := unordered.Get(values); slices.Contains(topics, "*") {
+		settings.Unordered = true
+	} else {
+		settings.UnorderedTopics = topics
 	}
-	return options
+	return settings, nil
 }
 
-// ready looks at a connection. One that is idle, as after a while without events, is asked to connect.
-func ready(ctx context.Context, conn *grpc.ClientConn) error {
-	for {
-		switch state := conn.GetState(); state {
-		case connectivity.Ready:
-			return nil
-		case connectivity.TransientFailure, connectivity.Shutdown:
-			return errors.New("not connected")
-		case connectivity.Idle, connectivity.Connecting:
-			conn.Connect()
-			if !conn.WaitForStateChange(ctx, state) {
-				return errors.New("not connected yet")
-			}
-		}
+// within ends something, and does not wait longer for it than that.
+func within(limit time.Duration, end func() error) error {
+	ended := make(chan error, 1)
+	go func() { ended <- end() }()
+	timer := time.NewTimer(limit)
+	defer timer.Stop()
+	select {
+	case err := <-ended:
+		return err
+	case <-timer.C:
+		return nil
 	}
 }

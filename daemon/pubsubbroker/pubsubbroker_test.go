@@ -8,6 +8,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"encoding/pem"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -89,6 +90,10 @@ func TestKeys(t *testing.T) {
 			want:    "must be a host and a port",
 		},
 		{environ: []string{withProject, "POSTHASTE_PUBSUB_CREDENTIALS_FILE=/no/file"}, want: "/no/file"},
+		{environ: []string{withProject, "POSTHASTE_PUBSUB_TIMEOUT=0s"}, want: "pubsub.timeout"},
+		{environ: []string{withProject, "POSTHASTE_PUBSUB_BATCH_MESSAGES=1001"}, want: "pubsub.batch_messages"},
+		{environ: []string{withProject, "POSTHASTE_PUBSUB_CONNECTIONS=0"}, want: "pubsub.connections"},
+		{environ: []string{withProject, "POSTHASTE_PUBSUB_IMPERSONATE=nobody"}, want: "the address of a service account"},
 		{environ: []string{withProject, "POSTHASTE_PUBSUB_CREDENTIALS_FILE=" + runs}, want: "must be JSON of a type among"},
 		{environ: []string{withProject, "POSTHASTE_PUBSUB_CREDENTIALS_FILE=" + broken}, want: "must be JSON of a type among"},
 	} {
@@ -99,6 +104,67 @@ func TestKeys(t *testing.T) {
 		if err != nil && strings.Contains(err.Error(), "hunter2") {
 			t.Errorf("the secret is quoted: %v", err)
 		}
+	}
+}
+
+// A request may take four fifths of the time that the relay gives it, or what the key says.
+func TestTimeoutFollowsTheDeadline(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		deadline time.Duration
+		key      string
+		want     time.Duration // zero: an error
+	}{
+		{deadline: 10 * time.Second, want: 8 * time.Second},
+		{deadline: time.Minute, want: 48 * time.Second},
+		{deadline: time.Minute, key: "59s", want: 59 * time.Second},
+		{deadline: time.Minute, key: "60s"},
+	} {
+		environ := []string{"POSTHASTE_PUBSUB_PROJECT=p"}
+		if c.key != "" {
+			environ = append(environ, "POSTHASTE_PUBSUB_TIMEOUT="+c.key)
+		}
+		values, err := load(t, false, environ...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		settings, err := publisherConfig(values, c.deadline)
+		if (err == nil) != (c.want > 0) || err == nil && settings.Timeout != c.want {
+			t.Errorf("deadline %s, key %q: %s, %v, want %s", c.deadline, c.key, settings.Timeout, err, c.want)
+		}
+	}
+}
+
+func TestOrderIsLeftOff(t *testing.T) {
+	t.Parallel()
+	for value, all := range map[string]bool{"clicks,views": false, "*": true} {
+		values, err := load(t, false, "POSTHASTE_PUBSUB_PROJECT=p", "POSTHASTE_PUBSUB_UNORDERED="+value)
+		if err != nil {
+			t.Fatal(err)
+		}
+		settings, err := publisherConfig(values, time.Minute)
+		if err != nil || settings.Unordered != all || !all && len(settings.UnorderedTopics) != 2 {
+			t.Errorf("%s: %+v, %v", value, settings, err)
+		}
+	}
+}
+
+// Who pays, and which cloud it is, stands in the file as well.
+func TestPropertiesOfTheCredentials(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "key.json")
+	text := key(t, "first", "http://127.0.0.1:1")
+	put(t, file, strings.Replace(text, "{", `{"universe_domain": "example.cloud", "quota_project_id": "payer",`, 1))
+	values, err := load(t, false, "POSTHASTE_PUBSUB_PROJECT=p", "POSTHASTE_PUBSUB_CREDENTIALS_FILE="+file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	who, err := newIdentity(t.Context(), values)
+	if err != nil || who.universe != "example.cloud" {
+		t.Errorf("the cloud is %q, %v", who.universe, err)
+	}
+	if payer, err := who.credentials.QuotaProjectID(t.Context()); err != nil || payer != "payer" {
+		t.Errorf("the quota project is %q, %v", payer, err)
 	}
 }
 
@@ -136,6 +202,20 @@ func TestNobodyAnswersAtTheStart(t *testing.T) {
 	}
 	if err := connection.Close(); err != nil {
 		t.Error(err)
+	}
+}
+
+// The end waits for a publisher that does not end, and then no longer.
+func TestTheEndIsBounded(t *testing.T) {
+	t.Parallel()
+	hangs := make(chan struct{})
+	defer close(hangs)
+	if err := within(time.Millisecond, func() error { <-hangs; return nil }); err != nil {
+		t.Error(err)
+	}
+	failed := errors.New("no")
+	if err := within(time.Hour, func() error { return failed }); !errors.Is(err, failed) {
+		t.Errorf("the error is lost: %v", err)
 	}
 }
 

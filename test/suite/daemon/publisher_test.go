@@ -39,7 +39,7 @@ func TestMain(m *testing.M) {
 			panic(fmt.Sprintf("go build: %v\n%s", err, output))
 		}
 	}
-	code := goroutines.Run(m)
+	code := goroutines.Run(m, goroutines.Linked)
 	_ = os.RemoveAll(folder)
 	os.Exit(code)
 }

@@ -37,18 +37,24 @@ func newEmulator(t *testing.T, topics ...string) *emulator {
 	e.start()
 	e.address = e.server.Addr()
 	t.Cleanup(e.stop)
+	e.create(topics...)
+	return e
+}
+
+// create makes topics.
+func (e *emulator) create(topics ...string) {
+	e.t.Helper()
 	conn, err := grpc.NewClient(e.address, grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
-		t.Fatal(err)
+		e.t.Fatal(err)
 	}
 	defer func() { _ = conn.Close() }()
 	for _, topic := range topics {
-		if _, err := pubsubpb.NewPublisherClient(conn).CreateTopic(t.Context(),
+		if _, err := pubsubpb.NewPublisherClient(conn).CreateTopic(e.t.Context(),
 			&pubsubpb.Topic{Name: topicPath(topic)}); err != nil {
-			t.Fatal(err)
+			e.t.Fatal(err)
 		}
 	}
-	return e
 }
 
 func topicPath(topic string) string { return "projects/" + project + "/topics/" + topic }
