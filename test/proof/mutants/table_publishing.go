@@ -95,6 +95,33 @@ var publishing = []mutant{
 		test(pubsubTests, "TestFailureInTheMiddle", `problems:\n *strange: |behind the failure were sent before`),
 	},
 	{
+		"workers-of-the-library",
+		"few requests of a Pub/Sub topic are under way, and what is given up waits behind them and is sent later", "P4",
+		[]change{
+			{
+				"broker/googlepubsub/publisher_config.go", "settings.NumGoroutines = c.MaxOutstandingMessages",
+				"settings.NumGoroutines = 50",
+			},
+			{"broker/googlepubsub/publisher_topic.go", "if len(answers) > 0 {", "if false {"},
+		},
+		test(pubsubTests, "TestContract", "events were given up while the broker hung, and sent later all the same"),
+	},
+	{
+		"given-up-and-sent", "what Pub/Sub's client has of a key goes on after it was given up", "P4",
+		[]change{{"broker/googlepubsub/publisher_topic.go", "if len(answers) > 0 {", "if false {"}},
+		test(pubsubTests, "TestSlowerThanTheDeadline", "[0-9]+ copies, want those of one request"),
+	},
+	{
+		"partial-outage-charged", "an event dies because Pub/Sub's servers of its key are in trouble", "P2",
+		[]change{
+			{
+				"broker/googlepubsub/publisher_class.go",
+				"codes.DeadlineExceeded, codes.Canceled, codes.Aborted, codes.Internal, codes.Unknown:", "codes.Canceled:",
+			},
+		},
+		test(pubsubTests, "TestErrorsByCode", "class unknown, want topic"),
+	},
+	{
 		"panic-charged", "a publisher that panics is taken for one that refuses the event", "P2",
 		[]change{{"relay/panic.go", "core.Outcome{Class: core.Unknown,", "core.Outcome{Class: core.Rejected,"}},
 		test(relayTests, "TestAPanicIsChargedOnlyWhenOthersPass", "all panic: got {Class:"),
