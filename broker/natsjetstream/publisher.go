@@ -90,7 +90,8 @@ func (p *Publisher) Publish(ctx context.Context, message *publish.Message) error
 	case p.room <- struct{}{}:
 		defer func() { <-p.room }()
 	case <-ctx.Done():
-		return fmt.Errorf("waiting for room among %d unacknowledged messages: %w", p.config.MaxPending, ctx.Err())
+		return fmt.Errorf("waiting for room among %d unacknowledged messages: %w: %w", p.config.MaxPending, ctx.Err(),
+			publish.ErrNotSent)
 	}
 	err = p.send(ctx, &nats.Msg{Subject: subject, Header: header, Data: message.Body})
 	return naming(err, subject, p.config.stream(message.Topic))
@@ -109,7 +110,7 @@ func (p *Publisher) begin() error {
 
 func (p *Publisher) send(ctx context.Context, message *nats.Msg) error {
 	if err := ctx.Err(); err != nil {
-		return err
+		return beforeSending(err)
 	}
 	denied := p.listen(message.Subject)
 	defer p.forget(message.Subject, denied)

@@ -39,7 +39,7 @@ func beforeSending(err error) error {
 	case errors.Is(err, nats.ErrBadHeaderMsg), errors.Is(err, nats.ErrBadSubject):
 		return &publish.TerminalError{Reason: publish.ReasonRejected, Err: err}
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
-		return err
+		return fmt.Errorf("%w: %w", err, publish.ErrNotSent)
 	default:
 		// Closed, draining, reconnecting, a write that failed, a server without headers: whatever it
 		// is, it is not this message.

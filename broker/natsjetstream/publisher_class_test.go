@@ -27,6 +27,8 @@ func class(err error) string {
 		return terminal.Reason
 	case errors.As(err, &rejected):
 		return "rejected for now"
+	case errors.Is(err, publish.ErrNotSent):
+		return "not sent"
 	default:
 		return "unknown"
 	}
@@ -75,7 +77,7 @@ func TestClasses(t *testing.T) {
 		{"draining", beforeSending, nats.ErrConnectionDraining, "topic"},
 		{"a server without headers", beforeSending, nats.ErrHeadersNotSupported, "topic"},
 		{"a write that failed", beforeSending, errors.New("broken pipe"), "topic"},
-		{"cancelled before sending", beforeSending, context.Canceled, "unknown"},
+		{"cancelled before sending", beforeSending, context.Canceled, "not sent"},
 
 		{"no responders", afterSending, nats.ErrNoResponders, "topic"},
 		{"no stream", afterSending, jetstream.ErrNoStreamResponse, "topic"},

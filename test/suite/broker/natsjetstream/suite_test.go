@@ -99,6 +99,37 @@ func TestLittleRoom(t *testing.T) {
 	only(t, h.suite(), "concurrent", "order")
 }
 
+// TestNoRoomInTime: what waits for room until its deadline was not sent, and is charged to nobody.
+func TestNoRoomInTime(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t)
+	h.config.MaxPending = 1
+	if err := h.makeTopic(t.Context(), "orders"); err != nil {
+		t.Fatal(err)
+	}
+	publisher := open(t, h)
+	h.proxy.Hold(true)
+	ctx, cancel := context.WithCancel(t.Context())
+	first := make(chan error, 1)
+	h.proxy.Count("the first")
+	go func() {
+		message := relaytest.NewMessage("orders", 1, 1)
+		message.Body = []byte(`"the first"`)
+		first <- publisher.Publish(ctx, message)
+	}()
+	eventually.True(t, "the first is on its way", func() bool { return h.proxy.Counted() == 1 })
+	late, end := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer end()
+	if err := publisher.Publish(late, relaytest.NewMessage("orders", 2, 2)); publish.ClassOf(err) != publish.NotSent {
+		t.Errorf("class %s: %v", publish.ClassOf(err), err)
+	}
+	cancel()
+	if err := <-first; publish.ClassOf(err) != publish.Unknown {
+		t.Errorf("the first, of which nobody knows: class %s: %v", publish.ClassOf(err), err)
+	}
+	h.proxy.Hold(false)
+}
+
 func open(t *testing.T, h *harness) publish.Publisher {
 	t.Helper()
 	publisher, closeIt, err := h.open(t.Context())
