@@ -2,6 +2,7 @@ package googlepubsub
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -242,11 +243,14 @@ func (t *topic) expire(l *line, h *handOver) {
 		t.mu.Lock()
 	}
 	var answers []answer
+	given := false
 	if !h.answered {
-		answers = l.fail(h, t.certain(l, h), time.Now())
+		err := t.certain(l, h)
+		given = !errors.Is(err, publish.ErrNotSent)
+		answers = l.fail(h, err, time.Now())
 	}
 	t.mu.Unlock()
-	if len(answers) > 0 {
+	if given {
 		t.pause(l.key)
 	}
 	t.callBack(l, answers)
