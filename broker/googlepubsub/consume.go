@@ -16,12 +16,8 @@ import (
 	"github.com/posthaste-dev/posthaste/internal/wait"
 )
 
-const (
-	// settled is how long the loop must have received until what went wrong before counts no more.
-	settled = time.Minute
-	// lastWords is how long the last acknowledgements may take when the loop stops. What they do not reach comes again.
-	lastWords = 5 * time.Second
-)
+// settled is how long the loop must have received until what went wrong before counts no more.
+const settled = time.Minute
 
 // Consume handles a subscription's messages until ctx ends, and returns nil when all that it had begun is through: at
 // the latest after the consumer's Deadline and some seconds. An error is about the arguments, or the client was closed;
@@ -71,7 +67,7 @@ type loop struct {
 	client   *pubsub.Client
 	consumer *consumer.Consumer
 	config   ConsumeConfig
-	// places are for messages that are being handled. A message that is not handled any more, because the loop stops,
+	// places are for messages that are being handled. One that waits, or is not handled any more because the loop stops,
 	// needs none.
 	places chan struct{}
 	// asked tells that the findings of the check were logged.
@@ -113,7 +109,7 @@ func (l *loop) receive(ctx context.Context) error {
 	for range cap(l.places) {
 		l.places <- struct{}{} // nothing is being handled any more
 	}
-	patience := time.NewTimer(lastWords)
+	patience := time.NewTimer(l.config.FlushTimeout)
 	defer patience.Stop()
 	select {
 	case err := <-ended:

@@ -1,6 +1,7 @@
 package googlepubsub
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"regexp"
@@ -15,21 +16,41 @@ import (
 type ConsumeConfig struct {
 	// Subscription is an id in the client's project, or a name in full: "projects/p/subscriptions/s".
 	Subscription string
-	// Concurrency is how many messages the loop has at a time: those that are handled, and those that wait for another one
-	// of their aggregate. Not more, because Pub/Sub counts a delivery for what a stop gives back. Defaults to 16.
+	// Concurrency is how many messages are handled at a time. Defaults to 16.
 	Concurrency int
+	// MaxOutstandingMessages is how many messages the loop has at a time: those that are handled, those that wait for
+	// another one of their aggregate, and those that wait until they are tried again. An aggregate with a backlog can take
+	// all of them, and then the others wait. More is not better: Pub/Sub counts a delivery of each of them when the loop
+	// stops or its process dies, and other processes do not get what this one has. Defaults to ten times Concurrency.
+	MaxOutstandingMessages int
+	// MaxOutstandingBytes is how many bytes of messages the loop has at a time. A larger message comes alone. Defaults to
+	// 64 MiB.
+	MaxOutstandingBytes int
+	// Streams is over how many streams messages come. Pub/Sub sends about 10 MB/s over one, and each may hold
+	// MaxOutstandingMessages that the loop has not begun to look at. Defaults to 1.
+	Streams int
+	// Lease is for how long Pub/Sub gives a message to this process; the lease is renewed while the message is here.
+	// When the process dies, its messages come to another one so much later. When Pub/Sub answers slowly, a short lease
+	// ends before it is renewed, and a message comes again while it is being handled. Keep it longer than the consumer's
+	// Deadline: then a lease that was not renewed in time is no matter, for all that is handled within it. From 10 to 600
+	// seconds. Defaults to 60 seconds.
+	Lease time.Duration
+	// MaxExtension is for how long after its arrival a message's lease is renewed. A handler that hangs then has no more
+	// claim to it: it comes again, here or elsewhere, and that is a delivery that counts. So does a message that has
+	// waited for Redis or a database for so long. Keep it well above the consumer's Deadline. Defaults to an hour.
+	MaxExtension time.Duration
+	// FlushTimeout is how long the last acknowledgements may take when the loop stops. What they do not reach comes again.
+	// Defaults to 5 seconds.
+	FlushTimeout time.Duration
 	// DeadLetters is the topic to which the loop itself publishes what will never be handled, with the reason: an id in
 	// the client's project, or a name in full. Defaults to none: the subscription's dead-letter policy does it.
 	DeadLetters string
 }
 
+// What Pub/Sub takes as a lease.
 const (
-	// maxBytes is how many bytes of messages the client library holds. One that is larger is held alone.
-	maxBytes = 64 << 20
-	// maxExtension is for how long a message stays this loop's: no subscription keeps one longer.
-	maxExtension = 31 * 24 * time.Hour
-	// lease is how late a message comes to another process when the one that had it has died: the shortest that there is.
-	lease = 10 * time.Second
+	shortestLease = 10 * time.Second
+	longestLease  = 600 * time.Second
 )
 
 var subscriptionName = regexp.MustCompile(`^(projects/[^/]+/subscriptions/)?[A-Za-z][A-Za-z0-9._~+%-]{2,254}$`)
@@ -51,13 +72,47 @@ func (c ConsumeConfig) withDefaults(client *pubsub.Client, handler *consumer.Con
 		errs = append(errs, fmt.Errorf("googlepubsub: DeadLetters is %.300q: use an id of 3 to 255 letters, digits and - . "+
 			"_ ~ + %%, or projects/P/topics/ID", c.DeadLetters))
 	}
-	if c.Concurrency < 0 {
-		errs = append(errs, errors.New("googlepubsub: Concurrency is negative: leave it at zero for the default"))
+	errs = append(errs, c.limits()...)
+	return c.filled(), errors.Join(errs...)
+}
+
+// limits says which numbers cannot be.
+func (c ConsumeConfig) limits() (errs []error) {
+	for name, number := range map[string]int64{
+		"Concurrency": int64(c.Concurrency), "MaxOutstandingMessages": int64(c.MaxOutstandingMessages),
+		"MaxOutstandingBytes": int64(c.MaxOutstandingBytes), "Streams": int64(c.Streams), "Lease": int64(c.Lease),
+		"MaxExtension": int64(c.MaxExtension), "FlushTimeout": int64(c.FlushTimeout),
+	} {
+		if number < 0 {
+			errs = append(errs, fmt.Errorf("googlepubsub: %s is negative: leave it at zero for the default", name))
+		}
 	}
-	if c.Concurrency == 0 {
-		c.Concurrency = 16
+	full := c.filled()
+	if full.MaxOutstandingMessages < full.Concurrency {
+		errs = append(errs, fmt.Errorf("googlepubsub: MaxOutstandingMessages is %d and Concurrency %d: it cannot be less",
+			full.MaxOutstandingMessages, full.Concurrency))
 	}
-	return c, errors.Join(errs...)
+	if full.Lease < shortestLease || full.Lease > longestLease || full.Lease%time.Second != 0 {
+		errs = append(errs, fmt.Errorf("googlepubsub: Lease is %s: use whole seconds, from %s to %s", full.Lease,
+			shortestLease, longestLease))
+	}
+	if full.MaxExtension < full.Lease {
+		errs = append(errs, fmt.Errorf("googlepubsub: MaxExtension is %s and Lease %s: it cannot be less",
+			full.MaxExtension, full.Lease))
+	}
+	return errs
+}
+
+// filled has the defaults for what is zero.
+func (c ConsumeConfig) filled() ConsumeConfig {
+	c.Concurrency = cmp.Or(c.Concurrency, 16)
+	c.MaxOutstandingMessages = cmp.Or(c.MaxOutstandingMessages, 10*c.Concurrency)
+	c.MaxOutstandingBytes = cmp.Or(c.MaxOutstandingBytes, 64<<20)
+	c.Streams = cmp.Or(c.Streams, 1)
+	c.Lease = cmp.Or(c.Lease, time.Minute)
+	c.MaxExtension = cmp.Or(c.MaxExtension, max(time.Hour, c.Lease))
+	c.FlushTimeout = cmp.Or(c.FlushTimeout, 5*time.Second)
+	return c
 }
 
 // settings are the client library's.
@@ -65,8 +120,13 @@ func (c ConsumeConfig) withDefaults(client *pubsub.Client, handler *consumer.Con
 // What it does (v2.8.0), since everything in this package follows from it:
 //
 //   - It extends the deadline of a message from its arrival until it is acknowledged or given back, or MaxExtension is
-//     over. It does so 5 seconds ahead, for as long as handling usually takes, up to 10 minutes, unless told otherwise.
-//     A process that stands still for longer than a lease can get a copy of what it is handling.
+//     over. It does so 5 seconds before a lease ends, and one goroutine of it sends acknowledgements and extensions in
+//     turn, each when the one before is answered. So an answer that takes longer than 5 seconds can end the leases that
+//     were to be extended then: of messages that have been here for almost a lease or longer. Of those that have not,
+//     only one that takes about as long as a lease.
+//   - Without a least extension it extends for as long as handling usually takes, which is 10 seconds at the start.
+//     Then every answer that takes longer than 5 seconds ends all leases.
+//   - A process that stands still for longer than a lease can get a copy of what it is handling.
 //   - It runs the callbacks of one ordering key one after the other, in the order in which messages came, whatever the
 //     callback did with the one before.
 //   - It opens a stream that broke again by itself, forever, if the code looks like an outage; for other codes Receive
@@ -77,10 +137,11 @@ func (c ConsumeConfig) withDefaults(client *pubsub.Client, handler *consumer.Con
 //     lease. With a timeout in ShutdownOptions the stream is closed first, and the last acknowledgements are forgotten.
 func (c ConsumeConfig) settings() pubsub.ReceiveSettings {
 	return pubsub.ReceiveSettings{
-		MaxExtension:               maxExtension,
-		MaxDurationPerAckExtension: lease,
-		MaxOutstandingMessages:     c.Concurrency,
-		MaxOutstandingBytes:        maxBytes,
-		NumGoroutines:              1,
+		MaxExtension:               c.MaxExtension,
+		MinDurationPerAckExtension: c.Lease,
+		MaxDurationPerAckExtension: c.Lease,
+		MaxOutstandingMessages:     c.MaxOutstandingMessages,
+		MaxOutstandingBytes:        c.MaxOutstandingBytes,
+		NumGoroutines:              c.Streams,
 	}
 }

@@ -27,21 +27,66 @@ func newConsumer(t *testing.T, handle consumer.Handler) *consumer.Consumer {
 	return c
 }
 
+func nothing(context.Context, *consumer.Event) error { return nil }
+
 func TestEverythingWrongIsSaidAtOnce(t *testing.T) {
 	t.Parallel()
 	err := Consume(t.Context(), nil, nil, ConsumeConfig{
-		Subscription: "a b", Concurrency: -1, DeadLetters: "projects/p/subscriptions/s",
+		Subscription: "a b", Concurrency: -1, DeadLetters: "projects/p/subscriptions/s", MaxOutstandingBytes: -1,
+		MaxOutstandingMessages: -1, Streams: -1, MaxExtension: -1, FlushTimeout: -1,
 	})
-	for _, part := range []string{"no client", "no consumer", "Subscription", "Concurrency", "DeadLetters"} {
+	for _, part := range []string{
+		"no client", "no consumer", "Subscription", "Concurrency", "DeadLetters", "MaxOutstandingBytes",
+		"MaxOutstandingMessages", "Streams", "MaxExtension", "FlushTimeout",
+	} {
 		if err == nil || !strings.Contains(err.Error(), part) {
 			t.Errorf("%s is not in %v", part, err)
 		}
 	}
-	client, handler := &pubsub.Client{}, newConsumer(t, func(context.Context, *consumer.Event) error { return nil })
+	client, handler := &pubsub.Client{}, newConsumer(t, nothing)
 	for _, name := range []string{"abc", "projects/p/subscriptions/abc"} {
 		config, err := ConsumeConfig{Subscription: name}.withDefaults(client, handler)
 		if err != nil || config.Concurrency != 16 {
 			t.Errorf("%s: %+v, %v", name, config, err)
+		}
+	}
+}
+
+func TestSettings(t *testing.T) {
+	t.Parallel()
+	for what, test := range map[string]struct {
+		config ConsumeConfig
+		want   pubsub.ReceiveSettings
+		wrong  string
+	}{
+		"defaults": {ConsumeConfig{}, pubsub.ReceiveSettings{
+			MaxExtension: time.Hour, MinDurationPerAckExtension: time.Minute, MaxDurationPerAckExtension: time.Minute,
+			MaxOutstandingMessages: 160, MaxOutstandingBytes: 64 << 20, NumGoroutines: 1,
+		}, ""},
+		"others": {
+			ConsumeConfig{
+				Concurrency: 3, MaxOutstandingMessages: 5, MaxOutstandingBytes: 7, Streams: 2, Lease: 10 * time.Second,
+				MaxExtension: time.Minute,
+			},
+			pubsub.ReceiveSettings{
+				MaxExtension: time.Minute, MinDurationPerAckExtension: 10 * time.Second,
+				MaxDurationPerAckExtension: 10 * time.Second, MaxOutstandingMessages: 5, MaxOutstandingBytes: 7, NumGoroutines: 2,
+			},
+			"",
+		},
+		"a lease too short":    {ConsumeConfig{Lease: 9 * time.Second}, pubsub.ReceiveSettings{}, "Lease is 9s"},
+		"a lease too long":     {ConsumeConfig{Lease: 601 * time.Second}, pubsub.ReceiveSettings{}, "Lease is 10m1s"},
+		"a lease of parts":     {ConsumeConfig{Lease: 10500 * time.Millisecond}, pubsub.ReceiveSettings{}, "whole seconds"},
+		"less than its lease":  {ConsumeConfig{MaxExtension: time.Second}, pubsub.ReceiveSettings{}, "MaxExtension is 1s"},
+		"less than its places": {ConsumeConfig{MaxOutstandingMessages: 15}, pubsub.ReceiveSettings{}, "cannot be less"},
+	} {
+		test.config.Subscription = "compliance"
+		config, err := test.config.withDefaults(&pubsub.Client{}, newConsumer(t, nothing))
+		switch {
+		case test.wrong == "" && err != nil, test.wrong != "" && (err == nil || !strings.Contains(err.Error(), test.wrong)):
+			t.Errorf("%s: %v", what, err)
+		case err == nil && config.settings() != test.want:
+			t.Errorf("%s: got %+v, want %+v", what, config.settings(), test.want)
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package googlepubsub_test
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -150,12 +151,14 @@ func (w *env) inject(t *testing.T, fault pubsubemulator.Fault) {
 }
 
 // run runs the loop until the test ends, or the function that it returns is called: that returns when the loop has
-// stopped.
+// stopped. Its leases are the shortest there are: what a stop gives back, Pub/Sub may send to the stream that is being
+// closed, and then it comes again when that lease is over.
 func (w *env) run(t *testing.T, handler *consumer.Consumer, config googlepubsub.ConsumeConfig) (stop func()) {
 	t.Helper()
 	if config.Subscription == "" {
 		config.Subscription = name
 	}
+	config.Lease = cmp.Or(config.Lease, 10*time.Second)
 	return background.Run(t, "the loop", func(ctx context.Context) error {
 		return googlepubsub.Consume(ctx, w.client, handler, config)
 	})
