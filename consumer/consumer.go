@@ -111,6 +111,14 @@ func (c *Consumer) Logger() *slog.Logger { return c.config.Logger }
 // minutes while every event fails. When ctx ends, that has an end: the verdict is [Delayed], and the message is to be
 // delivered again, to whoever is next. A handler that runs has its whole deadline all the same.
 func (c *Consumer) Process(ctx context.Context, attributes map[string]string, body []byte, attempt int) Verdict {
+	return c.ProcessWith(ctx, attributes, body, attempt, wait.For)
+}
+
+// ProcessWith is [Consumer.Process] for a loop that gives the place of a message to others while the message waits.
+// pause waits for a time and returns nil, or an error when ctx has ended: then the verdict is [Delayed].
+func (c *Consumer) ProcessWith(ctx context.Context, attributes map[string]string, body []byte, attempt int,
+	pause func(context.Context, time.Duration) error,
+) Verdict {
 	event, handler, verdict := c.receive(ctx, attributes, body, attempt)
 	if handler == nil {
 		return verdict
@@ -119,7 +127,7 @@ func (c *Consumer) Process(ctx context.Context, attributes map[string]string, bo
 		began := time.Now()
 		err := c.handle(context.WithoutCancel(ctx), handler, event)
 		verdict := c.report(ctx, event, c.verdictAfter(event, err, try), try, time.Since(began), err)
-		if verdict.Outcome != Delayed || wait.For(ctx, verdict.After) != nil {
+		if verdict.Outcome != Delayed || pause(ctx, verdict.After) != nil {
 			return verdict
 		}
 	}

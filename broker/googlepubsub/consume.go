@@ -82,7 +82,7 @@ func (l *loop) inspect(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	l.retries = subscription.GetRetryPolicy() != nil
+	l.retries = subscription.GetRetryPolicy() != nil || subscription == nil && l.config.RetryPolicy
 	if !l.asked {
 		l.asked = true
 		for _, finding := range findings {

@@ -42,6 +42,10 @@ type ConsumeConfig struct {
 	// FlushTimeout is how long the last acknowledgements may take when the loop stops. What they do not reach comes again.
 	// Defaults to 5 seconds.
 	FlushTimeout time.Duration
+	// RetryPolicy says that the subscription has a retry policy, for a loop that may not ask: it needs the permission
+	// pubsub.subscriptions.get, which roles/pubsub.subscriber has not. Where it may ask, Pub/Sub's answer counts. Defaults
+	// to false: a message that failed is kept for a while before it is given back.
+	RetryPolicy bool
 	// DeadLetters is the topic to which the loop itself publishes what will never be handled, with the reason: an id in
 	// the client's project, or a name in full. Defaults to none: the subscription's dead-letter policy does it.
 	DeadLetters string

@@ -15,7 +15,6 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/posthaste-dev/posthaste/internal/clean"
-	"github.com/posthaste-dev/posthaste/internal/wait"
 )
 
 // The attributes that a dead letter has besides the message's own.
@@ -37,8 +36,11 @@ const (
 // kept: only the end of the loop gives it back.
 //
 // It is a request of its own and not the library's publisher: that one holds back the messages of an ordering key after
-// a failure, and must be stopped.
-func (l *loop) deadLetter(ctx context.Context, message *pubsub.Message, attempt int, reason string) bool {
+// a failure, and must be stopped. It has the retries of the caller's client, by default those of Google's for seven
+// codes, and one whose answer was lost makes a second letter of the same event.
+func (l *loop) deadLetter(ctx context.Context, message *pubsub.Message, slot *slot, attempt int,
+	reason string,
+) bool {
 	attributes := maps.Clone(message.Attributes)
 	if attributes == nil {
 		attributes = map[string]string{}
@@ -64,7 +66,7 @@ func (l *loop) deadLetter(ctx context.Context, message *pubsub.Message, attempt 
 			"that the topic exists and that publishing is allowed",
 			slog.String("consumer", l.consumer.Name()), slog.String("topic", l.config.DeadLetters),
 			slog.String("error", clean.Error(err)))
-		if wait.For(ctx, pause(try)) != nil {
+		if slot.pause(ctx, pause(try)) != nil {
 			return false
 		}
 	}

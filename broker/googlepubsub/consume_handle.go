@@ -15,37 +15,69 @@ import (
 // What Pub/Sub answers to an acknowledgement is not asked, not even of a subscription with exactly-once delivery, where
 // it would tell: an acknowledgement that was lost makes the message come again, and the inbox knows that it is handled.
 func (l *loop) handle(ctx context.Context, message *pubsub.Message) {
-	select {
-	case l.places <- struct{}{}:
-		defer func() { <-l.places }()
-	case <-ctx.Done():
-	}
-	if ctx.Err() == nil && l.process(ctx, message) {
+	s := &slot{places: l.places}
+	defer s.leave()
+	if s.take(ctx) == nil && l.process(ctx, message, s) {
 		message.Ack()
 		return
 	}
 	message.Nack()
 }
 
+// A slot is a message's right to be handled now. There are [ConsumeConfig.Concurrency] of them, and a message that
+// waits has none: however many events fail, the others are handled.
+type slot struct {
+	places chan struct{}
+	taken  bool
+}
+
+// take waits for a place, until ctx ends.
+func (s *slot) take(ctx context.Context) error {
+	select {
+	case s.places <- struct{}{}:
+		s.taken = true
+	case <-ctx.Done():
+	}
+	return ctx.Err() // also where both were possible: nothing begins after the stop
+}
+
+func (s *slot) leave() {
+	if s.taken {
+		s.taken = false
+		<-s.places
+	}
+}
+
+// pause waits without the place, and then for one.
+func (s *slot) pause(ctx context.Context, duration time.Duration) error {
+	s.leave()
+	if err := wait.For(ctx, duration); err != nil {
+		return err
+	}
+	return s.take(ctx)
+}
+
 // process tells whether the message may be forgotten. It keeps the message between attempts that nobody else counts.
-func (l *loop) process(ctx context.Context, message *pubsub.Message) bool {
+func (l *loop) process(ctx context.Context, message *pubsub.Message, slot *slot) bool {
 	counted := message.DeliveryAttempt != nil // the subscription has a dead-letter policy
 	for attempt := 1; ; attempt++ {
 		if counted {
 			attempt = *message.DeliveryAttempt
 		}
-		verdict := l.consumer.Process(ctx, message.Attributes, message.Data, attempt)
+		verdict := l.consumer.ProcessWith(ctx, message.Attributes, message.Data, attempt, slot.pause)
 		switch {
 		case verdict.Acknowledge():
 			return true
 		case verdict.Outcome == consumer.Delayed: // the loop stops
 			return false
 		case verdict.Outcome == consumer.Poisoned && l.config.DeadLetters != "":
-			return l.deadLetter(ctx, message, attempt, verdict.Reason)
+			return l.deadLetter(ctx, message, slot, attempt, verdict.Reason)
 		case l.retries && (counted || verdict.Outcome == consumer.Unknown):
 			return false
 		}
-		if wait.For(ctx, hold(verdict, counted)) != nil || counted || verdict.Outcome != consumer.Failed {
+		slot.leave()
+		if wait.For(ctx, hold(verdict, counted)) != nil || counted || verdict.Outcome != consumer.Failed ||
+			slot.take(ctx) != nil {
 			return false
 		}
 	}

@@ -52,6 +52,49 @@ func TestASlowAcknowledgementEndsNoLease(t *testing.T) {
 	stop()
 }
 
+// Events that nobody can handle now, as many as there are places, do not keep another one from being handled, though
+// the loop may not ask whether the subscription has a retry policy and keeps them for a while.
+func TestWhatWaitsTakesNoPlace(t *testing.T) {
+	t.Parallel()
+	const places = 16
+	for what, test := range map[string]struct {
+		eventType string
+		handle    func(context.Context, *consumer.Event, order) error
+		outcome   consumer.Outcome
+	}{
+		"fails":   {"order_placed", failing("bad", func() error { return errBroken }), consumer.Delayed},
+		"unknown": {"order_lost", failing("", nil), consumer.Unknown},
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			w := newEnv(t, recommended())
+			w.inject(t, pubsubemulator.Fault{
+				Kind: pubsubemulator.KindError, Code: "PERMISSION_DENIED", Method: "GetSubscription",
+			})
+			stop := w.run(t, w.consumer(t, consumer.Config{}, consumer.On(placed, test.handle)),
+				googlepubsub.ConsumeConfig{Concurrency: places})
+			for number := range places {
+				bad := newMessage("bad", number)
+				bad.OrderingKey = fmt.Sprint("order/bad", number)
+				bad.Attributes["event_type"] = test.eventType
+				w.publish(t, bad)
+			}
+			eventually.True(t, "all have been looked at", func() bool { return w.outcomes.of("bad") >= places })
+			w.publish(t, newMessage("good", 1))
+			// They are kept for a minute and for four.
+			if err := eventually.Within(t.Context(), 30*time.Second, "the good one is handled", func() (bool, error) {
+				return w.outcomes.count(consumer.Handled, "good") == 1, nil
+			}); err != nil {
+				t.Error(err)
+			}
+			stop()
+			if w.outcomes.count(test.outcome, "bad") == 0 {
+				t.Errorf("no event was %s: this shows nothing", test.outcome)
+			}
+		})
+	}
+}
+
 // An aggregate with a backlog is handled one event after the other. The others are handled beside it.
 func TestABusyAggregateLeavesPlaces(t *testing.T) {
 	t.Parallel()
