@@ -132,7 +132,8 @@ func (l *loop) complain(ctx context.Context, err error) {
 	case codes.NotFound:
 		todo = "create the subscription, or correct ConsumeConfig.Subscription"
 	case codes.PermissionDenied:
-		todo = "grant roles/pubsub.subscriber on the subscription"
+		todo = "grant roles/pubsub.subscriber on the subscription, and roles/pubsub.viewer so that the loop is told of its " +
+			"retry policy, or set ConsumeConfig.RetryPolicy"
 	case codes.Unauthenticated:
 		todo = "give the client credentials that are valid"
 	case codes.FailedPrecondition, codes.InvalidArgument, codes.Unimplemented:

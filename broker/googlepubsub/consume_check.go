@@ -18,10 +18,12 @@ import (
 
 // A Finding is something about a subscription that an operator should know before events come.
 type Finding struct {
-	// Level is slog.LevelWarn for what loses events, slog.LevelInfo for what is good to know.
+	// Level is slog.LevelWarn for what loses events or keeps them away, slog.LevelInfo for what is good to know.
 	Level slog.Level
-	// Code names the finding for alerts: no_dead_letters, dead_letters_unread, short_retention, detached, no_order,
-	// no_retry_policy, few_attempts, attempts_differ, expires, subscription_unknown, dead_letters_unknown.
+	// Code names the finding for alerts. At LevelWarn: no_dead_letters, dead_letters_unread, dead_letters_short,
+	// short_retention, detached, topic_deleted, push_or_export, not_active, retry_policy_unknown. At LevelInfo: no_order,
+	// no_retry_policy, few_attempts, attempts_differ, expires, filter, exactly_once, subscription_unknown,
+	// dead_letters_unknown.
 	Code string
 	// Text says what it is and what to do.
 	Text string
@@ -33,6 +35,9 @@ const (
 	enoughAttempts = 10
 	// usualRetention is what Pub/Sub gives who asks for nothing.
 	usualRetention = 7 * 24 * time.Hour
+	// deletedTopic is what a subscription says of its topic when that is deleted. A new topic of the same name is another
+	// one: the subscription gets nothing of it.
+	deletedTopic = "_deleted-topic_"
 )
 
 // CheckSubscription asks how the subscription is set up, and where its dead letters go. [Consume] does it when it
@@ -71,6 +76,13 @@ func check(ctx context.Context, client *pubsub.Client, handler *consumer.Consume
 				"that it has a dead-letter policy, a retry policy, message ordering and 7 days of retention",
 				status.Code(err)),
 		})
+		if !config.RetryPolicy {
+			findings = append(findings, Finding{
+				slog.LevelWarn, "retry_policy_unknown",
+				"whether the subscription has a retry policy is not known, so what fails is kept here for a while before it is " +
+					"given back: set RetryPolicy if it has one, or grant pubsub.subscriptions.get, which is in roles/pubsub.viewer",
+			})
+		}
 	} else {
 		findings = append(findings, findingsOf(subscription, config, handler.MaxAttempts())...)
 	}
@@ -80,7 +92,7 @@ func check(ctx context.Context, client *pubsub.Client, handler *consumer.Consume
 	}
 	delete(topics, "")
 	for topic := range topics {
-		findings = append(findings, deadLettersUnread(ctx, client, topic)...)
+		findings = append(findings, findingsOfLetters(ctx, client, topic)...)
 	}
 	return subscription, findings, nil
 }
@@ -123,8 +135,8 @@ func findingsOf(subscription *pubsubpb.Subscription, config ConsumeConfig, maxAt
 	}
 	if subscription.GetRetryPolicy() == nil {
 		add(slog.LevelInfo, "no_retry_policy",
-			"the subscription has no retry policy: an event that fails takes one of %d places here until it is tried again; "+
-				"give the subscription one", config.Concurrency)
+			"the subscription has no retry policy: an event that fails stays here until it is tried again, as one of at most "+
+				"%d; give the subscription one", config.MaxOutstandingMessages)
 	}
 	if !subscription.GetEnableMessageOrdering() {
 		add(slog.LevelInfo, "no_order",
@@ -142,39 +154,106 @@ func findingsOf(subscription *pubsubpb.Subscription, config ConsumeConfig, maxAt
 			"Pub/Sub deletes the subscription when nobody has received for %s, with all its events: set its expiration to never",
 			ttl.AsDuration())
 	}
+	return append(findings, findingsOfDelivery(subscription)...)
+}
+
+// findingsOfDelivery looks at what keeps events from the subscription, or from whoever receives.
+func findingsOfDelivery(subscription *pubsubpb.Subscription) (findings []Finding) {
+	add := func(level slog.Level, code, text string) { findings = append(findings, Finding{level, code, text}) }
 	if subscription.GetDetached() {
 		add(slog.LevelWarn, "detached", "the subscription is detached from its topic and gets nothing: create it anew")
+	}
+	if subscription.GetTopic() == deletedTopic {
+		add(slog.LevelWarn, "topic_deleted",
+			"the subscription's topic is deleted, and a new topic of the same name sends it nothing: create the subscription "+
+				"anew; what was published in between is lost to it")
+	}
+	if exports(subscription) {
+		add(slog.LevelWarn, "push_or_export",
+			"the subscription pushes its messages, or exports them: nobody can receive them; create one for pull")
+	}
+	if state := subscription.GetState(); state != pubsubpb.Subscription_ACTIVE &&
+		state != pubsubpb.Subscription_STATE_UNSPECIFIED {
+		add(slog.LevelWarn, "not_active",
+			"the subscription's state is "+state.String()+": Pub/Sub does not deliver; see what its page in the console says")
+	}
+	if filter := subscription.GetFilter(); filter != "" {
+		add(slog.LevelInfo, "filter",
+			"the subscription has a filter, and what does not match is acknowledged by Pub/Sub and never comes: see that "+
+				"every type with a handler passes, also the next one, for a filter cannot be changed")
+	}
+	if subscription.GetEnableExactlyOnceDelivery() {
+		add(slog.LevelInfo, "exactly_once",
+			"the subscription has exactly-once delivery: it does not know the copies that a publisher sends, and the inbox "+
+				"does, so it costs time and throughput and adds nothing; turn it off")
 	}
 	return findings
 }
 
-// deadLettersUnread looks whether anybody keeps the dead letters: a topic without a subscription throws them away.
-func deadLettersUnread(ctx context.Context, client *pubsub.Client, topic string) []Finding {
-	_, err := client.TopicAdminClient.ListTopicSubscriptions(ctx, &pubsubpb.ListTopicSubscriptionsRequest{
-		Topic: topic, PageSize: 1,
-	}).Next()
-	switch {
-	case err == nil:
-		return nil
-	case errors.Is(err, iterator.Done):
-		return []Finding{
-			{
-				slog.LevelWarn, "dead_letters_unread",
-				"the topic of the dead letters, " + topic + ", has no subscription, so what is sent there is lost: create one",
-			},
+// exports tells whether Pub/Sub takes the messages elsewhere by itself.
+func exports(subscription *pubsubpb.Subscription) bool {
+	return subscription.GetPushConfig().GetPushEndpoint() != "" || subscription.GetBigqueryConfig() != nil ||
+		subscription.GetCloudStorageConfig() != nil || subscription.GetBigtableConfig() != nil
+}
+
+// findingsOfLetters looks whether anybody keeps the dead letters, and for how long: a topic without a subscription
+// throws them away, and a subscription as one gets it does so after a week.
+func findingsOfLetters(ctx context.Context, client *pubsub.Client, topic string) []Finding {
+	longest := time.Duration(-1)
+	subscriptions := client.TopicAdminClient.ListTopicSubscriptions(ctx,
+		&pubsubpb.ListTopicSubscriptionsRequest{Topic: topic})
+	for {
+		name, err := subscriptions.Next()
+		if errors.Is(err, iterator.Done) {
+			break
 		}
-	case status.Code(err) == codes.NotFound:
-		return []Finding{
-			{
+		var subscription *pubsubpb.Subscription
+		if err == nil {
+			subscription, err = client.SubscriptionAdminClient.GetSubscription(ctx,
+				&pubsubpb.GetSubscriptionRequest{Subscription: name})
+		}
+		switch {
+		case status.Code(err) == codes.NotFound && name == "":
+			return []Finding{{
 				slog.LevelWarn, "dead_letters_unread",
 				"the topic of the dead letters, " + topic + ", does not exist: create it, and a subscription",
-			},
+			}}
+		case status.Code(err) == codes.NotFound: // deleted in between
+		case err != nil:
+			return []Finding{{
+				slog.LevelInfo, "dead_letters_unknown",
+				fmt.Sprintf("whether the topic of the dead letters, %s, has a subscription, and how long that keeps them, is "+
+					"not known (%s): see to it", topic, status.Code(err)),
+			}}
+		default:
+			longest = max(longest, retentionOf(subscription))
 		}
-	default:
-		return []Finding{{
-			slog.LevelInfo, "dead_letters_unknown",
-			fmt.Sprintf("whether the topic of the dead letters, %s, has a subscription is not known (%s): see to it", topic,
-				status.Code(err)),
-		}}
 	}
+	return findingsOfRetention(topic, longest)
+}
+
+// findingsOfRetention judges the longest retention of the dead letters' subscriptions; it is negative if there is none.
+func findingsOfRetention(topic string, longest time.Duration) []Finding {
+	switch {
+	case longest < 0:
+		return []Finding{{
+			slog.LevelWarn, "dead_letters_unread",
+			"the topic of the dead letters, " + topic + ", has no subscription, so what is sent there is lost: create one",
+		}}
+	case longest <= usualRetention:
+		return []Finding{{
+			slog.LevelWarn, "dead_letters_short",
+			fmt.Sprintf("the dead letters of %s are kept for %s: then they are lost, read or not; set "+
+				"message_retention_duration of a subscription to 31 days", topic, longest),
+		}}
+	default:
+		return nil
+	}
+}
+
+func retentionOf(subscription *pubsubpb.Subscription) time.Duration {
+	if retention := subscription.GetMessageRetentionDuration(); retention != nil {
+		return retention.AsDuration()
+	}
+	return usualRetention
 }

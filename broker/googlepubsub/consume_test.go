@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -120,6 +121,7 @@ func TestWhatASubscriptionSaysOfItself(t *testing.T) {
 	t.Parallel()
 	good := func() *pubsubpb.Subscription {
 		return &pubsubpb.Subscription{
+			Topic: "projects/p/topics/orders", State: pubsubpb.Subscription_ACTIVE, PushConfig: &pubsubpb.PushConfig{},
 			EnableMessageOrdering: true, RetryPolicy: &pubsubpb.RetryPolicy{}, ExpirationPolicy: &pubsubpb.ExpirationPolicy{},
 			DeadLetterPolicy: &pubsubpb.DeadLetterPolicy{
 				DeadLetterTopic: "projects/p/topics/dead", MaxDeliveryAttempts: 10,
@@ -137,16 +139,27 @@ func TestWhatASubscriptionSaysOfItself(t *testing.T) {
 		"short_retention": func(s *pubsubpb.Subscription) {
 			s.MessageRetentionDuration = durationpb.New(usualRetention - 1)
 		},
-		"expires":  func(s *pubsubpb.Subscription) { s.ExpirationPolicy.Ttl = durationpb.New(24 * time.Hour) },
-		"detached": func(s *pubsubpb.Subscription) { s.Detached = true },
+		"expires":       func(s *pubsubpb.Subscription) { s.ExpirationPolicy.Ttl = durationpb.New(24 * time.Hour) },
+		"detached":      func(s *pubsubpb.Subscription) { s.Detached = true },
+		"topic_deleted": func(s *pubsubpb.Subscription) { s.Topic = "_deleted-topic_" },
+		"push_or_export": func(s *pubsubpb.Subscription) {
+			s.PushConfig = &pubsubpb.PushConfig{PushEndpoint: "https://example.com"}
+		},
+		"push_or_export not_active": func(s *pubsubpb.Subscription) {
+			s.BigqueryConfig, s.State = &pubsubpb.BigQueryConfig{}, pubsubpb.Subscription_RESOURCE_ERROR
+		},
+		"filter":       func(s *pubsubpb.Subscription) { s.Filter = `attributes.event_type = "order_placed"` },
+		"exactly_once": func(s *pubsubpb.Subscription) { s.EnableExactlyOnceDelivery = true },
 	} {
 		subscription := good()
 		change(subscription)
 		var codes []string
 		for _, finding := range findingsOf(subscription, ConsumeConfig{Concurrency: 16}, 10) {
 			codes = append(codes, finding.Code)
-			loses := finding.Code == "no_dead_letters" || finding.Code == "short_retention" || finding.Code == "detached"
-			if (finding.Level == slog.LevelWarn) != loses || strings.Contains(finding.Text, "%!") {
+			keeps := slices.Contains([]string{
+				"no_dead_letters", "short_retention", "detached", "topic_deleted", "push_or_export", "not_active",
+			}, finding.Code)
+			if (finding.Level == slog.LevelWarn) != keeps || strings.Contains(finding.Text, "%!") {
 				t.Errorf("%+v", finding)
 			}
 		}
@@ -158,6 +171,19 @@ func TestWhatASubscriptionSaysOfItself(t *testing.T) {
 		ConsumeConfig{DeadLetters: "dead"}, 10)
 	if len(bare) > 0 {
 		t.Errorf("with dead letters of the loop's own: %+v", bare)
+	}
+}
+
+func TestHowLongDeadLettersAreKept(t *testing.T) {
+	t.Parallel()
+	for longest, want := range map[time.Duration]string{
+		-1: "dead_letters_unread", usualRetention: "dead_letters_short", 31 * 24 * time.Hour: "",
+		retentionOf(&pubsubpb.Subscription{}): "dead_letters_short",
+	} {
+		findings := findingsOfRetention("projects/p/topics/dead", longest)
+		if got := append(findings, Finding{})[0]; got.Code != want || want != "" && got.Level != slog.LevelWarn {
+			t.Errorf("%s: got %+v, want %q", longest, got, want)
+		}
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	pb "cloud.google.com/go/pubsub/v2/apiv1/pubsubpb"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/posthaste-dev/posthaste/broker/googlepubsub"
@@ -36,6 +37,7 @@ func (w *env) findings(t *testing.T, config googlepubsub.ConsumeConfig) string {
 	return strings.Join(codes, " ")
 }
 
+// The emulator keeps nothing for longer than a week, so dead_letters_short is found everywhere.
 func TestCheck(t *testing.T) {
 	t.Parallel()
 	good := recommended()
@@ -45,17 +47,24 @@ func TestCheck(t *testing.T) {
 	short.DeadLetterPolicy.MaxDeliveryAttempts = 20
 	short.MessageRetentionDuration = durationpb.New(time.Hour)
 	short.ExpirationPolicy = &pb.ExpirationPolicy{Ttl: durationpb.New(24 * time.Hour)}
+	pushed := proto.CloneOf(good)
+	pushed.PushConfig = &pb.PushConfig{PushEndpoint: "https://example.com/events"}
+	filtered := proto.CloneOf(good)
+	filtered.Filter = `attributes.event_type = "order_placed"`
+	filtered.EnableExactlyOnceDelivery = true
 	for what, test := range map[string]struct {
 		subscription *pb.Subscription
 		deadLetters  string
 		want         string
 	}{
-		"good":                  {good, "", ""},
+		"good":                  {good, "", "dead_letters_short"},
 		"bare":                  {bare(), "", "no_dead_letters no_order no_retry_policy"},
-		"bare and dead letters": {bare(), dead, "no_order no_retry_policy"},
+		"bare and dead letters": {bare(), dead, "dead_letters_short no_order no_retry_policy"},
 		"dead letters nowhere":  {bare(), "nowhere", "dead_letters_unread no_order no_retry_policy"},
-		"few attempts":          {recommended(), "", "attempts_differ few_attempts"},
-		"short":                 {short, "", "attempts_differ expires short_retention"},
+		"few attempts":          {recommended(), "", "attempts_differ dead_letters_short few_attempts"},
+		"short":                 {short, "", "attempts_differ dead_letters_short expires short_retention"},
+		"pushed":                {pushed, "", "dead_letters_short push_or_export"},
+		"filtered":              {filtered, "", "dead_letters_short exactly_once filter"},
 	} {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
@@ -80,6 +89,21 @@ func TestCheckUnreadDeadLetters(t *testing.T) {
 	}
 }
 
+// A topic that was deleted and created anew has nothing to do with the subscription of the one before.
+func TestCheckATopicThatWasCreatedAnew(t *testing.T) {
+	t.Parallel()
+	w := newEnv(t, recommended())
+	if err := w.client.TopicAdminClient.DeleteTopic(testContext(t),
+		&pb.DeleteTopicRequest{Topic: topicName(orders)}); err != nil {
+		t.Fatal(err)
+	}
+	w.createTopic(t, orders)
+	if got := w.findings(t, googlepubsub.ConsumeConfig{}); got !=
+		"attempts_differ dead_letters_short few_attempts topic_deleted" {
+		t.Errorf("got %q", got)
+	}
+}
+
 // Who may receive and not ask is told so, and receives.
 func TestCheckIsNotAllowed(t *testing.T) {
 	t.Parallel()
@@ -87,9 +111,13 @@ func TestCheckIsNotAllowed(t *testing.T) {
 	for _, method := range []string{"GetSubscription", "ListTopicSubscriptions"} {
 		w.inject(t, pubsubemulator.Fault{Kind: pubsubemulator.KindError, Code: "PERMISSION_DENIED", Method: method})
 	}
-	if got := w.findings(t,
-		googlepubsub.ConsumeConfig{DeadLetters: dead}); got != "dead_letters_unknown subscription_unknown" {
-		t.Errorf("got %q", got)
+	for want, config := range map[string]googlepubsub.ConsumeConfig{
+		"dead_letters_unknown retry_policy_unknown subscription_unknown": {DeadLetters: dead},
+		"dead_letters_unknown subscription_unknown":                      {DeadLetters: dead, RetryPolicy: true},
+	} {
+		if got := w.findings(t, config); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
 	}
 	log := &records{}
 	stop := w.run(t, w.consumer(t, consumer.Config{Logger: log.logger()}, consumer.On(placed, failing("", nil))),
