@@ -34,27 +34,35 @@
 //	err = googlepubsub.Consume(ctx, client, compliance, googlepubsub.ConsumeConfig{Subscription: "compliance"})
 //
 // Promises: a message is acknowledged only when it is handled, is known to have been, is of a type that consumer.Ignore
-// names, or is among the dead letters. While it is being handled it is this loop's, however long that takes. An outage
-// of Pub/Sub and a subscription that is missing are waited for.
+// names, or is among the dead letters. An outage of Pub/Sub and a subscription that is missing are waited for.
 //
-// Not promised: that a message comes once, or that one that was acknowledged does not come again.
+// While a message is being handled it is this loop's, for up to [ConsumeConfig.MaxExtension], as long as neither the
+// process nor Pub/Sub's answers stand still for about a [ConsumeConfig.Lease]. When the process dies, its messages
+// come to another one a lease later.
+//
+// Not promised: that a message comes once, or that one that was acknowledged does not come again. After a lease that
+// has ended two processes can have the same message; the inbox knows the second.
 //
 // # Order
 //
 // The events of one aggregate have the same ordering key. A subscription with message ordering sends them in order, and
 // they are handled one after the other. When one fails, those of its aggregate that had been received behind it are
-// handled before it comes again, and Pub/Sub then sends them again too: inbox.Newer keeps state from going backwards.
+// handled before it comes again, and Pub/Sub then sends them again, the acknowledged ones too: inbox.Newer keeps
+// state from going backwards. Those that had not been received wait until it is handled or a dead letter.
 //
 // # Dead letters
 //
 // Give the subscription a dead-letter policy. Pub/Sub then counts the deliveries, those that killed the process too,
 // and after max_delivery_attempts it moves the message to the policy's topic; the loop only refuses it. Pub/Sub's
 // service account must be allowed to publish to that topic and to subscribe to the subscription, or nothing is ever
-// moved.
+// moved. What will never be handled is refused max_delivery_attempts times too, with the retry policy's pauses in
+// between: 40 minutes with 10 attempts and pauses from 10 to 600 seconds. What a stop gives back counts as delivered,
+// and so does what a process had when it died: up to [ConsumeConfig.MaxOutstandingMessages].
 //
 // [ConsumeConfig.DeadLetters] is for who cannot have a policy, or wants to read in the dead letter why it is one: the
-// loop publishes it there by itself and acknowledges it when that topic has it. Without a policy the loop counts the
-// attempts, and keeps a failing message for itself between them.
+// loop publishes it there by itself, at once, and acknowledges it when that topic has it. It may be there twice: the
+// client retries the request. Without a policy the loop counts the attempts, and keeps a failing message for itself
+// between them.
 //
 // With neither, what cannot be handled comes again every minute until it is older than the subscription's retention,
 // and then it is gone. [CheckSubscription] says so.
@@ -62,8 +70,9 @@
 // # Retries
 //
 // With a retry policy a failed message is given back at once and Pub/Sub decides when it comes again. Without one
-// Pub/Sub would send it again at once, so the loop holds it for a while first, and it takes one of the places that
-// [ConsumeConfig.Concurrency] gives.
+// Pub/Sub would send it again at once, so the loop holds it for a while first, as one of
+// [ConsumeConfig.MaxOutstandingMessages]. A loop that may not ask whether there is a policy, for want of the permission
+// pubsub.subscriptions.get, holds it too, unless [ConsumeConfig.RetryPolicy] says that there is one.
 //
 // # The client
 //
