@@ -101,6 +101,8 @@ proof-marketplace: services-postgres ## Prove the whole marketplace: API, publis
 	@services/services up nats redis >/dev/null
 	@go build -trimpath -o bin/marketplace/ ./examples/marketplace/cmd/...
 	@$(call program,./test/cmd/proof-marketplace) $(if $(SHORT),-short)
+proof-pubsub: ## Prove publisher and consumer against Google Pub/Sub itself, in a project of yours (PROJECT=my-project; ENDPOINT, DURATION)
+	@$(call program,./test/cmd/proof-pubsub) -project "$(PROJECT)" $(if $(ENDPOINT),-endpoint "$(ENDPOINT)") $(if $(EMULATOR),-emulator $(EMULATOR)) $(if $(DURATION),-duration $(DURATION))
 proofs: ## Run every proof and benchmark in its full form and keep a report (ONLY="proof-sim proof-order" for some; LONG=1 for a night)
 	@LONG=$(LONG) scripts/proofs $(ONLY)
 fuzz: services-postgres ## Fuzz every target (SECONDS=10 each)
@@ -126,4 +128,4 @@ publisher-binaries:
 services-postgres:
 	@services/services up postgres18 postgres15 pgbouncer >/dev/null
 
-.PHONY: run-outbox-publisher example-event marketplace help services services-status services-check services-down build test examples lint format tidy house coverage check-deps check-deploy check-alerts check-costs vulncheck notices proof-emit bench-emit proof-sim proof-model proof-order proof-crash proof-chaos proof-failover proof-hostile proof-inbox proof-mutants proof-retention proof-publisher proof-drain-stop proof-leaks proof-marketplace proofs fuzz bench-inbox bench-pinned bench-growth bench-pubsub bench-drain ci publisher-binaries services-postgres
+.PHONY: run-outbox-publisher example-event marketplace help services services-status services-check services-down build test examples lint format tidy house coverage check-deps check-deploy check-alerts check-costs vulncheck notices proof-emit bench-emit proof-sim proof-model proof-order proof-crash proof-chaos proof-failover proof-hostile proof-inbox proof-mutants proof-retention proof-publisher proof-drain-stop proof-leaks proof-marketplace proof-pubsub proofs fuzz bench-inbox bench-pinned bench-growth bench-pubsub bench-drain ci publisher-binaries services-postgres
