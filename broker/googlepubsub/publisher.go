@@ -104,13 +104,14 @@ func (p *Publisher) Close() error {
 	p.mu.Unlock()
 	stopped, answered := make(chan struct{}), make(chan struct{})
 	go func() {
+		// First the answers: a library that is stopped pauses no key any more, and would send what was given up meanwhile.
+		p.unanswered.Wait()
+		close(answered)
 		var stopping sync.WaitGroup
 		for _, t := range topics {
 			stopping.Go(t.library.Stop)
 		}
 		stopping.Wait()
-		p.unanswered.Wait()
-		close(answered)
 		p.running.Wait()
 		close(stopped)
 	}()

@@ -27,11 +27,12 @@ func (c *Core) failed(now time.Duration, l *line, r *row) {
 		}
 		c.again(l, r, now+c.jitter(grow(c.config.MinPoll, r.refused, longestPause)))
 	case Rejected:
-		if l.route.rejectsMany(l.key.Aggregate) {
-			// Nobody is charged. It is held all the same: were it at the head of its lane, with others like it, no probe
-			// would ever reach a good one behind them.
-			c.retry(now, l, r, r.Attempts, c.jitter(c.config.BaseDelay))
-			c.refuse(now, l.route, r)
+		if l.route.rejectsMany(now, l.key.Aggregate) {
+			// It is held: were it at the head of its lane, with others like it, no probe would reach a good one behind them.
+			c.retryForFree(now, l, r, min(c.config.MaxDelay, longestRejected))
+			if now-l.route.rejectedSince > rejectsBeforePause {
+				c.refuse(now, l.route, r)
+			}
 			return
 		}
 		c.answered(now, l.route)
@@ -42,7 +43,7 @@ func (c *Core) failed(now time.Duration, l *line, r *row) {
 				c.park(now, r, l.key, outcome.Detail)
 				return
 			}
-		} else {
+		} else if len(l.route.rejected) < manyRejected {
 			c.answered(now, l.route)
 		}
 		if wait := c.tooEarly(now, r.lane); wait > 0 {
@@ -58,8 +59,7 @@ func (c *Core) failed(now time.Duration, l *line, r *row) {
 	case RouteFault:
 		if l.route.carriedAfter(r) {
 			// The topic works for others: this one must not hold them up, whatever it is about it.
-			r.refused++
-			c.retry(now, l, r, r.Attempts, c.jitter(grow(c.config.BaseDelay, r.refused, c.config.MaxDelay)))
+			c.retryForFree(now, l, r, c.config.MaxDelay)
 			return
 		}
 		c.failedRoute(now, l, r)
@@ -72,8 +72,16 @@ func (c *Core) failed(now time.Duration, l *line, r *row) {
 	}
 }
 
+// retryForFree tries an event again later, and later each time, and charges nobody.
+func (c *Core) retryForFree(now time.Duration, l *line, r *row, longest time.Duration) {
+	h := c.hold(r.lane, l.key, now)
+	h.failures++
+	c.retry(now, l, r, r.Attempts, c.jitter(grow(c.config.BaseDelay, h.failures, longest)))
+}
+
 // failedRoute counts a failure against the route. Nobody is charged.
 func (c *Core) failedRoute(now time.Duration, l *line, r *row) {
+	l.route.rejected = nil // it is down, and not what it was before
 	r.refused++
 	c.again(l, r, now+c.jitter(grow(c.config.BaseDelay/4, r.refused, longestPause)))
 	c.refuse(now, l.route, r)

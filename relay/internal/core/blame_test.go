@@ -101,12 +101,14 @@ func TestAnOutageIsNoBadDeploy(t *testing.T) {
 func TestATopicThatRefusesManyPausesAndChargesNobody(t *testing.T) {
 	t.Parallel()
 	p := newPlace(1)
-	paused, charged := 0, map[outbox.ID]int{}
+	paused, resumed, charged := 0, 0, map[outbox.ID]int{}
 	r := p.relay(t, registry{"a": {Topic: "topic", Block: true}}, func(c *core.Config) {
 		c.Observe = func(s core.Step) {
 			switch s.Do {
 			case core.DidPause:
 				paused++
+			case core.DidResume:
+				resumed++
 			case core.DidCharge:
 				charged[s.Event]++
 			}
@@ -138,11 +140,40 @@ func TestATopicThatRefusesManyPausesAndChargesNobody(t *testing.T) {
 			t.Errorf("event %d is in state %d", i, state)
 		}
 	}
-	if charged[bad] == before {
-		t.Error("the one that is refused while others pass is not charged")
+	if charged[bad] == before || resumed != 1 {
+		t.Errorf("the one that is refused while others pass is charged %d times, the topic resumed %d times",
+			charged[bad]-before, resumed)
 	}
 	r.pass(2 * time.Hour)
 	if state := p.state(t, bad); state != core.DeadBlocking {
 		t.Errorf("it is in state %d", state)
+	}
+}
+
+// A key that is in trouble while others pass is tried later each time: each try may be a copy.
+func TestAKeyInTroubleIsTriedLaterEachTime(t *testing.T) {
+	t.Parallel()
+	p := newPlace(1)
+	r := p.relay(t, registry{"a": {Topic: "topic", Block: true}}, func(c *core.Config) {
+		c.MaxDelay, c.Deadline = 5*time.Minute, 10*time.Second
+	})
+	sick := p.emit(t, "0", "sick", "a")
+	began := map[*core.Publish]time.Duration{}
+	r.answer = func(publish *core.Publish) (core.Outcome, bool) {
+		if publish.Event.ID != sick {
+			return core.Outcome{}, true
+		}
+		if _, known := began[publish]; !known {
+			began[publish] = p.now
+		}
+		// others pass meanwhile
+		return core.Outcome{Class: core.RouteFault, Detail: "no answer"}, p.now >= began[publish]+8*time.Second
+	}
+	for i := range 3600 {
+		p.emit(t, "0", fmt.Sprint(i%50), "a")
+		r.pass(time.Second)
+	}
+	if tries := len(began); tries < 10 || tries > 40 {
+		t.Errorf("%d tries in an hour", tries)
 	}
 }

@@ -108,12 +108,15 @@ func (c *Core) Act(now time.Duration) Actions {
 // longestRing is the pause between reads when the bell rings all the time and nothing is found.
 const longestRing = 40 * time.Millisecond
 
+// ringsOfARelay is how often in a row the bell may ring in vain because of each relay: it rings for all of them.
+const ringsOfARelay = 8
+
 // Bell tells that somebody rang: there may be new events, or an operator has made something due. Whoever may connect to
-// the database may ring, and relays hear the bell for each other's lanes: the more often it was in vain, the longer is
-// the pause.
+// the database may ring: when it was in vain more often than other relays explain, the pause between reads grows.
 func (c *Core) Bell(now time.Duration) {
 	c.reader.rung = true
-	c.reader.wake(now, min(c.config.Poll, grow(c.config.MinPoll, c.reader.inVain, max(longestRing, c.config.MinPoll))))
+	tooOften := c.reader.inVain - ringsOfARelay*max(1, len(c.members.view.Relays))
+	c.reader.wake(now, min(c.config.Poll, grow(c.config.MinPoll, tooOften, max(longestRing, c.config.MinPoll))))
 	c.held.lookAt = min(c.held.lookAt, max(now, c.held.lookedAt+c.config.HeldPeriod/10))
 }
 

@@ -117,6 +117,9 @@ func (c *Core) Published(now time.Duration, publish *Publish, outcome Outcome) {
 	c.advance(now, l)
 	if h := r.lane.holds[key]; h != nil {
 		h.tried = true
+		if outcome.Class == Acknowledged {
+			h.failures = 0
+		}
 	}
 	if r.lane.noted == r.ID && !r.decided && !r.lane.lost {
 		r.lane.outlived = outcome.Class != NotSent

@@ -35,10 +35,12 @@ type route struct {
 	waiting    queue[*line] // runnable, when the route takes more
 	holds      []*hold      // due, when the route takes some again
 
-	latency      time.Duration // of acknowledgements, smoothed
-	newestAcked  time.Duration // the latest start of a publish that was acknowledged
-	rejected     []Aggregate   // whose events were refused since then, few of them
-	acknowledged bool
+	latency     time.Duration // of acknowledgements, smoothed
+	newestAcked time.Duration // the latest start of a publish that was acknowledged
+	rejected    []Aggregate   // whose events were refused since the last acknowledgement, few of them
+	// rejectedSince is when the first of those was.
+	rejectedSince time.Duration
+	acknowledged  bool
 
 	// While it is not empty, the types of this route are left out of the main read, which moves on; this is
 	// from where the route's own reader goes, lane by lane.
@@ -62,6 +64,9 @@ const (
 	mostReads        = 2
 	manyRejected     = 3
 	probesOfRejected = 8
+	// Good events pass among bad ones, however many these are: only a topic that takes none for so long is paused.
+	rejectsBeforePause = 10 * time.Second
+	longestRejected    = time.Minute
 )
 
 // routeOf returns the route to a topic.
@@ -130,7 +135,10 @@ func (r *route) failing(failed *row) bool {
 // rejectsMany takes in that the broker refused an event, and tells whether it refuses those of many aggregates and has
 // taken none since. Then it is not the events: a schema was attached to the topic by mistake, say, and each of them
 // would use up its attempts.
-func (r *route) rejectsMany(aggregate Aggregate) bool {
+func (r *route) rejectsMany(now time.Duration, aggregate Aggregate) bool {
+	if len(r.rejected) == 0 {
+		r.rejectedSince = now
+	}
 	if len(r.rejected) < manyRejected && !slices.Contains(r.rejected, aggregate) {
 		r.rejected = append(r.rejected, aggregate)
 	}
@@ -180,16 +188,14 @@ func (c *Core) release(now time.Duration, r *route) {
 func (c *Core) refuse(now time.Duration, r *route, failed *row) {
 	r.failures++
 	r.lastID = failed.ID
-	if r.paused {
-		return
-	}
-	if r.probing {
+	if r.probing || len(r.rejected) >= manyRejected {
 		if r.tried == nil {
 			r.tried = map[outbox.ID]bool{}
 		}
 		r.tried[failed.ID] = true
 	}
 	switch {
+	case r.paused:
 	case r.failures >= failuresToPause || failed.outcome.RetryAfter > 0 || r.probing && r.allowance == 1:
 		c.pause(now, r, failed.outcome)
 	case r.probing:
@@ -253,7 +259,7 @@ func (c *Core) wakeRoutes(now time.Duration) {
 		}
 		r.probing, r.allowance = true, 1
 		if len(r.rejected) >= manyRejected { // it answers: perhaps some events are bad after all, and others good
-			r.failures, r.allowance = 0, probesOfRejected
+			r.failures, r.allowance = 0, min(c.config.Concurrency, probesOfRejected<<min(r.pauses, 8))
 		}
 		c.wake(now, r)
 	}

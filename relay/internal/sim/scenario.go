@@ -32,6 +32,7 @@ func Scenarios() []Scenario {
 		{"topic", oneTopicDown},
 		{"rejections", topicThatRejects},
 		{"rejected", manyBadEvents},
+		{"crowd", crowdOfBadEvents},
 		{"paused", pausedFleet},
 		{"uneven", unevenTopics},
 		{"herd", herdAfterOutage},

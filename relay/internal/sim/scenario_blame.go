@@ -91,6 +91,37 @@ func manyBadEvents(bool) []Figure {
 	}
 }
 
+// crowdOfBadEvents: a thousand aggregates whose events are always refused come at once, in front of good ones, which
+// notice nothing. All of the bad ones die in the end.
+func crowdOfBadEvents(bool) []Figure {
+	const bad = 1000
+	p := faultless(11)
+	p.aggregates = 10 * bad
+	p.config.Concurrency, p.config.MaxInFlight, p.config.Window = 256, 5000, 50_000
+	p.config.MaxAttempts, p.config.MaxDelay = 5, time.Minute
+	sim := newSimulation(p, Mutant{}, nil)
+	for _, event := range sim.bulk(bad, func(int) *kind { return &p.kinds[0] }) {
+		sim.broker.traits[event.ID] = &trait{rejects: 1_000_000}
+	}
+	sim.join(false)
+	const length, pace = 7 * time.Minute, 50 * time.Millisecond
+	sim.load(pace, sim.now+length, func(int) *kind { return &p.kinds[0] })
+	slowest := int64(0)
+	for range length / (10 * time.Second) {
+		sim.pass(10 * time.Second)
+		slowest = max(slowest, int64(sim.emitted)-bad-int64(sim.record.arrivals))
+	}
+	dead := int64(len(sim.store.Letters()))
+	p.ending = skipAll
+	sim.tidy()
+	wrong, _ := sim.finish(time.Hour)
+	return []Figure{
+		exactly("crowd_dead", dead, bad),
+		atMost("crowd_behind", slowest, 10),
+		exactly("crowd_wrong", wrong, 0),
+	}
+}
+
 // oldRegistry: a relay that does not know a new type kills nothing, and the one that does publishes all.
 func oldRegistry(short bool) []Figure {
 	events := 5000

@@ -70,6 +70,7 @@ func TestContractWithGooglesEmulator(t *testing.T) {
 			relaytest.Stop:     "Google's emulator forgets everything when it ends",
 			relaytest.DenyAuth: "Google's emulator knows no credentials",
 			relaytest.Abandon:  "Google's emulator cannot be stopped and started again",
+			relaytest.Hang:     "it is about what is abandoned, too",
 		},
 	})
 }
