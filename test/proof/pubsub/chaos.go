@@ -51,11 +51,11 @@ func (s *site) chaos(ctx context.Context, report *Report) (err error) {
 		return err
 	}
 	report.Events = sent
-	s.say("%d events are sent; %d are handled, and %d observed; now the rest", sent, worker.effects(), observer.effects())
+	s.sayf("%d events are sent; %d are handled, and %d observed; now the rest", sent, worker.effects(), observer.effects())
 	if err := eventually.Within(ctx, 5*time.Minute, "every event is handled", func() (bool, error) {
 		return worker.effects() >= sent && observer.effects() >= sent, nil
 	}); err != nil {
-		s.say("%v", err)
+		s.sayf("%v", err)
 	}
 	report.Lost, report.Unobserved = max(0, sent-worker.effects()), max(0, sent-observer.effects())
 	report.Order = observer.disorder()
@@ -101,7 +101,7 @@ func (s *site) flow(ctx context.Context, topic string, report *Report) (sent int
 
 // breakThings breaks connections until ctx ends, and leaves them whole.
 func (s *site) breakThings(ctx context.Context, report *Report) {
-	chance := rand.New(rand.NewPCG(s.plan.Seed, 0)) //nolint:gosec // a schedule, not a secret
+	chance := rand.New(rand.NewPCG(s.plan.Seed, 0))
 	defer s.wire.heal()
 	for turn := 0; ; turn++ {
 		if wait.For(ctx, s.plan.Pause/2+time.Duration(chance.Int64N(int64(s.plan.Pause/2)))) != nil {

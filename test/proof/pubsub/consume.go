@@ -145,7 +145,7 @@ func (s *site) consume(ctx context.Context, report *Report) (err error) {
 			return book.effects() == events && len(arrived) > 0, err
 		})
 	if waited != nil {
-		s.say("%v", waited)
+		s.sayf("%v", waited)
 	}
 	report.Consumed, report.Redelivered, report.DeadLetters = book.effects(), book.copies, len(dead.all)
 	report.ConsumeOrder = book.disorder()

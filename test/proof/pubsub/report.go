@@ -39,13 +39,13 @@ func Prove(ctx context.Context, plan Plan) (_ *Report, err error) {
 		report.Left = s.remove(cleaning)
 		err = errors.Join(err, s.admin.Close())
 	}()
-	s.say("in the project %s at %s, names begin with %s and relaytest-", plan.Project, plan.Endpoint, s.prefix)
+	s.sayf("in the project %s at %s, names begin with %s and relaytest-", plan.Project, plan.Endpoint, s.prefix)
 	if err := s.consume(ctx, report); err != nil {
 		return report, fmt.Errorf("consume: %w", err)
 	}
-	s.say("%d events are handled; now the suite of all publishers", report.Consumed)
+	s.sayf("%d events are handled; now the suite of all publishers", report.Consumed)
 	s.suite(ctx, report)
-	s.say("%d cases passed; now connections break for %s", report.SuitePassed, plan.Chaos)
+	s.sayf("%d cases passed; now connections break for %s", report.SuitePassed, plan.Chaos)
 	if err := s.chaos(ctx, report); err != nil {
 		return report, fmt.Errorf("chaos: %w", err)
 	}

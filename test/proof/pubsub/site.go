@@ -67,7 +67,7 @@ func newSite(ctx context.Context, plan Plan) (*site, error) {
 	return s, err
 }
 
-func (s *site) say(format string, args ...any) {
+func (s *site) sayf(format string, args ...any) {
 	fmt.Fprintf(s.plan.Progress, "proof-pubsub: "+format+"\n", args...)
 }
 
@@ -170,6 +170,6 @@ func (s *site) gone(what string, err error) int {
 	if err == nil || status.Code(err) == codes.NotFound {
 		return 0
 	}
-	s.say("delete it by hand, the %s is still there: %v", what, err)
+	s.sayf("delete it by hand, the %s is still there: %v", what, err)
 	return 1
 }

@@ -32,10 +32,10 @@ func (s *site) suite(ctx context.Context, report *Report) {
 		switch {
 		case len(result.Problems) > 0:
 			report.SuiteFailed++
-			s.say("the case %q failed: %s", result.Case, strings.Join(result.Problems, "; "))
+			s.sayf("the case %q failed: %s", result.Case, strings.Join(result.Problems, "; "))
 		case result.Skipped != "":
 			report.SuiteSkipped++
-			s.say("the case %q is left out: %s", result.Case, result.Skipped)
+			s.sayf("the case %q is left out: %s", result.Case, result.Skipped)
 		default:
 			report.SuitePassed++
 		}
