@@ -27,16 +27,7 @@ func (c *Core) failed(now time.Duration, l *line, r *row) {
 		}
 		c.again(l, r, now+c.jitter(grow(c.config.MinPoll, r.refused, longestPause)))
 	case Rejected:
-		if l.route.rejectsMany(now, l.key.Aggregate) {
-			// It is held: were it at the head of its lane, with others like it, no probe would reach a good one behind them.
-			c.retryForFree(now, l, r, min(c.config.MaxDelay, longestRejected))
-			if now-l.route.rejectedSince > rejectsBeforePause {
-				c.refuse(now, l.route, r)
-			}
-			return
-		}
-		c.answered(now, l.route)
-		c.charge(now, l, r)
+		c.rejected(now, l, r)
 	case Terminal:
 		if outcome.Contract {
 			if !outcome.OfRow && c.brokeLikeMost(r) {
@@ -69,6 +60,20 @@ func (c *Core) failed(now time.Duration, l *line, r *row) {
 			return
 		}
 		c.failedRoute(now, l, r)
+	}
+}
+
+// rejected charges an event that the broker refused, unless it is one of many.
+func (c *Core) rejected(now time.Duration, l *line, r *row) {
+	if !l.route.rejectsMany(now, l.key.Aggregate) {
+		c.answered(now, l.route)
+		c.charge(now, l, r)
+		return
+	}
+	// It is held: were it at the head of its lane, with others like it, no probe would reach a good one behind them.
+	c.retryForFree(now, l, r, min(c.config.MaxDelay, longestRejected))
+	if now-l.route.rejectedSince > rejectsBeforePause {
+		c.refuse(now, l.route, r)
 	}
 }
 
