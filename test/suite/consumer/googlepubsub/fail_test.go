@@ -57,6 +57,7 @@ func TestFaultI14Poison(t *testing.T) {
 			eventually.True(t, "the next event is handled", func() bool {
 				return w.outcomes.count(consumer.Handled, "next") >= 1
 			})
+			w.awaitEmpty(t) // and not once more on its way
 			stop()
 			if string(letter.GetData()) != string(test.message.GetData()) ||
 				letter.GetAttributes()["event_id"] != test.message.GetAttributes()["event_id"] {
