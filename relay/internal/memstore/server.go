@@ -118,7 +118,7 @@ func (s *Store) Copy() *Copy {
 // Undone is what a promotion took back.
 type Undone struct {
 	Vanished []outbox.ID // rows whose commits were durable on the old primary
-	Changed  []outbox.ID // rows in another state than before
+	Changed  []outbox.ID // rows in another state than before, or with other attempts
 	Letters  []LetterRow
 	Actions  []ActionRow
 	Floors   int // lanes whose floor is lower than before
@@ -150,7 +150,7 @@ func (s *Store) Promote(c *Copy) Undone {
 		func(a, b outbox.ID) int { return slices.Compare(a[:], b[:]) }) {
 		old, now := before[id], s.events[id]
 		switch {
-		case !old.visible || now != nil && now.State == old.State:
+		case !old.visible || now != nil && now.State == old.State && now.Attempts == old.Attempts:
 		case now != nil && now.visible:
 			undone.Changed = append(undone.Changed, id)
 		case !slices.Contains(volatile, old):

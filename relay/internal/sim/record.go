@@ -19,7 +19,8 @@ type recorder struct {
 	jumps    []jump
 	doubtful []doubtful
 	alarms   []string
-	undone   map[outbox.ID]bool // events whose durable commits a failover took back
+	undone   map[outbox.ID]bool          // events whose durable commits a failover took back
+	reverted map[outbox.ID]time.Duration // when a failover took back what was last done to an event
 	changed  map[change]bool
 	unsure   map[unsure]bool
 }
@@ -64,7 +65,8 @@ func newRecorder(sim *Simulation) recorder {
 	return recorder{
 		sim: sim, checker: check.New(), leases: map[tenure]time.Duration{}, released: map[tenure]bool{},
 		believed: map[tenure]time.Duration{}, undone: map[outbox.ID]bool{}, changed: map[change]bool{},
-		unsure: map[unsure]bool{},
+		reverted: map[outbox.ID]time.Duration{},
+		unsure:   map[unsure]bool{},
 	}
 }
 
@@ -141,9 +143,12 @@ func (r *recorder) observe(relay *relayProcess, s core.Step) {
 		r.witnessed(relay, s)
 	case core.DidCharge:
 		step.Do, step.Class = check.Charge, class(s)
-		// A dead one was redriven, and a failover took that back: the settle finds out.
+		// A dead one was redriven, and a failover took that back, or the death as well: the settle finds out.
 		row, exists := sim.store.Event(s.Event)
 		open := row.State == core.Ready || row.State == core.Retrying || row.State == core.Waiting
+		if at, was := r.reverted[s.Event]; was && sim.now-at < sim.plan.config.Lease {
+			open = false
+		}
 		if exists && open && s.Attempt <= int(row.Attempts) && sim.store.Lanes()[s.Lane].Token == s.Token {
 			sim.problemf("%s charges %s, and its attempts stay %d", relay.name, short(s.Event), s.Attempt)
 		}

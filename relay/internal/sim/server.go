@@ -70,6 +70,7 @@ func (sim *Simulation) promote(standby *memstore.Copy) {
 func (r *recorder) failedOver(undone *memstore.Undone) {
 	r.moment(check.Failover, "", outbox.ID{})
 	for _, id := range undone.Changed {
+		r.reverted[id] = r.sim.now
 		r.moment(check.Failover, "", id)
 	}
 	for _, id := range undone.Vanished {
