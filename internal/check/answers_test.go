@@ -119,3 +119,25 @@ func TestBehindDoubt(t *testing.T) {
 		},
 	})
 }
+
+// Some publishers say of an outcome that nobody knows that it is the topic's fault, and of what was behind it that it
+// was not sent.
+func TestDoubtfulTopics(t *testing.T) {
+	t.Parallel()
+	twice := func(doubtful string, class check.Class) check.History {
+		return check.History{
+			wrote(1, 2), delivery(1, 1), delivery(2, 1), delivery(3, 2),
+			ended(check.End{Drained: true, Doubtful: []string{doubtful}}), publish(1), publishFailed(1, class),
+		}
+	}
+	testAll(t, []definition{
+		{
+			name: "of another topic", count: check.DuplicatesUnexplained,
+			bad: twice("u", check.OfTopic), good: twice("t", check.OfTopic),
+		},
+		{
+			name: "refused", count: check.DuplicatesUnexplained,
+			bad: twice("t", check.OfEvent), good: twice("t", check.Shutdown),
+		},
+	})
+}

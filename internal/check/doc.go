@@ -62,8 +62,9 @@
 //     delivery and this one, whose scope is that id (or its topic, a relay or everything, if no relay
 //     recorded what it published). A publish that failed for its topic, or was not sent, is a cause if a
 //     fault that loses answers (broker_restart, broker_cut, broker_stalled, answers_dropped) fell into its
-//     time, or if it was handed over behind one of its line that ended in doubt. A failover that names the id
-//     took back what was written down about it. A delivery for a request that does not exist is unexplained too.
+//     time, if it was handed over behind one of its line that ended in doubt, or if End.Doubtful lists its topic.
+//     A failover that names the id took back what was written down about it. A delivery for a request that does not
+//     exist is unexplained too.
 //   - double_effects (zero): effects of an id beyond the first. effects_missing (zero): delivered without
 //     an effect, when End.Effects says that consumers have finished.
 //   - charged_wrongly (zero): an event with a charge of a class that is not the event's fault, or of any

@@ -97,8 +97,9 @@ func (c *Checker) abandoned() {
 	}
 }
 
-// unanswered turns publishes into causes that were on their way when answers got lost, or that were handed over
-// behind one of their line that ended in doubt: the broker may have taken both at once.
+// unanswered turns publishes into causes that were on their way when answers got lost, that were handed over
+// behind one of their line that ended in doubt, because the broker may have taken both at once, or whose topic is
+// doubtful.
 func (c *Checker) unanswered() {
 	losing := slices.DeleteFunc(slices.Clone(c.faults), func(f Fault) bool {
 		_, _, loses := f.answersLost()
@@ -106,7 +107,9 @@ func (c *Checker) unanswered() {
 	})
 	for _, t := range c.publishing.reportedFailures {
 		topic := c.groups.topic(c.entries.at(t.entry).group)
-		if t.behind || slices.ContainsFunc(losing, func(f Fault) bool { return f.lostAnswer(t, topic) }) {
+		doubtful := c.end != nil && slices.Contains(c.end.Doubtful, topic)
+		lost := func(f Fault) bool { return f.lostAnswer(t, topic) }
+		if t.behind || doubtful || slices.ContainsFunc(losing, lost) {
 			c.publishing.causes = append(c.publishing.causes, t.cause)
 		}
 	}

@@ -184,4 +184,6 @@ type End struct {
 	Interleaved bool `json:"interleaved,omitempty"`
 	// Pipelined are topics whose publisher keeps the order of several messages in flight.
 	Pipelined []string `json:"pipelined,omitempty"`
+	// Doubtful are topics whose publisher says of an outcome that nobody knows that it is the topic's: Pub/Sub's does.
+	Doubtful []string `json:"doubtful,omitempty"`
 }

@@ -92,7 +92,8 @@ func (r *run) play(ctx context.Context) (*Report, error) {
 	if err := r.fleet.leaveAll(); err != nil {
 		return nil, err
 	}
-	end := check.End{Drained: r.drained, Dumped: true, Held: true, Pipelined: r.env.pipelined()}
+	topics := r.env.pipelined()
+	end := check.End{Drained: r.drained, Dumped: true, Held: true, Pipelined: topics, Doubtful: topics}
 	if err := r.faults.Add(check.Record{End: &end}); err != nil {
 		return nil, err
 	}

@@ -51,7 +51,11 @@ func TestEveryMustCanBeMissed(t *testing.T) {
 // A publisher with a bound that nobody set is found.
 func TestABoundIsFound(t *testing.T) {
 	t.Parallel()
-	plan := Plan{RoundTrip: 10 * time.Millisecond, InFlight: 64, Blocks: 1, Block: 300 * time.Millisecond}
+	// Eight of them come within the patience, and never more.
+	plan := Plan{
+		RoundTrip: 10 * time.Millisecond, InFlight: 64, Patience: 5 * time.Second, Blocks: 1,
+		Block: 300 * time.Millisecond,
+	}
 	plan.Config = googlepubsub.PublisherConfig{MaxOutstandingMessages: 8}
 	report, err := Run(t.Context(), plan)
 	if err != nil {

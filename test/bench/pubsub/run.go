@@ -29,6 +29,7 @@ const (
 type Plan struct {
 	RoundTrip time.Duration
 	InFlight  int           // aggregates, each with one event under way, as many as the relay has by default
+	Patience  time.Duration // how long requests may take until all are before the server; less than a request's time
 	Blocks    int           // of each of the two, in turns
 	Block     time.Duration // how long one takes
 	Timed     bool          // the rate decides
@@ -37,7 +38,10 @@ type Plan struct {
 
 // Full is a plan whose rates decide.
 func Full() Plan {
-	return Plan{RoundTrip: 30 * time.Millisecond, InFlight: 256, Blocks: 5, Block: 3 * time.Second, Timed: true}
+	return Plan{
+		RoundTrip: 30 * time.Millisecond, InFlight: 256, Patience: 6 * time.Second, Blocks: 5, Block: 3 * time.Second,
+		Timed: true,
+	}
 }
 
 // Short is one in which only what is counted decides.
@@ -89,28 +93,42 @@ func Run(ctx context.Context, plan Plan) (report *Report, err error) {
 	return report, nil
 }
 
-// measure has every aggregate send one event after the other for the time of a block.
+// measure has every aggregate send one event, to see how many are under way at the same time, and then one event after
+// the other for the time of a block.
 func measure(ctx context.Context, plan Plan, server *server,
 	send func(ctx context.Context, key string, seq int64) error,
 ) (Block, error) {
+	atOnce := server.gather(plan.InFlight, plan.Patience)
+	_, _, err := sendAll(ctx, plan.InFlight, 0, send)
+	block := Block{AtOnce: atOnce()}
+	if err != nil {
+		return block, err
+	}
+	sent, took, err := sendAll(ctx, plan.InFlight, plan.Block, send)
+	block.Rate = float64(sent) / took.Seconds()
+	return block, err
+}
+
+// sendAll has every aggregate send events for so long, and one at least.
+func sendAll(ctx context.Context, aggregates int, long time.Duration,
+	send func(ctx context.Context, key string, seq int64) error,
+) (sent int64, took time.Duration, err error) {
 	var (
-		sent  atomic.Int64
+		count atomic.Int64
 		group sync.WaitGroup
-		errs  = make([]error, plan.InFlight)
+		errs  = make([]error, aggregates)
 	)
-	server.atOnce()
 	began := time.Now()
-	for i := range plan.InFlight {
+	for i := range aggregates {
 		group.Go(func() {
-			for seq := int64(1); time.Since(began) < plan.Block && errs[i] == nil; seq++ {
+			for seq := int64(1); errs[i] == nil && (seq == 1 || time.Since(began) < long); seq++ {
 				errs[i] = send(ctx, fmt.Sprint("order/", i), seq)
-				sent.Add(1)
+				count.Add(1)
 			}
 		})
 	}
 	group.Wait()
-	took := time.Since(began)
-	return Block{Rate: float64(sent.Load()) / took.Seconds(), AtOnce: server.atOnce()}, errors.Join(errs...)
+	return count.Load(), time.Since(began), errors.Join(errs...)
 }
 
 var body = []byte(`{"version":1,"data":{"status":"paid","amount":"12.50"}}`)

@@ -20,6 +20,8 @@ type server struct {
 
 	mutex     sync.Mutex
 	now, most int
+	wanted    int           // so many at once open the gate
+	gate      chan struct{} // nobody is answered until it is closed
 }
 
 func startServer(roundTrip time.Duration) (*server, error) {
@@ -27,7 +29,8 @@ func startServer(roundTrip time.Duration) (*server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("listen: %w", err)
 	}
-	s := &server{roundTrip: roundTrip, address: listener.Addr().String()}
+	s := &server{roundTrip: roundTrip, address: listener.Addr().String(), gate: make(chan struct{})}
+	close(s.gate)
 	serving := grpc.NewServer()
 	pb.RegisterPublisherServer(serving, s)
 	var running sync.WaitGroup
@@ -38,8 +41,13 @@ func startServer(roundTrip time.Duration) (*server, error) {
 
 // Publish takes a round trip.
 func (s *server) Publish(ctx context.Context, request *pb.PublishRequest) (*pb.PublishResponse, error) {
-	s.count(1)
+	gate := s.count(1)
 	defer s.count(-1)
+	select {
+	case <-gate:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
 	timer := time.NewTimer(s.roundTrip)
 	defer timer.Stop()
 	select {
@@ -50,18 +58,42 @@ func (s *server) Publish(ctx context.Context, request *pb.PublishRequest) (*pb.P
 	return &pb.PublishResponse{MessageIds: make([]string, len(request.GetMessages()))}, nil
 }
 
-func (s *server) count(change int) {
+func (s *server) count(change int) (gate <-chan struct{}) {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
 	s.now += change
-	s.most = max(s.most, s.now)
+	if s.most = max(s.most, s.now); s.most == s.wanted {
+		s.open()
+	}
+	return s.gate
 }
 
-// atOnce is how many requests were there at the same time since it was last asked.
-func (s *server) atOnce() int {
+// open lets all requests go on. The mutex is held.
+func (s *server) open() {
+	select {
+	case <-s.gate:
+	default:
+		close(s.gate)
+	}
+}
+
+// gather keeps requests until so many are there, or for so long. However slow the machine is, all that may be under way
+// at the same time are.
+func (s *server) gather(wanted int, patience time.Duration) (atOnce func() int) {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
-	most := s.most
-	s.most = s.now
-	return most
+	s.wanted, s.most, s.gate = wanted, 0, make(chan struct{})
+	late := time.AfterFunc(patience, func() {
+		s.mutex.Lock()
+		defer s.mutex.Unlock()
+		s.open()
+	})
+	return func() int {
+		late.Stop()
+		s.mutex.Lock()
+		defer s.mutex.Unlock()
+		s.wanted = 0
+		s.open()
+		return s.most
+	}
 }

@@ -266,7 +266,7 @@ func (r *round) history(ctx context.Context, facts *Facts) (check.History, error
 	}
 	end := &check.End{Drained: r.report.Drained, Dumped: true, Held: true}
 	if r.nats == nil {
-		end.Pipelined = topics
+		end.Pipelined, end.Doubtful = topics, topics
 	}
 	return append(append(append(history, r.faults...), tables...), check.Record{End: end}), nil
 }

@@ -71,8 +71,9 @@ func newEnv(ctx context.Context, folder, postgres, broker string, aggregates int
 
 // examine ends the histories and has them checked.
 func (s *env) examine(ctx context.Context, drained bool, floor check.Floor) (*check.Verdict, error) {
+	topics := s.torture.Pipelined()
 	if err := s.faults.Add(check.Record{
-		End: &check.End{Drained: drained, Dumped: true, Held: true, Pipelined: s.torture.Pipelined()},
+		End: &check.End{Drained: drained, Dumped: true, Held: true, Pipelined: topics, Doubtful: topics},
 	}); err != nil {
 		return nil, err
 	}
