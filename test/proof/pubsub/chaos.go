@@ -80,17 +80,17 @@ func (s *site) flow(ctx context.Context, topic string, report *Report) (sent int
 	failures := make(chan error, s.plan.Keys)
 	for key := range s.plan.Keys {
 		group.Go(func() {
-			for number := int64(1); during.Err() == nil; number++ {
+			for number := int64(1); during.Err() == nil || acknowledged.Load() < fewestEvents; number++ {
 				if err := send(ctx, publisher, relaytest.NewMessage(topic, key, number)); err != nil {
 					failures <- err
 					return
 				}
 				acknowledged.Add(1)
-				_ = wait.For(during, 50*time.Millisecond) // a rate that nobody's quota minds
+				_ = wait.For(ctx, 50*time.Millisecond) // a rate that nobody's quota minds
 			}
 		})
 	}
-	s.breakThings(during, report)
+	s.breakThings(ctx, during, report)
 	group.Wait()
 	close(failures)
 	for failure := range failures {
@@ -99,11 +99,11 @@ func (s *site) flow(ctx context.Context, topic string, report *Report) (sent int
 	return int(acknowledged.Load()), err
 }
 
-// breakThings breaks connections until ctx ends, and leaves them whole.
-func (s *site) breakThings(ctx context.Context, report *Report) {
+// breakThings breaks connections, in each way once at least, until during ends, and leaves them whole.
+func (s *site) breakThings(ctx, during context.Context, report *Report) {
 	chance := rand.New(rand.NewPCG(s.plan.Seed, 0))
 	defer s.wire.heal()
-	for turn := 0; ; turn++ {
+	for turn := 0; turn < 3 || during.Err() == nil; turn++ {
 		if wait.For(ctx, s.plan.Pause/2+time.Duration(chance.Int64N(int64(s.plan.Pause/2)))) != nil {
 			return
 		}
