@@ -20,7 +20,9 @@ import (
 func TestSlowerThanTheDeadline(t *testing.T) {
 	t.Parallel()
 	middle := &middleman{}
-	w := newEnv(t, googlepubsub.PublisherConfig{CountThreshold: 2}, middle.dialOption())
+	// A request leaves when it has two events, and not before, however slowly they are handed over.
+	config := googlepubsub.PublisherConfig{CountThreshold: 2, DelayThreshold: eventually.Patience / 2}
+	w := newEnv(t, config, middle.dialOption())
 	answer := middle.hold()
 	t.Cleanup(answer)
 	messages := newMessages("1", 6)
