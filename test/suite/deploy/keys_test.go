@@ -89,6 +89,7 @@ func files(t *testing.T) []string {
 var (
 	variablePattern = regexp.MustCompile(`POSTHASTE_[A-Z0-9_]*[A-Z0-9]`)
 	quotedPattern   = regexp.MustCompile("`([a-z]+(?:\\.[a-z_]+)+)(?::[^`]*)?`")
+	googlesPattern  = regexp.MustCompile(`^pubsub\.(topics|subscriptions)\.`) // Google's permissions
 	flagPattern     = regexp.MustCompile("(?m)(?:^|`|bin/|exec |-- )(outbox-publisher[^\n|#;&\"'`]*)")
 )
 
@@ -109,7 +110,7 @@ func unknown(text string, all []key) (names []string) {
 	}
 	for _, match := range quotedPattern.FindAllStringSubmatch(text, -1) {
 		group, _, _ := strings.Cut(match[1], ".")
-		if groups[group] && !named[match[1]] {
+		if groups[group] && !named[match[1]] && !googlesPattern.MatchString(match[1]) {
 			names = append(names, match[1])
 		}
 	}

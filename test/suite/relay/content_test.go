@@ -37,14 +37,16 @@ func TestEveryAttemptSendsTheStoredBytes(t *testing.T) {
 			}
 			return nil
 		}
+		p.start(t, "a", with(longLease))
 		ids := map[string]outbox.ID{}
 		for name, payload := range odd {
+			// One after the other: were those of many aggregates refused at once, nobody would be charged with an attempt.
 			ids[name] = p.insert(t, "order_raw", "order", name, payload)
+			p.awaitPublished(t, len(ids))
 		}
 		full := placed.New("full", note{N: 1, Text: "<&>\u2028"})
 		full.TenantID, full.DedupeKey, full.Headers = "acme", "acme/1", map[string]string{"traceparent": "00-1-2-03", "x": ""}
 		ids["full"] = p.emit(t, full)[0]
-		p.start(t, "a", with(longLease))
 		p.awaitPublished(t, len(ids))
 		for name, id := range ids {
 			var stored string
