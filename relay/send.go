@@ -213,8 +213,8 @@ func (s *sender) enqueue(p *core.Publish) (sent bool) {
 	crash.Point("publish.before_send")
 	ctx, cancel := context.WithTimeout(s.work, s.config.Deadline)
 	stop := context.AfterFunc(ctx, func() {
-		// The publisher has heard it too, and knows what it means; one that says nothing is not waited for. What is left
-		// of the lease has room for this.
+		// The publisher has heard it too, and knows what it means for its broker. One that says nothing is answered for
+		// soon after.
 		time.AfterFunc(s.config.margin(), func() { done(classify(ctx.Err())) })
 	})
 	s.pipeliner.Enqueue(ctx, message, func(err error) {

@@ -34,7 +34,7 @@ func (c *Core) failed(now time.Duration, l *line, r *row) {
 				c.park(now, r, l.key, outcome.Detail)
 				return
 			}
-		} else if len(l.route.rejected) < manyRejected {
+		} else if !l.route.rejectsAll() {
 			c.answered(now, l.route)
 		}
 		if wait := c.tooEarly(now, r.lane); wait > 0 {
@@ -50,7 +50,7 @@ func (c *Core) failed(now time.Duration, l *line, r *row) {
 	case RouteFault:
 		if l.route.carriedAfter(r) {
 			// The topic works for others: this one must not hold them up, whatever it is about it.
-			c.retryForFree(now, l, r, c.config.MaxDelay)
+			c.retryUncharged(now, l, r, c.config.MaxDelay)
 			return
 		}
 		c.failedRoute(now, l, r)
@@ -63,22 +63,22 @@ func (c *Core) failed(now time.Duration, l *line, r *row) {
 	}
 }
 
-// rejected charges an event that the broker refused, unless it is one of many.
+// rejected charges an event that the broker refused, unless the topic refuses all.
 func (c *Core) rejected(now time.Duration, l *line, r *row) {
-	if !l.route.rejectsMany(now, l.key.Aggregate) {
+	if l.route.reject(now, l.key.Aggregate); !l.route.rejectsAll() {
 		c.answered(now, l.route)
 		c.charge(now, l, r)
 		return
 	}
 	// It is held: were it at the head of its lane, with others like it, no probe would reach a good one behind them.
-	c.retryForFree(now, l, r, min(c.config.MaxDelay, longestRejected))
+	c.retryUncharged(now, l, r, min(c.config.MaxDelay, longestRejected))
 	if now-l.route.rejectedSince > rejectsBeforePause {
 		c.refuse(now, l.route, r)
 	}
 }
 
-// retryForFree tries an event again later, and later each time, and charges nobody.
-func (c *Core) retryForFree(now time.Duration, l *line, r *row, longest time.Duration) {
+// retryUncharged tries an event again, later each time, and charges nobody.
+func (c *Core) retryUncharged(now time.Duration, l *line, r *row, longest time.Duration) {
 	h := c.hold(r.lane, l.key, now)
 	h.failures++
 	c.retry(now, l, r, r.Attempts, c.jitter(grow(c.config.BaseDelay, h.failures, longest)))

@@ -105,11 +105,12 @@ func (c *Core) Act(now time.Duration) Actions {
 	return actions
 }
 
-// longestRing is the pause between reads when the bell rings all the time and nothing is found.
-const longestRing = 40 * time.Millisecond
-
-// ringsOfARelay is how often in a row the bell may ring in vain because of each relay: it rings for all of them.
-const ringsOfARelay = 8
+const (
+	// longestRing is the pause between reads when the bell rings all the time and nothing is found.
+	longestRing = 40 * time.Millisecond
+	// ringsOfARelay is how many rings in vain, in a row, each relay of the fleet explains: the bell rings for all of them.
+	ringsOfARelay = 8
+)
 
 // Bell tells that somebody rang: there may be new events, or an operator has made something due. Whoever may connect to
 // the database may ring: when it was in vain more often than other relays explain, the pause between reads grows.

@@ -237,7 +237,7 @@ func (c *Core) caughtUp(now time.Duration, r *route, sent *sentRead, fresh int, 
 	}
 	atEnd := !slices.ContainsFunc(r.resume, func(at resume) bool { return !at.complete })
 	// it has carried all there was
-	if atEnd && r.probing && r.allowance > 1 && len(r.rejected) < manyRejected && fresh == 0 && r.inFlight == 0 &&
+	if atEnd && r.probing && r.allowance > 1 && !r.rejectsAll() && fresh == 0 && r.inFlight == 0 &&
 		r.waiting.len() == 0 {
 		r.probing, r.pauses = false, 0
 	}

@@ -22,7 +22,7 @@ type hold struct {
 	stale    bool // something changed since it began
 	queued   bool // a timer is set, or the route has it
 	rests    bool // the last look found a dead or parked event in front
-	failures int  // of its first event, in a row, that nobody was charged for
+	failures int  // in a row, of its first event, for which nobody was charged
 	tried    bool // an event of the line was answered in this tenure: whatever killed the owner before was not its first
 	lookedAt time.Duration
 }

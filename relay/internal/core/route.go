@@ -35,12 +35,12 @@ type route struct {
 	waiting    queue[*line] // runnable, when the route takes more
 	holds      []*hold      // due, when the route takes some again
 
-	latency     time.Duration // of acknowledgements, smoothed
-	newestAcked time.Duration // the latest start of a publish that was acknowledged
-	rejected    []Aggregate   // whose events were refused since the last acknowledgement, few of them
-	// rejectedSince is when the first of those was.
+	latency      time.Duration // of acknowledgements, smoothed
+	newestAcked  time.Duration // the latest start of a publish that was acknowledged
+	acknowledged bool
+	// rejected are aggregates whose events were refused since the last acknowledgement, up to manyRejected of them.
+	rejected      []Aggregate
 	rejectedSince time.Duration
-	acknowledged  bool
 
 	// While it is not empty, the types of this route are left out of the main read, which moves on; this is
 	// from where the route's own reader goes, lane by lane.
@@ -132,18 +132,19 @@ func (r *route) failing(failed *row) bool {
 	return r.failures > 0 && r.lastID != failed.ID
 }
 
-// rejectsMany takes in that the broker refused an event, and tells whether it refuses those of many aggregates and has
-// taken none since. Then it is not the events: a schema was attached to the topic by mistake, say, and each of them
-// would use up its attempts.
-func (r *route) rejectsMany(now time.Duration, aggregate Aggregate) bool {
+// reject takes in that the broker refused an event.
+func (r *route) reject(now time.Duration, aggregate Aggregate) {
 	if len(r.rejected) == 0 {
 		r.rejectedSince = now
 	}
-	if len(r.rejected) < manyRejected && !slices.Contains(r.rejected, aggregate) {
+	if !r.rejectsAll() && !slices.Contains(r.rejected, aggregate) {
 		r.rejected = append(r.rejected, aggregate)
 	}
-	return len(r.rejected) >= manyRejected
 }
+
+// rejectsAll tells whether the broker has refused the events of several aggregates and taken none since. Then it is not
+// the events: a schema was attached to the topic by mistake, say, and each of them would use up its attempts.
+func (r *route) rejectsAll() bool { return len(r.rejected) >= manyRejected }
 
 // carried takes in an acknowledgement.
 func (c *Core) carried(now time.Duration, r *route, started time.Duration) {
@@ -188,7 +189,7 @@ func (c *Core) release(now time.Duration, r *route) {
 func (c *Core) refuse(now time.Duration, r *route, failed *row) {
 	r.failures++
 	r.lastID = failed.ID
-	if r.probing || len(r.rejected) >= manyRejected {
+	if r.probing || r.rejectsAll() {
 		if r.tried == nil {
 			r.tried = map[outbox.ID]bool{}
 		}
@@ -258,7 +259,7 @@ func (c *Core) wakeRoutes(now time.Duration) {
 			continue
 		}
 		r.probing, r.allowance = true, 1
-		if len(r.rejected) >= manyRejected { // it answers: perhaps some events are bad after all, and others good
+		if r.rejectsAll() { // it answers: perhaps some events are bad after all, and others good
 			r.failures, r.allowance = 0, min(c.config.Concurrency, probesOfRejected<<min(r.pauses, 8))
 		}
 		c.wake(now, r)

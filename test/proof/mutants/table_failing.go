@@ -26,7 +26,7 @@ var failing = []mutant{
 	{
 		"rejections-charged",
 		"a topic that refuses every message is not seen as that, and the head of each aggregate dies", "P8",
-		[]change{{coreTests + "/route.go", "return len(r.rejected) >= manyRejected\n", "return false\n"}},
+		[]change{{coreTests + "/route.go", "return len(r.rejected) >= manyRejected }", "return false }"}},
 		test(coreTests, "TestATopicThatRefusesManyPausesAndChargesNobody", `events were charged, \d+ are dead`),
 	},
 	{
