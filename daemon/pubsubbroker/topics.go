@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/posthaste-dev/posthaste/broker/googlepubsub"
+	"github.com/posthaste-dev/posthaste/internal/wait"
 )
 
 // How often Pub/Sub is asked about the topics: until it has answered, and then while something is wrong. When all is
@@ -26,7 +27,6 @@ type topics struct {
 	names  []string
 	check  func(context.Context, []string) ([]googlepubsub.Finding, error)
 	logger *slog.Logger
-	pause  func(context.Context, time.Duration) bool // whether it waited to the end
 
 	end     context.CancelFunc
 	running sync.WaitGroup
@@ -39,7 +39,7 @@ type topics struct {
 }
 
 func watchTopics(ctx context.Context, publisher *googlepubsub.Publisher, names []string, logger *slog.Logger) *topics {
-	t := &topics{names: names, check: publisher.Check, logger: logger, pause: pause}
+	t := &topics{names: names, check: publisher.Check, logger: logger}
 	t.start(ctx)
 	return t
 }
@@ -75,12 +75,12 @@ func (t *topics) ready(ctx context.Context) error {
 }
 
 func (t *topics) watch(ctx context.Context) {
-	for wait := firstRetry; ; wait = min(2*wait, checkEvery) {
+	for pause := firstRetry; ; pause = min(2*pause, checkEvery) {
 		again := t.look(ctx)
-		if wait == firstRetry {
+		if pause == firstRetry {
 			close(t.asked)
 		}
-		if !again || !t.pause(ctx, wait) {
+		if !again || wait.For(ctx, pause) != nil {
 			return
 		}
 	}
@@ -121,16 +121,4 @@ func (t *topics) look(ctx context.Context) (again bool) {
 		}
 	}
 	return unusable > 0
-}
-
-// pause waits, and tells whether it did so to the end.
-func pause(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }

@@ -47,7 +47,7 @@ func TestReadinessByTopics(t *testing.T) {
 				var log bytes.Buffer
 				var calls atomic.Int64
 				topics := &topics{
-					names: []string{"a", "b"}, logger: slog.New(slog.NewTextHandler(&log, nil)), pause: pause,
+					names: []string{"a", "b"}, logger: slog.New(slog.NewTextHandler(&log, nil)),
 					check: func(context.Context, []string) ([]finding, error) {
 						answer := answers[calls.Add(1)-1]
 						return answer.findings, answer.err
@@ -86,7 +86,7 @@ func TestReadinessWithoutAnAnswer(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		topics := &topics{
-			names: []string{"a"}, logger: slog.New(slog.DiscardHandler), pause: pause,
+			names: []string{"a"}, logger: slog.New(slog.DiscardHandler),
 			check: func(ctx context.Context, _ []string) ([]finding, error) {
 				<-ctx.Done()
 				return nil, ctx.Err()

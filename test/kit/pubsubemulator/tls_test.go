@@ -2,15 +2,8 @@ package pubsubemulator_test
 
 import (
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
-	"crypto/x509"
-	"math/big"
-	"net"
 	"testing"
-	"time"
 
 	"cloud.google.com/go/pubsub/v2"
 	pb "cloud.google.com/go/pubsub/v2/apiv1/pubsubpb"
@@ -23,30 +16,6 @@ import (
 	"github.com/posthaste-dev/posthaste/test/kit/pubsubemulator"
 )
 
-// selfSigned returns a certificate for this machine, and the pool of those who believe it.
-func selfSigned(t *testing.T) (tls.Certificate, *x509.CertPool) {
-	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true, BasicConstraintsValid: true,
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	certificate, err := x509.ParseCertificate(der)
-	if err != nil {
-		t.Fatal(err)
-	}
-	pool := x509.NewCertPool()
-	pool.AddCert(certificate)
-	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, pool
-}
-
 // bearer shows a token, which gRPC does over TLS only.
 type bearer string
 
@@ -58,7 +27,7 @@ func (b bearer) RequireTransportSecurity() bool { return true }
 
 func TestTLSAndToken(t *testing.T) {
 	t.Parallel()
-	certificate, pool := selfSigned(t)
+	certificate, pool := pubsubemulator.SelfSigned(t)
 	server, err := pubsubemulator.Start(pubsubemulator.Config{
 		Dir: t.TempDir(), Token: "secret", TLS: &tls.Config{Certificates: []tls.Certificate{certificate}},
 	})

@@ -12,9 +12,6 @@ import (
 	"github.com/cloudevents/sdk-go/v2/binding"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
-	"google.golang.org/api/option"
-	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/posthaste-dev/posthaste/broker/googlepubsub"
 	"github.com/posthaste-dev/posthaste/broker/natsjetstream"
@@ -101,24 +98,10 @@ func natsEnv(t *testing.T, topics ...string) *brokerEnv {
 // pubsubEnv is an emulator of its own.
 func pubsubEnv(t *testing.T, topics ...string) *brokerEnv {
 	t.Helper()
-	server, err := pubsubemulator.Start(pubsubemulator.Config{Dir: t.TempDir()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = server.Close() })
-	client, err := pubsub.NewClient(t.Context(), "p", option.WithEndpoint(server.Addr()), option.WithoutAuthentication(),
-		option.WithGRPCDialOption(grpc.WithTransportCredentials(insecure.NewCredentials())))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = client.Close() })
+	_, client := pubsubemulator.ForTest(t, topics...)
 	for _, topic := range topics {
-		name := "projects/p/topics/" + topic
-		if _, err := client.TopicAdminClient.CreateTopic(t.Context(), &pb.Topic{Name: name}); err != nil {
-			t.Fatal(err)
-		}
 		if _, err := client.SubscriptionAdminClient.CreateSubscription(t.Context(), &pb.Subscription{
-			Name: subscription(topic), Topic: name, AckDeadlineSeconds: 600,
+			Name: subscription(topic), Topic: "projects/p/topics/" + topic, AckDeadlineSeconds: 600,
 		}); err != nil {
 			t.Fatal(err)
 		}

@@ -4,12 +4,6 @@ import (
 	"fmt"
 	"testing"
 
-	"cloud.google.com/go/pubsub/v2"
-	pb "cloud.google.com/go/pubsub/v2/apiv1/pubsubpb"
-	"google.golang.org/api/option"
-	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials/insecure"
-
 	"github.com/posthaste-dev/posthaste/broker/googlepubsub"
 	"github.com/posthaste-dev/posthaste/relay"
 	"github.com/posthaste-dev/posthaste/test/kit/eventually"
@@ -22,23 +16,7 @@ func fewAttempts(s *relay.Settings) { s.MaxAttempts = 3 }
 // toPubSub is a relay's publisher to an emulator of Google's service, which fails as it is told to.
 func toPubSub(t *testing.T) (*pubsubemulator.Server, func(*relay.Config)) {
 	t.Helper()
-	server, err := pubsubemulator.Start(pubsubemulator.Config{Dir: t.TempDir()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = server.Close() })
-	client, err := pubsub.NewClient(t.Context(), "p", option.WithEndpoint(server.Addr()), option.WithoutAuthentication(),
-		option.WithGRPCDialOption(grpc.WithTransportCredentials(insecure.NewCredentials())))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = client.Close() })
-	for _, topic := range []string{"orders", "bills"} {
-		topic := &pb.Topic{Name: "projects/p/topics/" + topic}
-		if _, err := client.TopicAdminClient.CreateTopic(t.Context(), topic); err != nil {
-			t.Fatal(err)
-		}
-	}
+	server, client := pubsubemulator.ForTest(t, "orders", "bills")
 	publisher, err := googlepubsub.NewPublisher(client, googlepubsub.PublisherConfig{Timeout: eventually.Patience})
 	if err != nil {
 		t.Fatal(err)

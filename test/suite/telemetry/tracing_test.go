@@ -16,9 +16,6 @@ import (
 	"go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 	api "go.opentelemetry.io/otel/trace"
-	"google.golang.org/api/option"
-	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/posthaste-dev/posthaste/broker/googlepubsub"
 	"github.com/posthaste-dev/posthaste/outbox"
@@ -314,21 +311,7 @@ func (d *deepest) most() int {
 
 func newPubsub(t *testing.T) (*pubsub.Client, *googlepubsub.Publisher) {
 	t.Helper()
-	server, err := pubsubemulator.Start(pubsubemulator.Config{Dir: t.TempDir()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = server.Close() })
-	client, err := pubsub.NewClient(t.Context(), "p", option.WithEndpoint(server.Addr()), option.WithoutAuthentication(),
-		option.WithGRPCDialOption(grpc.WithTransportCredentials(insecure.NewCredentials())))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = client.Close() })
-	if _, err := client.TopicAdminClient.CreateTopic(t.Context(),
-		&pb.Topic{Name: "projects/p/topics/orders"}); err != nil {
-		t.Fatal(err)
-	}
+	_, client := pubsubemulator.ForTest(t, "orders")
 	if _, err := client.SubscriptionAdminClient.CreateSubscription(t.Context(), &pb.Subscription{
 		Name: "projects/p/subscriptions/billing", Topic: "projects/p/topics/orders", EnableMessageOrdering: true,
 		AckDeadlineSeconds: 600,

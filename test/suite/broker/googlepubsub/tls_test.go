@@ -2,17 +2,11 @@ package googlepubsub_test
 
 import (
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
-	"math/big"
-	"net"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"cloud.google.com/go/pubsub/v2"
 	"google.golang.org/api/option"
@@ -22,30 +16,6 @@ import (
 	"github.com/posthaste-dev/posthaste/broker/googlepubsub"
 	"github.com/posthaste-dev/posthaste/test/kit/pubsubemulator"
 )
-
-// selfSigned is a certificate for this machine, and the pool of who trusts it.
-func selfSigned(t *testing.T) (tls.Certificate, *x509.CertPool) {
-	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true, BasicConstraintsValid: true,
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	certificate, err := x509.ParseCertificate(der)
-	if err != nil {
-		t.Fatal(err)
-	}
-	pool := x509.NewCertPool()
-	pool.AddCert(certificate)
-	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, pool
-}
 
 // tokens are what the client shows, or cannot have.
 type tokens struct{ state atomic.Value }
@@ -67,7 +37,7 @@ func (s *tokens) RequireTransportSecurity() bool { return true }
 // and gone when it is over.
 func TestCredentialsFailAndRecover(t *testing.T) {
 	t.Parallel()
-	certificate, pool := selfSigned(t)
+	certificate, pool := pubsubemulator.SelfSigned(t)
 	w := &env{dir: t.TempDir()}
 	server, err := pubsubemulator.Start(pubsubemulator.Config{
 		Dir: w.dir, Token: "secret",
