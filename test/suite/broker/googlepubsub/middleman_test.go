@@ -175,7 +175,9 @@ func (m *middleman) holdOnly(prefix string) (end func()) {
 	return sync.OnceFunc(func() {
 		m.mu.Lock()
 		defer m.mu.Unlock()
-		m.held, m.loses = nil, false
+		if m.held == held { // else those that come later are held up by somebody else
+			m.held, m.loses = nil, false
+		}
 		close(held)
 	})
 }

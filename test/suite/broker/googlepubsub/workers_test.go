@@ -146,3 +146,46 @@ func TestCloseIsBounded(t *testing.T) {
 		t.Errorf("the one that has no room: %v", err)
 	}
 }
+
+// What Close gives up is not sent when Close has returned, although the client library has it: a relay that has taken
+// the lane over may have published newer events by then.
+func TestWhatCloseGivesUpIsNotSentLater(t *testing.T) {
+	t.Parallel()
+	middle := &middleman{}
+	w := newEnv(t, googlepubsub.PublisherConfig{CountThreshold: 1, Timeout: 10 * time.Second}, middle.dialOption())
+	answerFirst := middle.hold()
+	t.Cleanup(answerFirst)
+	before := middle.came()
+	all := enqueue(testContext(t), w.publisher, newMessages("1", 4)...)
+	eventually.True(t, "the first request is before the broker", func() bool { return middle.heldUp() == 1 })
+	closed := make(chan struct{})
+	go func() {
+		defer close(closed)
+		_ = w.publisher.Close()
+	}()
+	ended, end := context.WithCancel(t.Context())
+	end()
+	eventually.True(t, "Close has begun", func() bool {
+		return errors.Is(w.publisher.Publish(ended, newMessage("other", 1)), googlepubsub.ErrClosed)
+	})
+	// Close gives up half a second after a request that began with it would end. The second request begins later.
+	began := time.Now()
+	eventually.True(t, "a request that begins now outlives Close", func() bool { return time.Since(began) > time.Second })
+	answerSecond := middle.hold()
+	t.Cleanup(answerSecond)
+	answerFirst()
+	eventually.True(t, "the second request is before the broker", func() bool { return middle.came()-before == 2 })
+	eventually.Receive(t, "Close returns", closed)
+	for i, p := range all {
+		if err := p.wait(t); (err == nil) != (i == 0) {
+			t.Errorf("event %d: %v", i, err)
+		}
+	}
+	answerSecond()
+	if err := w.publisher.Close(); err != nil { // returns when the client library is through with all that it has
+		t.Error(err)
+	}
+	if came := middle.came() - before; came != 2 {
+		t.Errorf("%d requests came, want the two that were under way", came)
+	}
+}
