@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/posthaste-dev/posthaste/test/kit/pubsubemulator"
+	"github.com/posthaste-dev/posthaste/test/kit/pubsubtest"
 )
 
 // bearer shows a token, which gRPC does over TLS only.
@@ -27,7 +28,7 @@ func (b bearer) RequireTransportSecurity() bool { return true }
 
 func TestTLSAndToken(t *testing.T) {
 	t.Parallel()
-	certificate, pool := pubsubemulator.SelfSigned(t)
+	certificate, pool := pubsubtest.SelfSigned(t)
 	server, err := pubsubemulator.Start(pubsubemulator.Config{
 		Dir: t.TempDir(), Token: "secret", TLS: &tls.Config{Certificates: []tls.Certificate{certificate}},
 	})

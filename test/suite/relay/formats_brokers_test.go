@@ -17,7 +17,7 @@ import (
 	"github.com/posthaste-dev/posthaste/broker/natsjetstream"
 	"github.com/posthaste-dev/posthaste/publish"
 	"github.com/posthaste-dev/posthaste/test/kit/eventually"
-	"github.com/posthaste-dev/posthaste/test/kit/pubsubemulator"
+	"github.com/posthaste-dev/posthaste/test/kit/pubsubtest"
 	"github.com/posthaste-dev/posthaste/test/kit/services"
 )
 
@@ -98,7 +98,7 @@ func natsEnv(t *testing.T, topics ...string) *brokerEnv {
 // pubsubEnv is an emulator of its own.
 func pubsubEnv(t *testing.T, topics ...string) *brokerEnv {
 	t.Helper()
-	_, client := pubsubemulator.ForTest(t, topics...)
+	_, client := pubsubtest.Start(t, topics...)
 	for _, topic := range topics {
 		if _, err := client.SubscriptionAdminClient.CreateSubscription(t.Context(), &pb.Subscription{
 			Name: subscription(topic), Topic: "projects/p/topics/" + topic, AckDeadlineSeconds: 600,

@@ -8,6 +8,7 @@ import (
 	"github.com/posthaste-dev/posthaste/relay"
 	"github.com/posthaste-dev/posthaste/test/kit/eventually"
 	"github.com/posthaste-dev/posthaste/test/kit/pubsubemulator"
+	"github.com/posthaste-dev/posthaste/test/kit/pubsubtest"
 )
 
 // fewAttempts would kill an event within a second, were it charged.
@@ -16,7 +17,7 @@ func fewAttempts(s *relay.Settings) { s.MaxAttempts = 3 }
 // toPubSub is a relay's publisher to an emulator of Google's service, which fails as it is told to.
 func toPubSub(t *testing.T) (*pubsubemulator.Server, func(*relay.Config)) {
 	t.Helper()
-	server, client := pubsubemulator.ForTest(t, "orders", "bills")
+	server, client := pubsubtest.Start(t, "orders", "bills")
 	publisher, err := googlepubsub.NewPublisher(client, googlepubsub.PublisherConfig{Timeout: eventually.Patience})
 	if err != nil {
 		t.Fatal(err)

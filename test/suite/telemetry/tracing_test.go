@@ -25,7 +25,7 @@ import (
 	"github.com/posthaste-dev/posthaste/test/kit/background"
 	"github.com/posthaste-dev/posthaste/test/kit/eventually"
 	"github.com/posthaste-dev/posthaste/test/kit/pgtest"
-	"github.com/posthaste-dev/posthaste/test/kit/pubsubemulator"
+	"github.com/posthaste-dev/posthaste/test/kit/pubsubtest"
 )
 
 const (
@@ -311,7 +311,7 @@ func (d *deepest) most() int {
 
 func newPubsub(t *testing.T) (*pubsub.Client, *googlepubsub.Publisher) {
 	t.Helper()
-	_, client := pubsubemulator.ForTest(t, "orders")
+	_, client := pubsubtest.Start(t, "orders")
 	if _, err := client.SubscriptionAdminClient.CreateSubscription(t.Context(), &pb.Subscription{
 		Name: "projects/p/subscriptions/billing", Topic: "projects/p/topics/orders", EnableMessageOrdering: true,
 		AckDeadlineSeconds: 600,

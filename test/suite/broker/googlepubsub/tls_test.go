@@ -15,6 +15,7 @@ import (
 
 	"github.com/posthaste-dev/posthaste/broker/googlepubsub"
 	"github.com/posthaste-dev/posthaste/test/kit/pubsubemulator"
+	"github.com/posthaste-dev/posthaste/test/kit/pubsubtest"
 )
 
 // tokens are what the client shows, or cannot have.
@@ -37,7 +38,7 @@ func (s *tokens) RequireTransportSecurity() bool { return true }
 // and gone when it is over.
 func TestCredentialsFailAndRecover(t *testing.T) {
 	t.Parallel()
-	certificate, pool := pubsubemulator.SelfSigned(t)
+	certificate, pool := pubsubtest.SelfSigned(t)
 	w := &env{dir: t.TempDir()}
 	server, err := pubsubemulator.Start(pubsubemulator.Config{
 		Dir: w.dir, Token: "secret",

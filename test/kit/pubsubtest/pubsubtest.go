@@ -1,4 +1,6 @@
-package pubsubemulator
+// Package pubsubtest starts the Pub/Sub emulator for one test, with a client of Google's. It is apart from the emulator
+// because that client starts a goroutine in every program that it is linked into.
+package pubsubtest
 
 import (
 	"crypto/ecdsa"
@@ -16,12 +18,14 @@ import (
 	"google.golang.org/api/option"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
+
+	"github.com/posthaste-dev/posthaste/test/kit/pubsubemulator"
 )
 
-// ForTest starts an emulator that lasts as long as the test, and a client of its project p, with these topics.
-func ForTest(t testing.TB, topics ...string) (*Server, *pubsub.Client) {
+// Start starts an emulator that lasts as long as the test, and a client of its project p, with these topics.
+func Start(t testing.TB, topics ...string) (*pubsubemulator.Server, *pubsub.Client) {
 	t.Helper()
-	server, err := Start(Config{Dir: t.TempDir()})
+	server, err := pubsubemulator.Start(pubsubemulator.Config{Dir: t.TempDir()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -41,7 +45,7 @@ func ForTest(t testing.TB, topics ...string) (*Server, *pubsub.Client) {
 	return server, client
 }
 
-// SelfSigned makes a certificate of this machine, for [Config], and the pool of those who trust it.
+// SelfSigned makes a certificate of this machine, for [pubsubemulator.Config], and the pool of those who trust it.
 func SelfSigned(t testing.TB) (tls.Certificate, *x509.CertPool) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
