@@ -4,20 +4,17 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"sync"
 	"testing"
-	"time"
 
 	"cloud.google.com/go/pubsub/v2"
 	pb "cloud.google.com/go/pubsub/v2/apiv1/pubsubpb"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"github.com/posthaste-dev/posthaste/broker/googlepubsub"
-	"github.com/posthaste-dev/posthaste/outbox"
-	"github.com/posthaste-dev/posthaste/publish"
 	"github.com/posthaste-dev/posthaste/relay/relaytest"
 	"github.com/posthaste-dev/posthaste/test/kit/eventually"
 	"github.com/posthaste-dev/posthaste/test/kit/googleemulator"
@@ -27,52 +24,21 @@ import (
 func TestContractWithGooglesEmulator(t *testing.T) {
 	t.Parallel()
 	addr := googleemulator.Start(t)
-	const deadline, grace = eventually.Patience, time.Minute
 	middle := &middleman{}
 	w := &googleEnv{client: newClient(t, addr), read: map[string][]*pb.PubsubMessage{}}
-	relaytest.TestPublisher(t, relaytest.Harness{
-		Open: func(context.Context) (publish.Publisher, func() error, error) {
-			client := newClient(t, addr, middle.dialOption())
-			publisher, err := googlepubsub.NewPublisher(client, googlepubsub.PublisherConfig{Timeout: deadline - 10*time.Second})
-			if err != nil {
-				return nil, nil, err
-			}
-			return publisher, func() error {
-				if err := publisher.Close(); err != nil {
-					return err
-				}
-				return client.Close()
-			}, nil
-		},
-		MakeTopic:   w.makeTopic,
-		RemoveTopic: w.removeTopic,
-		Arrived: func(ctx context.Context, topic string) ([]relaytest.Arrived, error) {
-			eventually.True(t, "nothing is on its way to the broker", middle.quiet)
-			return w.arrived(ctx, topic)
-		},
-		MaxBytes: 10_000_000,
-		Size:     sizeOf,
-		Deadline: deadline, Grace: grace, Recovery: eventually.Patience,
-		Slow: func(context.Context, string) (func(context.Context) error, error) {
-			end := middle.hold()
-			return func(context.Context) error { end(); return nil }, nil
-		},
-		LoseAck: func(context.Context, string) (func(context.Context) error, error) {
-			end := middle.loseAnswers()
-			return func(context.Context) error { end(); return nil }, nil
-		},
-		RejectMessage: func(_ context.Context, _ string, id outbox.ID) (func(context.Context) error, error) {
-			middle.rejectID(id.String())
-			return func(context.Context) error { middle.rejectID(""); return nil }, nil
-		},
-		Cannot: map[relaytest.Ability]string{
-			relaytest.Dedupe:   "Pub/Sub gives every accepted message an id of its own and looks at no id of ours",
-			relaytest.Stop:     "Google's emulator forgets everything when it ends",
-			relaytest.DenyAuth: "Google's emulator knows no credentials",
-			relaytest.Abandon:  "Google's emulator cannot be stopped and started again",
-			relaytest.Hang:     "it is about what is abandoned, too",
-		},
+	harness := middle.harness(t, addr)
+	harness.MakeTopic, harness.RemoveTopic = w.makeTopic, w.removeTopic
+	harness.Arrived = func(ctx context.Context, topic string) ([]relaytest.Arrived, error) {
+		eventually.True(t, "nothing is on its way to the broker", middle.quiet)
+		return w.arrived(ctx, topic)
+	}
+	maps.Copy(harness.Cannot, map[relaytest.Ability]string{
+		relaytest.Stop:     "Google's emulator forgets everything when it ends",
+		relaytest.DenyAuth: "Google's emulator knows no credentials",
+		relaytest.Abandon:  "Google's emulator cannot be stopped and started again",
+		relaytest.Hang:     "it is about what is abandoned, too",
 	})
+	relaytest.TestPublisher(t, harness)
 }
 
 // googleEnv reads topics of Google's emulator through a subscription of each.
