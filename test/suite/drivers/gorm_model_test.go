@@ -66,13 +66,15 @@ func TestGORMModelIsTheTable(t *testing.T) {
 	})
 }
 
-// hasIndexOf says whether the table has an index of this column alone. It asks for no index's text: PostgreSQL makes
-// that for the indexes of other tests as well, which may just be dropped.
+// hasIndexOf says whether the table has a B-tree index of this column alone and of all rows. It asks for no index's
+// text: PostgreSQL makes that for the indexes of other tests as well, which may just be dropped.
 func hasIndexOf(t *testing.T, db *pgtest.DB, table, column string) bool {
 	t.Helper()
 	return db.Count(t, `SELECT count(*) FROM pg_index i
 		JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = i.indkey[0]
-		WHERE i.indrelid = format('%I.%I', $1::text, $2::text)::regclass AND i.indnatts = 1 AND a.attname = $3`,
+		JOIN pg_class c ON c.oid = i.indexrelid JOIN pg_am m ON m.oid = c.relam AND m.amname = 'btree'
+		WHERE i.indrelid = format('%I.%I', $1::text, $2::text)::regclass AND i.indnatts = 1 AND i.indpred IS NULL
+		AND a.attname = $3`,
 		db.Schema, table, column) == 1
 }
 
