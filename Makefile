@@ -45,6 +45,9 @@ check-costs: ## Count what an event costs the database: pages, WAL, HOT updates,
 	@$(call program,./test/cmd/check-costs)
 vulncheck: ## Look for known vulnerabilities in the versions that users of each module resolve
 	@scripts/vulncheck
+cli-reference: ## Write docs/reference/cli.md from the help of outboxctl's commands
+	go test ./cmd/outboxctl -run TestReferenceIsGenerated -update
+
 notices: ## Write THIRD-PARTY-NOTICES: the licences of what is linked into the programs
 	@scripts/notices
 
@@ -128,4 +131,4 @@ publisher-binaries:
 services-postgres:
 	@services/services up postgres18 postgres15 pgbouncer >/dev/null
 
-.PHONY: run-outbox-publisher example-event marketplace help services services-status services-check services-down build test examples lint format tidy house coverage check-deps check-deploy check-alerts check-costs vulncheck notices proof-emit bench-emit proof-sim proof-model proof-order proof-crash proof-chaos proof-failover proof-hostile proof-inbox proof-mutants proof-retention proof-publisher proof-drain-stop proof-leaks proof-marketplace proof-pubsub proofs fuzz bench-inbox bench-pinned bench-growth bench-pubsub bench-drain ci publisher-binaries services-postgres
+.PHONY: run-outbox-publisher example-event marketplace help services services-status services-check services-down build test examples lint format tidy house coverage check-deps check-deploy check-alerts check-costs vulncheck cli-reference notices proof-emit bench-emit proof-sim proof-model proof-order proof-crash proof-chaos proof-failover proof-hostile proof-inbox proof-mutants proof-retention proof-publisher proof-drain-stop proof-leaks proof-marketplace proof-pubsub proofs fuzz bench-inbox bench-pinned bench-growth bench-pubsub bench-drain ci publisher-binaries services-postgres

@@ -77,7 +77,8 @@ require (
 	github.com/jackc/puddle/v2 v2.2.3 // indirect
 	github.com/posthaste-dev/posthaste/daemon v0.0.0
 	github.com/posthaste-dev/posthaste/telemetry/prometheus v0.0.0
-	github.com/spf13/pflag v1.0.9 // indirect
+	github.com/spf13/pflag v1.0.10
 	golang.org/x/sync v0.24.0 // indirect
+	golang.org/x/term v0.47.0
 	golang.org/x/text v0.43.0 // indirect
 )

@@ -67,18 +67,22 @@ func (c *rootCommand) pool(ctx context.Context) (*pgxpool.Pool, error) {
 
 // notConnected says what to do about a database that does not let us in.
 func notConnected(err error) error {
-	advice := "is it up, and does the URL lead to it?"
+	told := problem{
+		code: "not_connected", exit: exitFailed, hint: "is it up, and does the URL lead to it?",
+	}
 	if state := sqlState(nil); errors.As(err, &state) {
 		switch code := state.SQLState(); {
 		case strings.HasPrefix(code, "28"):
-			advice = "look at the user, the password and pg_hba.conf"
+			told.code, told.exit = "login_failed", exitNotLetIn
+			told.hint = "look at the user, the password and pg_hba.conf"
 		case code == "3D000":
-			advice = "the URL names a database that is not there"
+			told.code, told.hint = "no_database", "the URL names a database that is not there"
 		default:
-			advice = "the server is there and refuses"
+			told.hint = "the server is there and refuses"
 		}
 	}
-	return fmt.Errorf("cannot connect to the database; %s\n%w", advice, err)
+	told.err = fmt.Errorf("cannot connect to the database; %s\n%w", told.hint, err)
+	return told
 }
 
 // config is how that database is reached.

@@ -81,7 +81,7 @@ func (c *grantCommand) run(ctx context.Context, out io.Writer) (err error) {
 		args = append(args, strings.Join(c.consumers, ","))
 	}
 	if _, err := db.ExecContext(ctx, statement, args...); err != nil {
-		return fmt.Errorf("grant %s to %s: %w%s", c.part, c.role, err, c.hint(err))
+		return c.hint(fmt.Errorf("grant %s to %s: %w", c.part, c.role, err))
 	}
 	return say(out, "role %s is now %s in %s\n", c.role, c.part, c.in(c.root.schema))
 }
@@ -106,21 +106,26 @@ func (c *grantCommand) statement(part, role string, consumers ...string) string 
 }
 
 // hint says what to do about the errors that a person meets.
-func (c *grantCommand) hint(err error) string {
-	var state interface{ SQLState() string }
+func (c *grantCommand) hint(err error) error {
+	var state sqlState
 	if !errors.As(err, &state) {
-		return ""
+		return err
 	}
-	switch state.SQLState() {
-	case "42704":
-		return "; create the role first: CREATE ROLE " + pgx.Identifier{c.role}.Sanitize() + " LOGIN"
-	case "3F000", "42883":
-		if c.inbox {
-			return "; there is no inbox in schema " + c.root.schema + ", or an old one: run 'outboxctl migrate up --inbox'"
+	switch code := state.SQLState(); {
+	case code == "42704":
+		return problem{
+			code: "no_role", exit: exitFailed, err: err,
+			hint: "create the role first: CREATE ROLE " + pgx.Identifier{c.role}.Sanitize() + " LOGIN",
 		}
-		return "; there is no outbox in schema " + c.root.schema + ", or an old one: run 'outboxctl migrate up'"
-	case "42501":
-		return "; connect as the owner of the tables"
+	case c.inbox && (code == "3F000" || code == "42883"):
+		return problem{
+			code: "no_inbox", exit: exitFailed, err: err,
+			hint: "there is no inbox in schema " + c.root.schema + ", or an old one: run 'outboxctl migrate up --inbox'",
+		}
+	case code == "42501":
+		return problem{
+			code: "permission_denied", exit: exitNotLetIn, err: err, hint: "connect as the owner of the tables",
+		}
 	}
-	return ""
+	return c.root.hint(err, "")
 }

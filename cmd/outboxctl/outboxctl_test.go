@@ -5,10 +5,11 @@ import (
 	"errors"
 	"flag"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/spf13/cobra"
 
 	"github.com/posthaste-dev/posthaste/relay/operator"
 )
@@ -23,49 +24,43 @@ func call(t *testing.T, environment map[string]string, args ...string) (code int
 	return code, out.String(), err.String()
 }
 
-// TestHelpIsGolden: help is read by people and by scripts, so a change of it is a decision.
-func TestHelpIsGolden(t *testing.T) {
+// TestReferenceIsGenerated: help is read by people and by scripts, so a change of it is a decision.
+func TestReferenceIsGenerated(t *testing.T) {
 	t.Parallel()
-	for _, command := range []string{
-		"", "migrate", "migrate up", "migrate down", "migrate status", "migrate sql", "grant", "redrive", "skip", "discard",
-		"release", "pause", "resume", "pauses", "prune",
-	} {
-		name := filepath.Join("testdata", strings.ReplaceAll(strings.TrimSpace("help "+command), " ", "_")+".txt")
-		code, got, stderr := call(t, nil, append(strings.Fields(command), "--help")...)
-		if code != exitDone || stderr != "" {
-			t.Errorf("%q: exit code %d, %s", command, code, stderr)
-		}
-		if *update {
-			if err := os.WriteFile(name, []byte(got), 0o600); err != nil {
-				t.Fatal(err)
-			}
-		}
-		want, err := os.ReadFile(name)
-		if err != nil {
+	const page = "../../docs/reference/cli.md"
+	want := reference((&rootCommand{}).command())
+	if *update {
+		if err := os.WriteFile(page, []byte(want), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if got != string(want) {
-			t.Errorf("%q: the help is\n%s\nand %s says\n%s", command, got, name, want)
-		}
-		for line := range strings.Lines(got) {
-			if len(line) > 121 {
-				t.Errorf("%q: a line of %d characters: %s", command, len(line), line)
-			}
-		}
+	}
+	if got, err := os.ReadFile(page); err != nil || string(got) != want {
+		t.Errorf("%s is not what the commands say: run 'make cli-reference' (%v)", page, err)
 	}
 }
 
-// TestHelpHasExamples for every command that does something.
-func TestHelpHasExamples(t *testing.T) {
+// TestHelp: every command has an example if it does something, and lines that a terminal can show.
+func TestHelp(t *testing.T) {
 	t.Parallel()
-	for _, command := range []string{
-		"migrate up", "migrate down", "migrate status", "migrate sql", "grant", "redrive", "skip", "discard", "release",
-		"pause", "resume", "pauses", "prune",
-	} {
-		if _, help, _ := call(t, nil, append(strings.Fields(command), "--help")...); !strings.Contains(help,
-			"Examples:\n  outboxctl "+command) {
-			t.Errorf("%s has no example", command)
+	commands := 0
+	walk((&rootCommand{}).command(), func(cmd *cobra.Command) {
+		commands++
+		path := strings.Fields(cmd.CommandPath())[1:]
+		code, help, stderr := call(t, nil, append(path, "--help")...)
+		if code != exitDone || stderr != "" {
+			t.Errorf("%q: exit code %d, %s", path, code, stderr)
 		}
+		if !cmd.HasSubCommands() && !strings.Contains(help, "Examples:\n  "+cmd.CommandPath()) {
+			t.Errorf("%q has no example", path)
+		}
+		for line := range strings.Lines(help) {
+			if len(line) > 121 {
+				t.Errorf("%q: a line of %d characters: %s", path, len(line), line)
+			}
+		}
+	})
+	if commands < 15 {
+		t.Errorf("only %d commands were looked at", commands)
 	}
 }
 
@@ -224,7 +219,7 @@ func TestPausesSpeakToNoTerminal(t *testing.T) {
 func TestPruneNamesItsFlags(t *testing.T) {
 	t.Parallel()
 	err := errors.New("count what would go: canceled; if the clock is right, set Confirmed to 2026-01-31T00:00:00Z")
-	if got := (&pruneCommand{}).hint(err); got != "; that is --confirmed here" {
+	if got := (&pruneCommand{}).hint(err).Error(); got != err.Error()+"; that is --confirmed here" {
 		t.Errorf("got %q", got)
 	}
 }

@@ -167,28 +167,31 @@ func (c *rootCommand) operate(ctx context.Context, work func(*operator.Operator)
 		return err
 	}
 	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
-	if err := work(operator.New(conn, c.schema)); err != nil {
-		return fmt.Errorf("%w%s", err, c.hint(err))
-	}
-	return nil
+	return c.hint(work(operator.New(conn, c.schema)), "operator")
 }
 
 // sqlState is an error of the database.
 type sqlState interface{ SQLState() string }
 
-// hint says what to do about the errors that a person meets.
-func (c *rootCommand) hint(err error) string {
+// hint says what to do about the errors that a person meets. part is what the role should have been granted.
+func (c *rootCommand) hint(err error, part string) error {
 	var state sqlState
 	if !errors.As(err, &state) {
-		return ""
+		return err
 	}
 	switch state.SQLState() {
-	case "3F000", "42883", "42P01":
-		return "; there is no outbox in schema " + c.schema + ", or an old one: run 'outboxctl migrate up'"
+	case "3F000", "42883", "42P01", "42703":
+		return problem{
+			code: "no_outbox", exit: exitFailed, err: err,
+			hint: "there is no outbox in schema " + c.schema + ", or an old one: run 'outboxctl migrate up'",
+		}
 	case "42501":
-		return "; the role needs what 'outboxctl grant operator ROLE' gives"
+		return problem{
+			code: "permission_denied", exit: exitNotLetIn, err: err,
+			hint: "the role needs what 'outboxctl grant " + part + " ROLE' gives",
+		}
 	}
-	return ""
+	return err
 }
 
 // standing is an error that says what is paused.

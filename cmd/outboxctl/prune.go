@@ -138,21 +138,21 @@ func (c *pruneCommand) run(ctx context.Context, out io.Writer) error {
 		work = c.count
 	}
 	if err := work(ctx, out, pool); err != nil {
-		return fmt.Errorf("prune: %w%s", err, c.hint(err))
+		return c.hint(fmt.Errorf("prune: %w", err))
 	}
 	return nil
 }
 
 // hint says what to do where there is no outbox, and how a setting that an error names is called here; what a role
 // needs, retention says itself.
-func (c *pruneCommand) hint(err error) string {
+func (c *pruneCommand) hint(err error) error {
 	if strings.Contains(err.Error(), "set Confirmed to ") { // what would go could not be counted in time
-		return "; that is --confirmed here"
+		return problem{code: "not_confirmed", exit: exitFailed, err: err, hint: "that is --confirmed here"}
 	}
-	if state := sqlState(nil); errors.As(err, &state) && state.SQLState() != "42501" {
-		return c.root.hint(err)
+	if state := sqlState(nil); errors.As(err, &state) && state.SQLState() == "42501" {
+		return problem{code: "permission_denied", exit: exitNotLetIn, err: err}
 	}
-	return ""
+	return c.root.hint(err, "janitor")
 }
 
 // prune deletes, and says how far it is.

@@ -5,25 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/term"
 
+	"github.com/posthaste-dev/posthaste/cmd/outboxctl/internal/present"
 	"github.com/posthaste-dev/posthaste/internal/clean"
 )
-
-// The exit codes, which scripts rely on.
-const (
-	exitDone   = 0
-	exitFailed = 1
-	exitUsage  = 2
-)
-
-// failure marks an error of the work itself. Every other error that a command line ends with is about
-// how it was written.
-type failure struct{ err error }
-
-func (f failure) Error() string { return f.err.Error() }
-func (f failure) Unwrap() error { return f.err }
 
 // rootCommand holds what all commands share.
 type rootCommand struct {
@@ -31,17 +20,18 @@ type rootCommand struct {
 	databaseURLFile string
 	insecureAllow   []string
 	schema          string
+	output          present.Format
 	getenv          func(string) string
-	warn            io.Writer
+	stdout, warn    io.Writer
 }
 
 // execute runs one command line and returns the exit code.
 func execute(ctx context.Context, args []string, stdout, stderr io.Writer, getenv func(string) string) int {
-	// What is printed may be what somebody wrote into the database.
+	c := &rootCommand{output: present.Table, getenv: getenv, stdout: stdout}
+	// What is printed may be what somebody wrote into the database. Results that have colours are cleaned by present.
 	stdout, stderr = clean.Writer(stdout), clean.Writer(stderr)
-	root := (&rootCommand{
-		getenv: getenv, warn: stderr,
-	}).command() //nolint:contextcheck // cobra hands the context to whichever command runs
+	c.warn = stderr
+	root := c.command() //nolint:contextcheck // cobra hands the context to whichever command runs
 	root.SetArgs(args)
 	root.SetOut(stdout)
 	root.SetErr(stderr)
@@ -49,12 +39,7 @@ func execute(ctx context.Context, args []string, stdout, stderr io.Writer, geten
 	if err == nil {
 		return exitDone
 	}
-	_, _ = fmt.Fprintln(stderr, "outboxctl:", err) // nobody is left to tell
-	if errors.As(err, &failure{}) {
-		return exitFailed
-	}
-	_, _ = fmt.Fprintf(stderr, "Run '%s --help' for how to use it.\n", called.CommandPath())
-	return exitUsage
+	return report(ctx, stderr, err, called.CommandPath(), c.output != present.Table)
 }
 
 func (c *rootCommand) command() *cobra.Command {
@@ -72,7 +57,7 @@ stronger; but other users of the machine can read command lines, so no password 
 A database on another machine needs sslmode=verify-full, as outbox-publisher asks for it. --insecure-allow database, or
 POSTHASTE_INSECURE_ALLOW=database, lets it go over the network in plain text.
 
-Exit codes: 0 done, 1 failed, 2 not understood.`,
+Exit codes: 0 done, 1 failed, 2 not understood, 3 not found, 4 not let in by the database, 130 interrupted.`,
 		Args:          cobra.NoArgs,
 		RunE:          func(*cobra.Command, []string) error { return errors.New("a command is missing") },
 		SilenceErrors: true,
@@ -84,7 +69,7 @@ Exit codes: 0 done, 1 failed, 2 not understood.`,
 		"what may be on another machine without verified TLS: database")
 	cmd.PersistentFlags().StringVar(&c.schema, "schema", "public", "the schema of the outbox")
 	cmd.CompletionOptions.HiddenDefaultCmd = true
-	cmd.AddCommand(newMigrate(c), (&grantCommand{root: c}).command())
+	cmd.AddCommand(newVersion(c), newMigrate(c), (&grantCommand{root: c}).command())
 	cmd.AddCommand(operateCommands(c)...)
 	cmd.AddCommand(newPause(c), newResume(c), newPauses(c), (&pruneCommand{root: c}).command())
 	return cmd
@@ -102,6 +87,23 @@ func run(work func(ctx context.Context, out io.Writer) error) func(*cobra.Comman
 	}
 }
 
+// show is run for a command with results: it adds --output, and the work gets what prints them.
+func (c *rootCommand) show(cmd *cobra.Command,
+	work func(ctx context.Context, p *present.Printer) error,
+) *cobra.Command {
+	cmd.Flags().VarP(&c.output, "output", "o", "how to print the result")
+	cmd.RunE = run(func(ctx context.Context, _ io.Writer) error {
+		return work(ctx, present.New(c.stdout, c.output, c.colors()))
+	})
+	return cmd
+}
+
+// colors says whether the results are for a terminal that has colours, and for somebody who wants them.
+func (c *rootCommand) colors() bool {
+	terminal, ok := c.stdout.(*os.File)
+	return ok && c.getenv("NO_COLOR") == "" && c.getenv("TERM") != "dumb" && term.IsTerminal(int(terminal.Fd()))
+}
+
 // say prints a result.
 func say(out io.Writer, format string, args ...any) error {
 	if _, err := fmt.Fprintf(out, format, args...); err != nil {
@@ -109,8 +111,3 @@ func say(out io.Writer, format string, args ...any) error {
 	}
 	return nil
 }
-
-// usageError marks an error that is found while working and is still about how the command was written.
-type usageError struct{ problem string }
-
-func (u usageError) Error() string { return u.problem }
