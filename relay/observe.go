@@ -10,6 +10,7 @@ import (
 // observe logs the steps that people should know of, and passes all of them on. Payloads are never logged.
 func (s *shell) observe(step core.Step) {
 	config := &s.relay.config
+	s.minutes.Observe(&step)
 	if config.Observe != nil {
 		config.Observe(newStep(&step))
 	}
@@ -17,7 +18,7 @@ func (s *shell) observe(step core.Step) {
 	case core.DidAck:
 		s.logPublished(step)
 	case core.DidRefuse:
-		s.logAttempt(slog.LevelWarn, string(classes[step.Class]), step)
+		s.logAttempt(slog.LevelWarn, step.Class.String(), step)
 	case core.DidSettle:
 		if step.Result == core.Applied && (step.State == core.Dead || step.State == core.DeadBlocking) {
 			s.logAttempt(slog.LevelError, "dead", step)

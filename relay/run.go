@@ -16,6 +16,7 @@ import (
 	"github.com/posthaste-dev/posthaste/internal/measure"
 	"github.com/posthaste-dev/posthaste/relay/internal/core"
 	"github.com/posthaste-dev/posthaste/relay/internal/listen"
+	"github.com/posthaste-dev/posthaste/relay/internal/minutes"
 	"github.com/posthaste-dev/posthaste/relay/internal/pgstore"
 )
 
@@ -61,17 +62,41 @@ func (r *Relay) Run(ctx context.Context) error {
 	defer survey.Wait()
 	defer stop()
 	survey.Go(func() { r.survey.Run(surveying, readers) })
+	var counter *minutes.Counter
+	if r.config.SurveyEvery > 0 {
+		counter = minutes.NewCounter(time.Now)
+		writing, stop := context.WithCancel(context.WithoutCancel(ctx)) // what is settled at the end counts as well
+		defer stop()
+		survey.Go(func() { r.writeMinutes(writing, counter, readers) })
+	}
 	for ctx.Err() == nil {
 		if err := r.awaitDatabase(ctx, identity, config.ConnConfig); err != nil {
 			return err
 		}
-		r.moveEvents(ctx, identity, pool, readers)
+		r.moveEvents(ctx, identity, counter, pool, readers)
 	}
 	return nil
 }
 
+// writeMinutes writes down what each topic carries.
+func (r *Relay) writeMinutes(ctx context.Context, counter *minutes.Counter, pool *pgxpool.Pool) {
+	writer := &minutes.Writer{
+		Counter: counter, Schema: r.config.Schema, Every: min(r.config.SurveyEvery, time.Minute), Logger: r.config.Logger,
+		Waiting: func() map[string]minutes.Waiting {
+			found := map[string]minutes.Waiting{}
+			for topic, count := range r.survey.Report().Topics {
+				found[topic] = minutes.Waiting(count)
+			}
+			return found
+		},
+	}
+	writer.Run(ctx, pool)
+}
+
 // moveEvents moves events until the context ends, or the database turns out to be a restored one.
-func (r *Relay) moveEvents(ctx context.Context, identity *databaseIdentity, pool, readers *pgxpool.Pool) {
+func (r *Relay) moveEvents(ctx context.Context, identity *databaseIdentity, counter *minutes.Counter,
+	pool, readers *pgxpool.Pool,
+) {
 	if ctx.Err() != nil {
 		return
 	}
@@ -82,7 +107,7 @@ func (r *Relay) moveEvents(ctx context.Context, identity *databaseIdentity, pool
 			Store: pgstore.New(pool, r.config.Schema), identity: identity, pool: pool, onPauses: r.applyPauses,
 		},
 		reads: &identityStore{Store: pgstore.New(readers, r.config.Schema), identity: identity, pool: readers},
-		clock: newClock(), work: work,
+		clock: newClock(), work: work, minutes: counter,
 		answers: make(chan func(time.Duration), 64), results: make(chan result, r.config.Concurrency),
 		bell: make(chan struct{}, 1),
 	}
@@ -109,6 +134,7 @@ type shell struct {
 	answers chan func(time.Duration)
 	results chan result
 	bell    chan struct{}
+	minutes *minutes.Counter
 	// acknowledged counts publishes, for the log.
 	acknowledged int
 }
@@ -136,6 +162,7 @@ func (s *shell) prepare() {
 		MaxAttempts: config.MaxAttempts, BaseDelay: config.BaseDelay, MaxDelay: config.MaxDelay,
 		UnknownTypeMaxAge: config.UnknownTypeMaxAge,
 		NoWatermark:       measure.Of(s.work).NoWatermark, Random: cryptoRandom, Observe: s.observe,
+		Arrived: s.minutes.Arrived,
 	})
 }
 

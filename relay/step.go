@@ -29,12 +29,6 @@ const (
 	StepAlarm         StepKind = "alarm"          // something that people should look at: Detail
 )
 
-// classes are the core's classes in the words that everybody may see.
-var classes = [...]publish.Class{
-	core.Acknowledged: publish.Published, core.Rejected: publish.Rejected, core.Terminal: publish.Terminal,
-	core.RouteFault: publish.TopicFault, core.Unknown: publish.Unknown, core.NotSent: publish.NotSent,
-}
-
 // SettleResult is what became of a settle.
 type SettleResult string
 
@@ -118,7 +112,7 @@ func newStep(step *core.Step) Step {
 	}
 	switch public.Kind {
 	case StepAck, StepPublishFailed, StepCharge:
-		public.Class = classes[step.Class]
+		public.Class = publish.Class(step.Class.String())
 	default: // the others have none
 	}
 	return public

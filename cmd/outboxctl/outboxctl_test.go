@@ -182,7 +182,7 @@ func TestSQLNeedsNoDatabase(t *testing.T) {
 	t.Parallel()
 	for line, want := range map[string]struct{ has, hasNot, begins string }{
 		"migrate sql":                    {"CREATE TABLE outbox_events (", "DROP TABLE", "-- 00001_events\n"},
-		"migrate sql --down":             {"DROP TABLE outbox_events;", "CREATE TABLE", "-- 00008_access, down\n"},
+		"migrate sql --down":             {"DROP TABLE outbox_events;", "CREATE TABLE", "-- 00009_access, down\n"},
 		"migrate sql --inbox":            {"CREATE TABLE inbox_handled (", "outbox_events", "-- 00001_handled\n"},
 		"migrate sql --version 2":        {"CREATE TABLE outbox_dedupe (", "CREATE TABLE outbox_events", "-- 00002_emit\n"},
 		"migrate sql --version 2 --down": {"DROP TABLE outbox_dedupe;", "DROP TABLE outbox_events", "-- 00002_emit, down\n"},

@@ -34,6 +34,9 @@ const Limit = 10_000
 type Report struct {
 	// Events that are not published yet, by their state, and dead ones.
 	Ready, Retrying, Parked, Waiting, Dead Count
+	// Topics has those that are not published and not dead by their topic; "" is for types that the registry does not
+	// have.
+	Topics map[string]Count
 	// MaxAttempts is how many of the dead events have had all their attempts.
 	MaxAttempts int64
 	// BlockedAggregates is how many aggregates have later events wait behind a dead one.
@@ -46,6 +49,8 @@ type Report struct {
 	// Parts are the statements of a survey, by name, and how each went. What a part found stays until
 	// it is answered again. Those that this role may not run are left out.
 	Parts map[string]Part
+
+	readyTopics, heldTopics map[string]Count
 }
 
 // Count counts events, up to [Limit]; dead ones up to that with and without others that wait behind them. Among many
@@ -131,6 +136,7 @@ func New(config Config) *Surveyor {
 	if config.Every <= 0 {
 		return s
 	}
+	topics := topicsOf(config.Registry)
 	var types []string
 	var attempts []int32
 	if config.Registry != nil {
@@ -141,14 +147,8 @@ func New(config Config) *Surveyor {
 		}
 	}
 	s.parts = []*part{
-		{name: "ready", args: []any{Limit}, scan: func(rows pgx.Rows, found *Report) error {
-			return one(rows, &found.Ready.Events, age{&found.Ready.Oldest, nil})
-		}},
-		{name: "held", args: []any{Limit}, scan: func(rows pgx.Rows, found *Report) error {
-			return one(rows, &found.Retrying.Events, age{&found.Retrying.Oldest, nil}, &found.Parked.Events,
-				age{&found.Parked.Oldest, nil},
-				&found.Waiting.Events, age{&found.Waiting.Oldest, nil})
-		}},
+		{name: "ready", args: append([]any{Limit}, topics...), scan: scanReady},
+		{name: "held", args: append([]any{Limit}, topics...), scan: scanHeld},
 		{
 			name: "dead", args: []any{Limit, types, attempts, config.MaxAttempts},
 			scan: func(rows pgx.Rows, found *Report) error {

@@ -1,4 +1,4 @@
--- What retention remembers, so that a clock that jumps deletes nothing. outbox_grant (00008) has who may use it.
+-- What retention remembers, so that a clock that jumps deletes nothing. outbox_grant (00009) has who may use it.
 
 -- +goose Up
 

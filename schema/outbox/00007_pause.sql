@@ -1,4 +1,4 @@
--- Pauses: what operators keep the relays from publishing. outbox_grant (00008) has who may use them.
+-- Pauses: what operators keep the relays from publishing. outbox_grant (00009) has who may use them.
 
 -- +goose Up
 

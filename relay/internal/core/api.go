@@ -59,6 +59,8 @@ type Config struct {
 	Random func() uint64
 	// Observe is told every step; nil: nobody.
 	Observe func(Step)
+	// Arrived is told the topic of every event that was read; nil: nobody. One whose lane changed hands arrives again.
+	Arrived func(topic string)
 }
 
 // Op names a call of the store, for limits, faults and logs.

@@ -58,6 +58,9 @@ type Core struct {
 
 // New makes the core of a relay that holds nothing yet.
 func New(config Config) *Core {
+	if config.Arrived == nil {
+		config.Arrived = func(string) {}
+	}
 	if config.Observe == nil {
 		config.Observe = func(Step) {}
 	}

@@ -127,6 +127,7 @@ func (c *Core) admit(now time.Duration, r *row) {
 		c.notKnown(r)
 		return
 	}
+	c.config.Arrived(route.Topic)
 	key := lineKey{Aggregate: r.Aggregate, topic: route.Topic}
 	switch {
 	case r.Stray:

@@ -23,6 +23,20 @@ const (
 	NotSent
 )
 
+// words are the classes as publishers, logs and tables call them.
+var words = [...]string{
+	Acknowledged: "published", Rejected: "rejected", Terminal: "terminal", RouteFault: "topic_fault",
+	Unknown: "unknown", NotSent: "not_sent",
+}
+
+// String is the class in the word that everybody may see; empty: there is no such class.
+func (c Class) String() string {
+	if int(c) >= len(words) {
+		return ""
+	}
+	return words[c]
+}
+
 // Outcome is what a publish came to.
 type Outcome struct {
 	Class Class

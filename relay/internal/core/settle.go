@@ -195,7 +195,7 @@ func (c *Core) settleRequest(fates []fate) *Settle {
 			request.Published = append(request.Published, f.row.Found())
 		case Retrying:
 			request.Retry = append(request.Retry, Retry{
-				Found: f.row.Found(), Attempts: f.attempts, Delay: f.delay, Error: f.detail,
+				Found: f.row.Found(), Attempts: f.attempts, Delay: f.delay, Error: f.detail, Tried: f.tried(),
 			})
 		case Waiting:
 			request.Wait = append(request.Wait, f.row.Found())
@@ -204,12 +204,21 @@ func (c *Core) settleRequest(fates []fate) *Settle {
 		case DeadBlocking, Dead:
 			request.Dead = append(request.Dead, Death{
 				Found: f.row.Found(), Blocking: f.state == DeadBlocking, Attempts: f.attempts, Topic: f.topic,
-				Reason: f.reason, Detail: f.detail,
+				Reason: f.reason, Detail: f.detail, Tried: f.tried(),
 			})
 		case Ready, Discarded: // nobody decides so
 		}
 	}
 	return request
+}
+
+// tried is the publish that failed, if the event was sent at all.
+func (f *fate) tried() Tried {
+	outcome := &f.row.outcome
+	if outcome.Class == Acknowledged || outcome.Class == NotSent || outcome.Contract {
+		return Tried{}
+	}
+	return Tried{Class: outcome.Class, Topic: f.key.topic}
 }
 
 // settled forgets an event whose fate is written down, or that is not any more what it was when that was decided: then

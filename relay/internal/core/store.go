@@ -500,6 +500,13 @@ type Retry struct {
 	Attempts int32
 	Delay    time.Duration
 	Error    string
+	Tried    Tried
+}
+
+// Tried is the publish that failed, for the event's history. Its zero value: none was made.
+type Tried struct {
+	Class Class
+	Topic string
 }
 
 // Found is which row is meant, and how it was read.
@@ -527,6 +534,7 @@ type Death struct {
 	Topic    string
 	Reason   string // error_reason of outbox_dlq
 	Detail   string
+	Tried    Tried
 }
 
 // SettleAnswer tells whether the settle was applied, and if not, which of its lanes are still held.

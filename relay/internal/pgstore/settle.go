@@ -87,6 +87,7 @@ type change struct {
 	attempts              int32
 	delay                 time.Duration
 	topic, reason, detail string
+	tried                 core.Tried
 }
 
 type changes []change
@@ -100,6 +101,7 @@ func changesOf(settle *core.Settle) changes {
 	for _, retry := range settle.Retry {
 		list = append(list, change{
 			Found: retry.Found, next: core.Retrying, attempts: retry.Attempts, delay: retry.Delay, detail: retry.Error,
+			tried: retry.Tried,
 		})
 	}
 	for _, found := range settle.Wait {
@@ -116,7 +118,7 @@ func changesOf(settle *core.Settle) changes {
 		}
 		list = append(list, change{
 			Found: death.Found, next: next, attempts: death.Attempts, topic: death.Topic, reason: death.Reason,
-			detail: death.Detail,
+			detail: death.Detail, tried: death.Tried,
 		})
 	}
 	slices.SortFunc(list, func(a, b change) int { return cmp.Or(cmp.Compare(a.Lane, b.Lane), cmp.Compare(a.Seq, b.Seq)) })
@@ -129,15 +131,19 @@ func (c changes) args(settle *core.Settle) []any {
 	lanes, seqs, versions, nexts := make([]int16, n), make([]int64, n), make([]int64, n), make([]int16, n)
 	attempts, delays := make([]int32, n), make([]int64, n)
 	topics, reasons, details := make([]string, n), make([]string, n), make([]string, n)
+	triedClasses, triedTopics := make([]string, n), make([]string, n)
 	for i := range c {
 		lanes[i], seqs[i], versions[i], nexts[i] = c[i].Lane, c[i].Seq, c[i].Version, int16(c[i].next)
 		attempts[i], delays[i] = c[i].attempts, micros(c[i].delay)
 		topics[i], reasons[i], details[i] = c[i].topic, c[i].reason, readable(c[i].detail)
+		if c[i].tried.Class != core.Acknowledged {
+			triedClasses[i], triedTopics[i] = c[i].tried.Class.String(), c[i].tried.Topic
+		}
 	}
 	lowest, highest := span(seqs)
 	return []any{
 		uuid(settle.Relay), uuid(settle.Token), numbers(settle.Lanes), lanes, seqs, versions, nexts, attempts, delays,
-		topics, reasons, details, lowest, highest, numbers(settle.ClearNotes),
+		topics, reasons, details, lowest, highest, numbers(settle.ClearNotes), triedClasses, triedTopics,
 	}
 }
 

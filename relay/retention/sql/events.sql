@@ -29,7 +29,9 @@ WITH looked AS MATERIALIZED (
     DELETE FROM {schema}.outbox_events e
      USING unnest(ARRAY(SELECT d.lane FROM due d), ARRAY(SELECT d.seq FROM due d)) AS k(lane, seq)
      WHERE e.lane = k.lane AND e.seq = k.seq AND e.seq > $1::bigint AND e.seq <= $2::bigint AND e.state IN (6, 7)
-    RETURNING e.state
+    RETURNING e.id, e.state
+), forgotten AS ( -- with what went wrong with them
+    DELETE FROM {schema}.outbox_attempts a USING unnest(ARRAY(SELECT g.id FROM gone g)) AS k(id) WHERE a.event_id = k.id
 )
 SELECT count(*), coalesce(max(o.seq), 0), count(*) FILTER (WHERE o.created_at < $3::timestamptz),
        count(*) FILTER (WHERE o.created_at BETWEEN $3::timestamptz AND clock_timestamp()),

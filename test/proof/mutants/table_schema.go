@@ -53,7 +53,7 @@ var storing = []mutant{
 		"operator-beside-the-log",
 		"an operator may change where an event stands without a row in the log", "D7",
 		[]change{{
-			"schema/outbox/00008_access.sql", "grants := ARRAY['EXECUTE ON FUNCTION outbox_act,",
+			"schema/outbox/00009_access.sql", "grants := ARRAY['EXECUTE ON FUNCTION outbox_act,",
 			"grants := ARRAY['UPDATE (state) ON outbox_events', 'EXECUTE ON FUNCTION outbox_act,",
 		}},
 		test(schemaTests, "TestOperatorsChangeNothingWithoutTheLog", "an operator makes a ready event one in state 7"),

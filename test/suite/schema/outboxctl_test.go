@@ -69,7 +69,7 @@ func TestOutboxctl(t *testing.T) {
 		ctl, name := tool{binary, server.URL}, emptySchema(t, server, "Ctl 1")
 		role := pgtest.NewRole(t, server, "app")
 		ctl.mustFail(t, 1, "run 'outboxctl migrate up'", "grant", "relay", role, "--schema", name)
-		ctl.must(t, `schema `+name+` is at version 0 of 8\n(  missing  0000\d_\w+\n){8}`, "migrate", "status",
+		ctl.must(t, `schema `+name+` is at version 0 of 9\n(  missing  0000\d_\w+\n){9}`, "migrate", "status",
 			"--schema", name)
 
 		script := ctl.must(t, `\\set ON_ERROR_STOP on\n.*COMMIT;\n\n`, "migrate", "up", "--dry-run", "--schema", name)
@@ -79,10 +79,10 @@ func TestOutboxctl(t *testing.T) {
 		ctl.must(t,
 			`applied 00001_events in \d+m?s\napplied 00002_emit in \S+\nschema `+name+` is at version 2: 2 migrations in \S+\n`,
 			"migrate", "up", "--target", "2", "--schema", name)
-		ctl.must(t, `(applied \S+ in \S+\n){6}schema `+name+` is at version 8: 6 migrations in \S+\n`, "migrate", "up",
+		ctl.must(t, `(applied \S+ in \S+\n){7}schema `+name+` is at version 9: 7 migrations in \S+\n`, "migrate", "up",
 			"--schema", name)
-		ctl.must(t, `schema `+name+` is at version 8: 0 migrations in \S+\n`, "migrate", "up", "--schema", name)
-		ctl.must(t, `schema `+name+` is at version 8 of 8\n(  applied  0000\d_\w+\n){8}`, "migrate", "status",
+		ctl.must(t, `schema `+name+` is at version 9: 0 migrations in \S+\n`, "migrate", "up", "--schema", name)
+		ctl.must(t, `schema `+name+` is at version 9 of 9\n(  applied  0000\d_\w+\n){9}`, "migrate", "status",
 			"--schema", name)
 		readCatalog(t, server, name).mustEqual(t, reference(t, server, 0))
 
@@ -95,7 +95,8 @@ func TestOutboxctl(t *testing.T) {
 			"nobody of that name", "--schema", name)
 
 		ctl.mustFail(t, 2, "--yes-delete-everything", "migrate", "down", "--target", "0", "--schema", name)
-		ctl.must(t, `took back 00008_access in \S+\ntook back 00007_pause in \S+\ntook back 00006_retention in \S+\ntook `+
+		ctl.must(t, `took back 00009_access in \S+\ntook back 00008_history in \S+\n`+
+			`took back 00007_pause in \S+\ntook back 00006_retention in \S+\ntook `+
 			`back 00005_identity in \S+\nschema `+name+` is at version 4: 4 migrations in \S+\n`,
 			"migrate", "down", "--target", "4", "--schema", name)
 		ctl.must(t, `(took back \S+ in \S+\n){4}schema `+name+` is at version 0: 4 migrations in \S+\n`, "migrate", "down",

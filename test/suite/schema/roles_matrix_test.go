@@ -414,6 +414,29 @@ var operations = []operation{
 			"VALUES ('topic', 'orders', 'me', 'why', now())",
 	},
 	{name: "resume by hand", sql: "DELETE FROM {schema}.outbox_pauses"},
+	{name: "read what went wrong", sql: "SELECT * FROM {schema}.outbox_attempts", may: "viewer operator"},
+	{
+		name: "tell of an attempt", sql: "INSERT INTO {schema}.outbox_attempts (event_id, number, relay, class, topic, " +
+			"error) VALUES ('{ready}', 1, '" + relayOne + "', 'rejected', 'orders', 'no')",
+		may: "relay",
+	},
+	{
+		name: "date an attempt back", sql: "INSERT INTO {schema}.outbox_attempts (event_id, number, at, relay, class, " +
+			"topic, error) VALUES ('{ready}', 1, now(), '" + relayOne + "', 'rejected', 'orders', 'no')",
+	},
+	{name: "change an attempt", sql: "UPDATE {schema}.outbox_attempts SET error = ''"},
+	{
+		name: "forget attempts", sql: "DELETE FROM {schema}.outbox_attempts WHERE event_id = '{ready}'",
+		may: "relay janitor",
+	},
+	{name: "read the minutes", sql: "SELECT * FROM {schema}.outbox_minutes", may: "viewer operator"},
+	{
+		name: "write a minute", sql: "INSERT INTO {schema}.outbox_minutes SELECT now(), 'orders', '" + relayOne +
+			"', 0, 0, 0, 0, 0, 0, 0, array_fill(0::bigint, '{16}'), 0, 0",
+		may: "relay",
+	},
+	{name: "change a minute", sql: "UPDATE {schema}.outbox_minutes SET published = 0"},
+	{name: "forget old minutes", sql: "DELETE FROM {schema}.outbox_minutes WHERE minute < now()", may: "relay"},
 	{name: "change who paused", sql: "UPDATE {schema}.outbox_pauses SET actor = 'them'"},
 	{name: "read the schema's version", sql: "SELECT * FROM {schema}.outbox_meta", may: granted},
 	{name: "change the schema's version", sql: "UPDATE {schema}.outbox_meta SET schema_version = 9"},

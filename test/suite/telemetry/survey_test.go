@@ -67,10 +67,10 @@ type surveyed struct {
 }
 
 func statements() []surveyed {
-	limit := fmt.Sprint(survey.Limit)
+	limit, topics := fmt.Sprint(survey.Limit), ", '{order_placed}', '{orders}'"
 	return []surveyed{
-		{"ready", limit, "outbox_events_pkey", 3 * survey.Limit, 2},
-		{"held", limit, "outbox_held_since|outbox_events_pkey", 3 * survey.Limit, 3},
+		{"ready", limit + topics, "outbox_events_pkey", 3 * survey.Limit, 2},
+		{"held", limit + topics, "outbox_held_since|outbox_events_pkey", 3 * survey.Limit, 3},
 		// The event of each is looked for, by its key or by its id.
 		{
 			"dead", limit + ", '{order_slow}', '{1000}', 10",

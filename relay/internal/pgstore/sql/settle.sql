@@ -1,6 +1,7 @@
 -- $1 relay, $2 its token, $3 lanes of the batch; $4-$12 of each event: lane, number, version of the held row that was
 -- read (0: it was ready), what becomes of it, attempts, delay of a retry in microseconds, topic, reason of a death,
--- detail; $13 and $14 the lowest and the highest number; $15 lanes whose marker is cleared. By lane and number.
+-- detail; $13 and $14 the lowest and the highest number; $15 lanes whose marker is cleared; $16 and $17 of each event
+-- again: class and topic of the publish that failed, if there was one. By lane and number.
 --
 -- The relay's row is locked before anything is looked at, and asked for the lanes as it is then: a sub-select would
 -- read a snapshot and let the settle of a relay through whose lane is being given away. Who ends the relay passes over
@@ -24,8 +25,8 @@ WITH own AS MATERIALIZED (
     SELECT a.*
       FROM unnest((SELECT $4::smallint[]), (SELECT $5::bigint[]), (SELECT $6::bigint[]), (SELECT $7::smallint[]),
            (SELECT $8::integer[]), (SELECT $9::bigint[]), (SELECT $10::text[]), (SELECT $11::text[]),
-           (SELECT $12::text[])) WITH ORDINALITY
-           a(lane, seq, version, next, attempts, delay, topic, reason, detail, number)
+           (SELECT $12::text[]), (SELECT $16::text[]), (SELECT $17::text[])) WITH ORDINALITY
+           a(lane, seq, version, next, attempts, delay, topic, reason, detail, tried, tried_on, number)
      WHERE (SELECT ok FROM mine) ORDER BY a.number LIMIT (SELECT 9223372036854775807)
 ), locked AS MATERIALIZED ( -- one by one, so in the order of the asked
     SELECT a.* FROM asked a CROSS JOIN LATERAL (
@@ -53,7 +54,7 @@ WITH own AS MATERIALIZED (
      WHERE e.lane = s.lane AND e.seq = s.seq AND e.seq BETWEEN $13::bigint AND $14::bigint AND e.state = s.state
     RETURNING e.lane, e.seq, e.id, e.created_at, e.attempt_count, e.namespace, e.tenant_id, e.dedupe_key, e.event_type,
               e.aggregate_type, e.aggregate_id, e.payload_json, e.headers, s.state AS was, s.next, s.delay, s.topic,
-              s.reason, s.detail, s.number
+              s.reason, s.detail, s.tried, s.tried_on, s.number
 ), entered AS ( -- what stands there already is a mistake, which must not stop the lane
     INSERT INTO {schema}.outbox_held AS h (lane, seq, kind, due, namespace, event_type, aggregate_type, aggregate_id)
     SELECT lane, seq, next, CASE next WHEN 1 THEN clock_timestamp() + delay * interval '1 microsecond' END, namespace,
@@ -68,6 +69,18 @@ WITH own AS MATERIALIZED (
     SELECT seq, id, created_at, attempt_count, next = 4, namespace, tenant_id, dedupe_key, event_type,
            aggregate_type, aggregate_id, nullif(topic, ''), reason, detail, payload_json, headers
       FROM settled WHERE next IN (4, 5) ORDER BY seq
+), tries AS MATERIALIZED ( -- after those that the event has had
+    SELECT s.id, s.tried, s.tried_on, coalesce(nullif(s.detail, ''), s.reason) AS error, 1 + coalesce((
+               SELECT a.number FROM {schema}.outbox_attempts a WHERE a.event_id = s.id
+                ORDER BY a.number DESC LIMIT 1), 0) AS number
+      FROM settled s WHERE s.tried <> ''
+), told AS (
+    INSERT INTO {schema}.outbox_attempts (event_id, number, relay, class, topic, error)
+    SELECT id, number, $1::uuid, tried, tried_on, error FROM tries
+    ON CONFLICT (event_id, number) DO NOTHING -- history must not stop the lane
+), forgotten AS ( -- the first 5 and the last 15 are kept
+    DELETE FROM {schema}.outbox_attempts a USING tries t
+     WHERE a.event_id = t.id AND a.number > 5 AND a.number <= t.number - 15
 ), cleared AS (
     DELETE FROM {schema}.outbox_markers m WHERE m.layout = 1 AND m.lane = ANY($15::smallint[]) AND (SELECT ok FROM mine)
 ), recovered AS (

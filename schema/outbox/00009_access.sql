@@ -60,6 +60,8 @@ BEGIN
         'SELECT, INSERT, UPDATE, DELETE ON outbox_topics',
         'SELECT, INSERT, UPDATE ON outbox_identity',
         'SELECT ON outbox_pauses',
+        'SELECT (event_id, number), INSERT (event_id, number, relay, class, topic, error), DELETE ON outbox_attempts',
+        'SELECT (minute, topic, relay), INSERT, DELETE ON outbox_minutes',
         'INSERT (event_seq, event_id, created_at, attempts, blocking, namespace, tenant_id, dedupe_key, event_type, '
             'aggregate_type, aggregate_id, topic, error_reason, error_detail, payload_json, headers) ON outbox_dlq',
         'SELECT (id, event_id) ON outbox_dlq',
@@ -74,11 +76,13 @@ BEGIN
         -- To lock them: whoever holds a key is passed by and not waited for.
         'UPDATE (repeated) ON outbox_dedupe',
         'SELECT, UPDATE ON outbox_retention',
+        'SELECT (event_id) ON outbox_attempts',
         -- Triggers keep what is still needed: see docs/reference/schema.md.
-        'DELETE ON outbox_events, outbox_dlq, outbox_actions, outbox_requests, outbox_dedupe'];
+        'DELETE ON outbox_events, outbox_dlq, outbox_actions, outbox_requests, outbox_dedupe, outbox_attempts'];
     WHEN 'viewer' THEN grants := ARRAY[
         'SELECT ON outbox_status, outbox_held, outbox_lane_status, outbox_beats, outbox_known, outbox_topics, '
-            'outbox_actions, outbox_requests, outbox_meta, outbox_identity, outbox_retention, outbox_pauses',
+            'outbox_actions, outbox_requests, outbox_meta, outbox_identity, outbox_retention, outbox_pauses, '
+            'outbox_attempts, outbox_minutes',
         'SELECT (id, name, version, started_at, ended_at, lanes) ON outbox_relays',
         'SELECT (layout, lane, owner, acquired_at, floor, swept, needs, crashed, crash_count) ON outbox_lanes',
         'SELECT (layout, lane, event_id, deaths) ON outbox_markers',
@@ -105,9 +109,9 @@ COMMENT ON FUNCTION outbox_grant(text, name) IS 'Gives a database role what a ro
     'relay, janitor, viewer or operator.';
 
 SELECT outbox_seal();
-UPDATE outbox_meta SET schema_version = 8;
+UPDATE outbox_meta SET schema_version = 9;
 
 -- +goose Down
 DROP FUNCTION outbox_grant(text, name);
 DROP VIEW outbox_status;
-UPDATE outbox_meta SET schema_version = 7;
+UPDATE outbox_meta SET schema_version = 8;
