@@ -34,6 +34,9 @@ const wakeTimeout = 2 * time.Second
 // time, whoever begins them.
 type Operator struct {
 	db     DB
+	schema string
+	// window is how many events a search looks at that no index answers.
+	window int
 	act    string
 	wake   string
 	pause  string
@@ -56,7 +59,7 @@ func New(db DB, schema string) *Operator {
 	}
 	quoted := pgx.Identifier{schema}.Sanitize()
 	return &Operator{
-		db: db,
+		db: db, schema: schema, window: usualWindow,
 		act: "SELECT event_id::text, outcome, was FROM " + quoted +
 			".outbox_act($1::text, $2::text, $3::text, $4::text[]::uuid[], $5::text::uuid)",
 		wake:    "SELECT " + quoted + ".outbox_wake()",
