@@ -413,15 +413,7 @@ func (s *search) run(ctx context.Context) (page EventPage, err error) {
 	if page.Window, page.Next, err = s.window(ctx, events, last); err != nil {
 		return page, err
 	}
-	var types []string
-	for _, event := range events {
-		types = append(types, event.Type)
-	}
-	topics, err := s.topics(ctx, types)
-	for i := range events {
-		events[i].Topic = topics[events[i].Type]
-	}
-	return page, err
+	return page, s.addTopics(ctx, events)
 }
 
 // window says what was looked at, and where the next page begins.

@@ -3,6 +3,7 @@ package operator
 import (
 	"context"
 	_ "embed"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -68,26 +69,35 @@ type DeadLetterFilter struct {
 // A DeadLetter is an event that will not be tried again by itself, and why.
 type DeadLetter struct {
 	// ID is the number of the dead letter, Event and Seq are the event's: the verbs of an [Operator] take Event.
-	ID    int64
-	Event outbox.ID
-	Seq   int64
+	ID    int64     `json:"id"`
+	Event outbox.ID `json:"event"`
+	Seq   int64     `json:"seq"`
 	// What the event is. Tenant is empty where it has none, Topic where its type was unknown.
-	Namespace, Type, AggregateType, AggregateID, Tenant, Topic string
+	Namespace     string `json:"namespace"`
+	Type          string `json:"type"`
+	AggregateType string `json:"aggregateType"`
+	AggregateID   string `json:"aggregateId"`
+	Tenant        string `json:"tenant,omitempty"`
+	Topic         string `json:"topic,omitempty"`
 	// Reason is the class of the error, Detail its text, without secrets and payloads as far as they can be told.
-	Reason, Detail string
+	Reason string `json:"reason"`
+	Detail string `json:"detail,omitempty"`
 	// Attempts is how many the event was charged with.
-	Attempts int
+	Attempts int `json:"attempts"`
 	// Blocking tells whether later events of its aggregate and topic had to wait when it died.
-	Blocking bool
+	Blocking bool `json:"blocking"`
 	// CreatedAt is when the event's transaction began, FailedAt when it died.
-	CreatedAt, FailedAt time.Time
+	CreatedAt time.Time `json:"createdAt"`
+	FailedAt  time.Time `json:"failedAt"`
 	// Resolved is what was last decided about it: redrive, discard or reissue, by whom and when. Empty: nothing yet.
-	Resolved, ResolvedBy string
-	ResolvedAt           time.Time
+	Resolved   string    `json:"resolved,omitempty"`
+	ResolvedBy string    `json:"resolvedBy,omitempty"`
+	ResolvedAt time.Time `json:"resolvedAt,omitzero"`
 	// Payload is what would have been published, Headers a JSON object or nil, DedupeKey the event's. All three only
 	// where the filter asks for them.
-	Payload, Headers []byte
-	DedupeKey        string
+	Payload   json.RawMessage `json:"payload,omitempty"`
+	Headers   json.RawMessage `json:"headers,omitempty"`
+	DedupeKey string          `json:"dedupeKey,omitempty"`
 }
 
 // A DeadLetterPage is some of what a filter asks for.
@@ -178,17 +188,18 @@ func (o *Operator) readLetters(ctx context.Context, tx pgx.Tx, payloads bool, fo
 		&headers, &key,
 	}, func() (err error) {
 		letter := d
+		letter.CreatedAt, letter.FailedAt = d.CreatedAt.UTC(), d.FailedAt.UTC()
 		if letter.Event, err = outbox.ParseID(event); err != nil {
 			return err
 		}
 		if resolvedAt != nil {
-			letter.ResolvedAt = *resolvedAt
+			letter.ResolvedAt = resolvedAt.UTC()
 		}
 		if payload != nil {
-			letter.Payload = []byte(*payload)
+			letter.Payload = json.RawMessage(*payload)
 		}
 		if headers != nil {
-			letter.Headers = []byte(*headers)
+			letter.Headers = json.RawMessage(*headers)
 		}
 		if key != nil {
 			letter.DedupeKey = *key

@@ -1,4 +1,4 @@
-// Package operator has what people decide about the outbox: which dead or parked events are tried again, skipped or
+// Package operator has what people look at and decide about the outbox: where events stand and why they wait, which dead or parked events are tried again, skipped or
 // closed, and what the relays publish nothing of for now. It needs no relay that runs; [New] takes a connection alone.
 package operator
 

@@ -128,9 +128,18 @@ func (o *Operator) Pauses(ctx context.Context) ([]Pause, error) {
 		return nil, fmt.Errorf("operator: pauses: %w", err)
 	}
 	defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }()
-	rows, err := tx.Query(ctx, o.pauses)
+	standing, err := readPauses(ctx, tx, o.pauses)
 	if err != nil {
 		return nil, fmt.Errorf("operator: pauses: %w", err)
+	}
+	return standing, nil
+}
+
+// readPauses reads what is paused.
+func readPauses(ctx context.Context, tx pgx.Tx, statement string) ([]Pause, error) {
+	rows, err := tx.Query(ctx, statement)
+	if err != nil {
+		return nil, err //nolint:wrapcheck // the caller says what it was
 	}
 	var standing []Pause
 	var p Pause
@@ -138,8 +147,5 @@ func (o *Operator) Pauses(ctx context.Context) ([]Pause, error) {
 		standing = append(standing, p)
 		return nil
 	})
-	if err != nil {
-		return nil, fmt.Errorf("operator: pauses: %w", err)
-	}
-	return standing, nil
+	return standing, err //nolint:wrapcheck // the caller says what it was
 }

@@ -1,0 +1,117 @@
+package operator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"unicode/utf8"
+
+	"github.com/posthaste-dev/posthaste/internal/state"
+)
+
+// mostOpen is how many open events of an aggregate are shown, from the oldest on.
+const mostOpen = 100
+
+// An Aggregate is where the events of one aggregate stand.
+type Aggregate struct {
+	Type string `json:"type"`
+	ID   string `json:"id"`
+	// Events are in their order: the first 100 that are open, and the newest.
+	Events []Event `json:"events"`
+	// Looked is how many events of it were looked at, Complete whether those are all.
+	Looked   int  `json:"looked"`
+	Complete bool `json:"complete"`
+	// Heads are the events that others of it wait behind, one for each topic at the most: dead and blocking, parked or
+	// retrying.
+	Heads []Event `json:"heads,omitempty"`
+	// Holders are who holds its lane, one for each namespace that has events of it.
+	Holders []LaneHolder `json:"holders"`
+}
+
+// Aggregate reads the events of an aggregate in their order, and which of them the others wait behind: all that are
+// open, up to 100, and as many of the newest as limit says, 20 where it is zero. Where there is none the error is
+// [ErrNoEvent].
+func (o *Operator) Aggregate(ctx context.Context, aggregateType, id string, limit int) (Aggregate, error) {
+	found := Aggregate{Type: aggregateType, ID: id}
+	if limit == 0 {
+		limit = 20
+	}
+	switch {
+	case limit < 0 || limit > MaxEventPage:
+		return found, fmt.Errorf("operator: aggregate: the limit is %d, must be between 1 and %d", limit, MaxEventPage)
+	case aggregateType == "" || id == "" || len(aggregateType)+len(id) > 4*longestName ||
+		!utf8.ValidString(aggregateType+id):
+		return found, errors.New("operator: aggregate: name its type and its id")
+	}
+	err := o.look(ctx, "aggregate", func(l *looking) error {
+		rows, err := l.Query(ctx, l.sql("aggregate", "{columns}", columns), aggregateType, id, limit, mostOpen, mostGathered)
+		if err != nil {
+			return err //nolint:wrapcheck // look says what it was
+		}
+		if found.Events, found.Looked, err = readEvents(rows); err != nil {
+			return err
+		}
+		if len(found.Events) == 0 {
+			return fmt.Errorf("%s/%s: %w", aggregateType, id, ErrNoEvent)
+		}
+		found.Complete = found.Looked < mostGathered
+		if err := l.addTopics(ctx, found.Events); err != nil {
+			return err
+		}
+		found.Heads = heads(found.Events)
+		return l.addHolders(ctx, &found)
+	})
+	return found, err
+}
+
+// addTopics fills in the topics of events.
+func (l *looking) addTopics(ctx context.Context, events []Event) error {
+	var types []string
+	for _, event := range events {
+		types = append(types, event.Type)
+	}
+	topics, err := l.topics(ctx, types)
+	for i := range events {
+		events[i].Topic = topics[events[i].Type]
+	}
+	return err
+}
+
+// addHolders asks who holds the lanes of the events.
+func (l *looking) addHolders(ctx context.Context, found *Aggregate) error {
+	for _, event := range found.Events {
+		if slices.ContainsFunc(found.Holders, func(h LaneHolder) bool { return h.Lane == event.Lane }) {
+			continue
+		}
+		holder, err := l.holder(ctx, event.Lane)
+		if err != nil {
+			return err
+		}
+		found.Holders = append(found.Holders, holder)
+	}
+	return nil
+}
+
+// heads are the first events of each namespace and topic that others wait behind.
+func heads(events []Event) []Event {
+	var found []Event
+	for i, event := range events {
+		switch event.State {
+		case state.DeadBlocking.String(), state.Parked.String(), state.Retrying.String():
+		default:
+			continue
+		}
+		line := func(other Event) bool {
+			return other.Namespace == event.Namespace &&
+				(other.Topic == event.Topic || other.Topic == "" || event.Topic == "")
+		}
+		waits := slices.ContainsFunc(events[i+1:], func(later Event) bool {
+			return line(later) && (later.State == state.Waiting.String() || later.State == state.Ready.String())
+		})
+		if waits && !slices.ContainsFunc(found, line) {
+			found = append(found, event)
+		}
+	}
+	return found
+}

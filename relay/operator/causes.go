@@ -1,0 +1,524 @@
+package operator
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/posthaste-dev/posthaste/internal/clean"
+	"github.com/posthaste-dev/posthaste/internal/state"
+)
+
+// causes decides what the facts mean. All that applies is named; what follows from something else that is named is not.
+func (f *facts) causes() []Cause {
+	if !f.there {
+		return f.notThere()
+	}
+	switch f.event.State {
+	case state.Published.String():
+		return []Cause{f.published()}
+	case state.Discarded.String():
+		return []Cause{f.discarded()}
+	case state.Dead.String(), state.DeadBlocking.String():
+		return []Cause{f.dead()}
+	}
+	causes := slices.Concat(f.fleet(), f.pausedBy(), f.behind(), f.unknownType(f.event.Type, f.isParked()), f.laneHeld(),
+		f.topicFails(), f.own(), f.openBefore())
+	keeps := slices.ContainsFunc(causes, func(c Cause) bool { return c.Keeps })
+	if stuck := f.stuck(); !keeps && stuck != nil {
+		causes = append(causes, *stuck)
+	} else if !keeps {
+		causes = append(causes, f.due())
+	}
+	return causes
+}
+
+func (f *facts) isParked() bool { return f.event.State == state.Parked.String() }
+
+// published says when, and how long it took.
+func (f *facts) published() Cause {
+	at := *f.event.PublishedAt
+	return Cause{Code: CausePublished, Says: fmt.Sprintf("It is published: the broker acknowledged it at %s, %s ago, %s "+
+		"after its transaction began.", at.Format(time.RFC3339), span(f.now.Sub(at)), span(at.Sub(f.event.CreatedAt)))}
+}
+
+// discarded says who closed it.
+func (f *facts) discarded() Cause {
+	says := "It was discarded, and is never published."
+	if done := f.lastAction("discard"); done != nil {
+		says = fmt.Sprintf("%s discarded it %s ago: %s. It is never published.", done.Actor, span(f.now.Sub(done.At)),
+			strings.TrimSuffix(done.Reason, "."))
+	}
+	return Cause{Code: CauseDiscarded, Says: says}
+}
+
+func (f *facts) lastAction(verb string) *ActionDone {
+	for i := range f.actions {
+		if f.actions[i].Verb == verb {
+			return &f.actions[i]
+		}
+	}
+	return nil
+}
+
+// dead says why it is not tried again.
+func (f *facts) dead() Cause {
+	why, ago := "", ""
+	if len(f.letters) > 0 {
+		letter := f.letters[0]
+		why = fmt.Sprintf(" with the reason %s, after %s", letter.Reason, plural(letter.Attempts, "attempt"))
+		if letter.Detail != "" {
+			why += ": " + quote(letter.Detail)
+		}
+		ago = fmt.Sprintf(" since %s", span(f.now.Sub(letter.FailedAt)))
+	}
+	c := Cause{
+		Code: CauseDead, Says: fmt.Sprintf("It is dead%s%s. Relays do not try it again; later events of its aggregate "+
+			"went on.", ago, why),
+		Do: fmt.Sprintf("outboxctl redrive %[1]s when the cause is gone, or outboxctl discard %[1]s", f.id),
+	}
+	if f.event.State == state.DeadBlocking.String() {
+		c.Code, c.Do = CauseDeadBlocking, c.Do+fmt.Sprintf("; outboxctl skip %s lets the later ones go", f.id)
+		c.Says = fmt.Sprintf("It is dead%s%s. Relays do not try it again, and later events of %s/%s wait behind it.", ago, why,
+			f.event.AggregateType, f.event.AggregateID)
+	} else if skip := f.lastAction("skip"); skip != nil {
+		c.Says += fmt.Sprintf(" %s skipped it %s ago: %s.", skip.Actor, span(f.now.Sub(skip.At)), skip.Reason)
+	}
+	return c
+}
+
+// notThere says what is known of an event that is not in the table.
+func (f *facts) notThere() []Cause {
+	made := idTime(f.id)
+	var traces []string
+	if len(f.letters) > 0 {
+		letter := f.letters[0]
+		traces = append(traces, fmt.Sprintf("its dead letter is of %s ago (%s)", span(f.now.Sub(letter.FailedAt)),
+			letter.Reason))
+	}
+	if len(f.actions) > 0 {
+		done := f.actions[0]
+		traces = append(traces, fmt.Sprintf("%s did a %s %s ago", done.Actor, done.Verb, span(f.now.Sub(done.At))))
+	}
+	was := ""
+	if len(traces) > 0 {
+		was = " It was here: " + strings.Join(traces, ", and ") + "."
+	}
+	var causes []Cause
+	switch {
+	case f.cutOff != nil && (made.Before(*f.cutOff) || was != ""):
+		causes = append(causes, Cause{Code: CausePruned, Says: fmt.Sprintf("It is not in the table. Retention deletes what "+
+			"is published or discarded and old: it has deleted %d events, up to those of %s, and this id was made at %s. So "+
+			"it is either pruned, after it was published or discarded, or was never here.%s", f.deleted,
+			f.cutOff.UTC().Format(time.RFC3339), made.Format(time.RFC3339), was)})
+	default:
+		ran := "retention has deleted nothing yet"
+		if f.cutOff != nil {
+			ran = "retention has deleted only what is older than " + f.cutOff.UTC().Format(time.RFC3339)
+		}
+		causes = append(causes, Cause{
+			Code: CauseNotFound, Says: fmt.Sprintf("It is not in the table, and this id was made at %s, while %s. Its "+
+				"transaction has rolled back or is still open, or it was emitted into another outbox.%s",
+				made.Format(time.RFC3339), ran, was),
+			Do: "look at the producer's errors, and whether it uses this database and schema",
+		})
+	}
+	if len(f.writers) > 0 {
+		causes = append(causes, Cause{
+			Code: CauseOpenWriter, Says: "Transactions that write events are open, and what they wrote shows when they " +
+				"commit: " + f.list(f.writers) + ".",
+		})
+	}
+	return causes
+}
+
+// fleet says what stops all relays.
+func (f *facts) fleet() []Cause {
+	if f.home.standby {
+		return []Cause{{
+			Code: CauseStandby, Keeps: true, Says: "This database is a standby, in recovery: relays need the primary.",
+			Do: "ask the primary, or promote this one",
+		}}
+	}
+	if f.home.moved() {
+		what := "from another cluster: this database was restored from a dump, or copied, or the cluster was upgraded"
+		if f.home.sameCluster {
+			what = fmt.Sprintf("from another timeline: this is %d, and relays were last seen on %d at %s. If that is more "+
+				"than their FailoverWindow ago, they take it for restored to a point in time", f.home.here, f.home.timeline,
+				f.home.seen.UTC().Format(time.RFC3339))
+		}
+		return []Cause{{
+			Code: CauseRestored, Keeps: true, Says: "The outbox comes " + what + ". Relays that run here hold no lane and " +
+				"publish nothing, because they may send again what was sent before.",
+			Do: `see what would go out in a relay's log, then outboxctl resume --restored --reason "..."`,
+		}}
+	}
+	if len(f.alive) == 0 {
+		says := "No relay is alive."
+		if f.holder.Relay != "" && f.holder.LastBeat != nil {
+			says = fmt.Sprintf("No relay is alive. %s held lane %d, and was last heard of %s ago.", f.holder.Relay, f.event.Lane,
+				span(f.now.Sub(*f.holder.LastBeat)))
+		}
+		return []Cause{{
+			Code: CauseNoRelay, Keeps: true, Says: says,
+			Do: "start outbox-publisher, or look into its log for why it does not reach this database and schema",
+		}}
+	}
+	return nil
+}
+
+// pausedBy says what operators have paused.
+func (f *facts) pausedBy() []Cause {
+	var causes []Cause
+	for _, p := range f.pauses {
+		c := Cause{
+			Keeps: true, Do: fmt.Sprintf("when it is over: outboxctl resume --%s", strings.TrimSpace(p.Kind+" "+p.Name)),
+			Says: fmt.Sprintf("%s paused %s %s ago: %s.", p.Actor, map[string]string{
+				"all": "everything", "topic": "the topic " + p.Name, "type": "the type " + p.Name,
+			}[p.Kind], span(f.now.Sub(p.Since)), strings.TrimSuffix(p.Reason, ".")),
+		}
+		switch {
+		case p.Scope == AllScope:
+			c.Code = CausePausedAll
+		case f.event.Topic != "" && p.Scope == TopicScope(f.event.Topic):
+			c.Code = CausePausedTopic
+		case p.Scope == TypeScope(f.event.Type):
+			c.Code = CausePausedType
+		case p.Kind == TypeScope("").Kind && f.inLine(p.Name):
+			c.Code = CausePausedType
+			c.Says += " An event of it is before this one in its aggregate, and this one waits behind that."
+		default:
+			continue
+		}
+		causes = append(causes, c)
+	}
+	return causes
+}
+
+// inLine tells whether an event of this type is before it in its line and would have to go first.
+func (f *facts) inLine(eventType string) bool {
+	if slices.Contains(f.before.types, eventType) && f.sameLine(f.topicOf(eventType)) {
+		return true
+	}
+	return slices.ContainsFunc(f.heads, func(h head) bool { return h.eventType == eventType && f.blocks(h) })
+}
+
+// sameLine tells whether events of this topic keep their order with this one. Where a topic is not known nobody can say
+// that they do not.
+func (f *facts) sameLine(topic string) bool {
+	return topic == "" || f.event.Topic == "" || topic == f.event.Topic
+}
+
+func (f *facts) blocks(h head) bool {
+	topic := f.topicOf(h.eventType)
+	if topic == "" {
+		topic = h.topic
+	}
+	return f.sameLine(topic)
+}
+
+// behind names the first head of each kind that the event is behind.
+func (f *facts) behind() []Cause {
+	var causes []Cause
+	named := map[state.State]bool{}
+	for _, h := range f.heads {
+		if named[h.kind] || !f.blocks(h) {
+			continue
+		}
+		named[h.kind] = true
+		it := fmt.Sprintf("%s %s of %s/%s", h.eventType, h.id, f.event.AggregateType, f.event.AggregateID)
+		lastError := ""
+		if h.err != "" {
+			lastError = ": " + quote(h.err)
+		}
+		switch h.kind {
+		case state.DeadBlocking:
+			causes = append(causes, Cause{
+				Code: CauseBehindDead, Keeps: true, Says: fmt.Sprintf("It is behind a dead event that blocks its aggregate: %s, "+
+					"dead since %s after %s%s.", it, span(f.now.Sub(h.since)), plural(h.attempts, "attempt"), lastError),
+				Do: fmt.Sprintf("outboxctl redrive %[1]s when the cause is gone; outboxctl skip %[1]s, or discard, lets this "+
+					"one go", h.id),
+			})
+		case state.Parked:
+			causes = append(causes, Cause{
+				Code: CauseBehindParked, Keeps: true, Says: fmt.Sprintf("It is behind a parked event of its aggregate: %s, "+
+					"parked since %s%s.", it, span(f.now.Sub(h.since)), lastError),
+				Do: "see outboxctl events explain " + h.id,
+			})
+			if h.eventType != f.event.Type {
+				causes = append(causes, f.unknownType(h.eventType, true)...)
+			}
+		case state.Retrying:
+			causes = append(causes, Cause{
+				Code: CauseBehindRetrying, Keeps: true, Says: fmt.Sprintf("It is behind an event of its aggregate that failed "+
+					"and is tried again %s: %s, after %s%s.", f.when(h.due), it, plural(h.attempts, "attempt"), lastError),
+			})
+		}
+	}
+	if f.event.State == state.Waiting.String() && len(causes) == 0 {
+		causes = append(causes, Cause{
+			Code: CauseBehindNothing, Keeps: true, Says: "It waited behind an event of its aggregate that is gone. The holder " +
+				"of its lane looks at it within seconds; if it stays so, the verb that took the other away was cut off.",
+			Do: "send that verb again with its --action; outboxctl aggregate show " + f.event.AggregateType + "/" +
+				f.event.AggregateID + " has the line",
+		})
+	}
+	return causes
+}
+
+// unknownType says who knows the type. parked tells whether an event of it is set aside already.
+func (f *facts) unknownType(eventType string, parked bool) []Cause {
+	if len(f.alive) == 0 {
+		return nil // nobody is there to know it
+	}
+	var knowing []string
+	holderKnows := false
+	for _, relay := range f.alive {
+		if slices.ContainsFunc(f.known, func(k knownType) bool { return k.relay == relay.id && k.eventType == eventType }) {
+			knowing = append(knowing, relay.name)
+			holderKnows = holderKnows || relay.id == f.holder.id
+		}
+	}
+	about := "its type " + eventType
+	if eventType != f.event.Type {
+		about = "the type " + eventType + ", of an event before it,"
+	}
+	switch {
+	case len(knowing) == 0:
+		return []Cause{{
+			Code: CauseTypeUnknown, Keeps: true, Says: fmt.Sprintf("None of the %s alive knows %s: such events are "+
+				"parked, and hold up their aggregate. After a day (UnknownTypeMaxAge) they are dead.",
+				relays(len(f.alive)), strings.TrimSuffix(about, ",")),
+			Do: "deploy a relay whose registry has the contract of " + eventType + "; it releases what it knows by itself",
+		}}
+	case !holderKnows && f.holder.Alive:
+		return []Cause{{
+			Code: CauseKnownElsewhere, Keeps: true, Says: fmt.Sprintf("%s holds lane %d and does not know %s; %s "+
+				"does. The lane moves to a relay that knows more of what is parked in it, within about half a minute.",
+				f.holder.Relay, f.event.Lane, strings.TrimSuffix(about, ","), someOf(knowing)),
+			Do: "if it stays so, finish the deployment: the relays' registries differ",
+		}}
+	case parked && eventType == f.event.Type && f.isParked():
+		says := "It is parked, though the relay that holds its lane knows its type: most events of the type break their " +
+			"contract, it stands in another lane than its aggregate, or it is released within seconds."
+		if f.event.LastError != "" {
+			says += " The last error: " + quote(f.event.LastError) + "."
+		}
+		return []Cause{{
+			Code: CauseParked, Keeps: true, Says: says, Do: "fix the cause, then outboxctl release " + f.id.String(),
+		}}
+	}
+	return nil
+}
+
+// laneHeld says whether somebody works on the lane.
+func (f *facts) laneHeld() []Cause {
+	if f.holder.Alive || len(f.alive) == 0 || f.home.moved() {
+		return nil
+	}
+	says := fmt.Sprintf("Nobody holds its lane %d. %s alive: one of them takes it within about a second.", f.event.Lane,
+		are(len(f.alive)))
+	if f.holder.owned {
+		says = fmt.Sprintf("The relay that holds its lane %d is silent, and its lease is over. %s alive: one of them "+
+			"ends it and takes the lane within seconds.", f.event.Lane, are(len(f.alive)))
+		if f.holder.LastBeat != nil {
+			says += fmt.Sprintf(" It is %s, last heard of %s ago.", f.holder.Relay, span(f.now.Sub(*f.holder.LastBeat)))
+		}
+	}
+	return []Cause{{
+		Code: CauseLaneUnheld, Keeps: true, Says: says,
+		Do: "if it stays so, look into the relays' logs: they cannot take lanes",
+	}}
+}
+
+// topicFails says what the breaker of the topic says, by the word of the lane's holder if it has one.
+func (f *facts) topicFails() []Cause {
+	var names []string
+	var shown *failingTopic
+	for i, failing := range f.failing {
+		if strings.HasPrefix(failing.err, "paused by ") {
+			continue // that is how a relay writes down an operator's pause, which is told as such
+		}
+		names = append(names, failing.name)
+		if shown == nil || failing.relay == f.holder.id {
+			shown = &f.failing[i]
+		}
+	}
+	if shown == nil || f.holder.Alive && shown.relay != f.holder.id {
+		return nil // another relay's trouble
+	}
+	return []Cause{{
+		Code: CauseTopicFailing, Keeps: true, Says: fmt.Sprintf("The topic %s failed for %s and is paused since %s: %s. It "+
+			"is probed until it takes events again; nothing is charged meanwhile.", f.event.Topic, someOf(names),
+			span(f.now.Sub(shown.since)), quote(shown.err)),
+		Do: "look at the broker",
+	}}
+}
+
+// own says what the event itself waits for.
+func (f *facts) own() []Cause {
+	var causes []Cause
+	if f.event.State == state.Retrying.String() && f.event.DueAt != nil && f.event.DueAt.After(f.now) {
+		says := fmt.Sprintf("It failed and is tried again %s. It was charged with %s so far.", f.when(f.event.DueAt),
+			plural(f.event.Attempts, "attempt"))
+		if f.event.LastError != "" {
+			says += " The last error: " + quote(f.event.LastError) + "."
+		}
+		causes = append(causes, Cause{Code: CauseBackoff, Keeps: true, Says: says})
+	}
+	if f.holder.marked != "" && f.holder.Alive {
+		causes = append(causes, Cause{
+			Code: CauseQuarantine, Keeps: f.holder.marked != f.id.String(), Says: fmt.Sprintf("Relays died in lane %d, so "+
+				"its events are sent one at a time; the one that is sent is %s, with which %s died.", f.event.Lane,
+				f.holder.marked, relays(f.holder.markedWhile)),
+		})
+	}
+	if f.event.State != state.Ready.String() {
+		return causes
+	}
+	if f.event.Seq <= f.holder.Floor && f.holder.Alive {
+		causes = append(causes, Cause{
+			Code: CauseBelowFloor, Keeps: true, Says: fmt.Sprintf("Its number %d is not above the floor %d of its lane, where "+
+				"everything should be settled: a sweep finds it within a minute or so.", f.event.Seq, f.holder.Floor),
+			Do: "tell whoever writes events past the library, or set the sequence: outboxctl and the relays' logs have it",
+		})
+	}
+	if f.before.ready >= backlogAtLeast && !f.idle() {
+		causes = append(causes, Cause{
+			Code: CauseBacklog, Keeps: true, Says: fmt.Sprintf("%s of its lane are ready before it, the oldest since %s. The "+
+				"relay works on them: the last publish of the lane was %s ago.", f.atLeast(f.before.ready),
+				span(f.now.Sub(*f.before.oldest)), span(f.now.Sub(*f.lastOut))),
+		})
+	}
+	return causes
+}
+
+// backlogAtLeast is how many events before it are worth a word: a relay has fewer of a lane in flight anyway.
+const backlogAtLeast = 100
+
+func (f *facts) atLeast(n int) string {
+	if f.before.looked >= mostBefore {
+		return fmt.Sprintf("%d events and more", n)
+	}
+	return plural(n, "event")
+}
+
+// patience is for how long a lane may be silent before that is a sign.
+func (f *facts) patience() time.Duration { return max(stuckAtLeast, f.holder.lease) }
+
+// idle tells whether nothing of the lane was published for long.
+func (f *facts) idle() bool { return f.lastOut == nil || f.now.Sub(*f.lastOut) > f.patience() }
+
+// stuck says that the holder of the lane lives and does not move. Its beats say that it is alive; that nothing of the
+// lane went out since long, while this event is ready, says the rest.
+func (f *facts) stuck() *Cause {
+	e, h := f.event, f.holder
+	readyFor := f.now.Sub(e.CreatedAt)
+	since := h.Since
+	if e.State == state.Retrying.String() && e.DueAt != nil {
+		readyFor = f.now.Sub(*e.DueAt)
+	}
+	if !h.Alive || since == nil || f.now.Sub(*since) < f.patience() || readyFor < f.patience() || !f.idle() {
+		return nil
+	}
+	last := "Nothing among the newest events of the lane was ever published"
+	if f.lastOut != nil {
+		last = fmt.Sprintf("Nothing of the lane was published for %s", span(f.now.Sub(*f.lastOut)))
+	}
+	return &Cause{
+		Code: CauseRelayStuck, Keeps: true, Says: fmt.Sprintf("%s holds lane %d since %s and is alive: its last beat was %s "+
+			"ago. But this event is ready for up to %s, and nothing that the tables show keeps it. %s; the floor of the lane "+
+			"stands at %d, this event is %d.", h.Relay, e.Lane, span(f.now.Sub(*since)), span(f.now.Sub(*h.LastBeat)),
+			span(readyFor), last, h.Floor, e.Seq),
+		Do: "look into the log of " + h.Relay + " for failed reads, publishes and settles; restart it if it says nothing. " +
+			"If the event's transaction committed only just now, ask again",
+	}
+}
+
+// openBefore lists transactions that may have drawn a lower number.
+func (f *facts) openBefore() []Cause {
+	if f.event.State != state.Ready.String() {
+		return nil
+	}
+	var holding, passing []openWriter
+	unseen := false
+	for _, w := range f.writers {
+		switch {
+		case !w.hasID:
+			holding = append(holding, w)
+		case w.since == nil:
+			passing, unseen = append(passing, w), true
+		case w.since.Before(f.event.CreatedAt):
+			passing = append(passing, w)
+		}
+	}
+	var causes []Cause
+	if len(holding) > 0 {
+		causes = append(causes, Cause{
+			Code: CauseWriterHolds, Keeps: true, Says: "A transaction that has drawn a number and written nothing is open: " +
+				f.list(holding) + ". Relays must wait for it with every event that has a higher number than it had drawn.",
+			Do: fmt.Sprintf("end it: SELECT pg_terminate_backend(%d)", holding[0].pid),
+		})
+	}
+	if len(passing) > 0 {
+		c := Cause{
+			Code: CauseOpenWriter, Says: "A transaction that may have written events before this one is not committed: " +
+				f.list(passing) + ". It delays its own events and no others: those show when it commits, and go out behind " +
+				"this one, also of the same aggregate.",
+			Do: "if it is older than it should be, end what holds it open",
+		}
+		if unseen {
+			c.Do = "to see how old it is: GRANT pg_read_all_stats TO this role"
+		}
+		causes = append(causes, c)
+	}
+	return causes
+}
+
+// list names transactions: their process, who they are, and for how long.
+func (f *facts) list(writers []openWriter) string {
+	var texts []string
+	for _, w := range writers[:min(len(writers), 5)] {
+		text := fmt.Sprintf("pid %d", w.pid)
+		if w.prepared != "" {
+			text = "prepared transaction " + quote(w.prepared)
+		}
+		var about []string
+		for _, part := range []string{w.role, w.application, w.state} {
+			if part != "" {
+				about = append(about, clean.Line(part))
+			}
+		}
+		if len(about) > 0 {
+			text += " (" + strings.Join(about, ", ") + ")"
+		}
+		if w.since != nil {
+			text += ", open for " + span(f.now.Sub(*w.since))
+		} else {
+			text += ", its age is not for this role to see"
+		}
+		texts = append(texts, text)
+	}
+	if more := len(writers) - len(texts); more > 0 {
+		texts = append(texts, fmt.Sprintf("and %d more", more))
+	}
+	return strings.Join(texts, "; ")
+}
+
+// due says that all is well.
+func (f *facts) due() Cause {
+	return Cause{Code: CauseDue, Says: fmt.Sprintf("Nothing keeps it: %s holds lane %d and is alive, and it should go out "+
+		"within about a second.", f.holder.Relay, f.event.Lane)}
+}
+
+func (f *facts) when(due *time.Time) string {
+	switch {
+	case due == nil:
+		return "soon"
+	case due.After(f.now):
+		return "in " + span(due.Sub(f.now))
+	default:
+		return "now"
+	}
+}

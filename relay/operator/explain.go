@@ -1,0 +1,352 @@
+package operator
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/posthaste-dev/posthaste/internal/state"
+	"github.com/posthaste-dev/posthaste/outbox"
+	"github.com/posthaste-dev/posthaste/relay/internal/sqlstate"
+)
+
+// The bounds of an explanation.
+const (
+	mostHeads    = 200
+	mostBefore   = 10_000 // events of the lane that are looked at before it
+	mostNewest   = 1_000  // events of the lane in which the last publish is looked for
+	stuckAtLeast = 30 * time.Second
+)
+
+// An Explanation says why an event is where it is.
+type Explanation struct {
+	ID outbox.ID `json:"id"`
+	// Event is nil where it is not in the table.
+	Event *Event `json:"event,omitempty"`
+	// Holder is who holds its lane; nil where the event is not in the table.
+	Holder *LaneHolder `json:"holder,omitempty"`
+	// Waits tells whether the event is to be published still and something keeps it from that.
+	Waits bool `json:"waits"`
+	// Causes are all that is known, the most important first.
+	Causes []Cause `json:"causes"`
+}
+
+// A Cause is one reason.
+type Cause struct {
+	// Code is for programs: see the constants.
+	Code CauseCode `json:"code"`
+	// Says is a sentence for people, Do what one can do about it; empty where nothing needs to be done.
+	Says string `json:"says"`
+	Do   string `json:"do,omitempty"`
+	// Keeps tells whether the event waits because of it.
+	Keeps bool `json:"keeps"`
+}
+
+// CauseCode names a cause.
+type CauseCode string
+
+// The causes, the most important first: what is over, what stops everything, what stops the lane, the topic or the
+// type, what is before the event, and what passes by itself.
+const (
+	CausePublished      CauseCode = "published"       // nothing is to be done
+	CauseDiscarded      CauseCode = "discarded"       // by an operator
+	CauseDead           CauseCode = "dead"            // later events went on
+	CauseDeadBlocking   CauseCode = "dead_blocking"   // later events wait for it
+	CausePruned         CauseCode = "pruned"          // retention may have deleted it
+	CauseNotFound       CauseCode = "not_found"       // not in the table, and retention did not take it
+	CauseRestored       CauseCode = "restored"        // relays take the database for restored or copied
+	CauseStandby        CauseCode = "standby"         // the database is in recovery
+	CauseNoRelay        CauseCode = "no_relay"        // no relay is alive
+	CausePausedAll      CauseCode = "paused_all"      // by an operator
+	CausePausedTopic    CauseCode = "paused_topic"    // by an operator
+	CausePausedType     CauseCode = "paused_type"     // by an operator
+	CauseBehindDead     CauseCode = "behind_dead"     // the head of its line is dead and blocks
+	CauseTypeUnknown    CauseCode = "type_unknown"    // to all relays that are alive
+	CauseBehindParked   CauseCode = "behind_parked"   // the head of its line is parked
+	CauseLaneUnheld     CauseCode = "lane_unheld"     // by any relay that is alive
+	CauseTopicFailing   CauseCode = "topic_failing"   // its breaker has paused it
+	CauseRelayStuck     CauseCode = "relay_stuck"     // alive, and publishes nothing of the lane
+	CauseWriterHolds    CauseCode = "writer_holds"    // an open transaction that relays must wait for
+	CauseKnownElsewhere CauseCode = "known_elsewhere" // by a relay that does not hold the lane
+	CauseParked         CauseCode = "parked"          // though its type is known
+	CauseQuarantine     CauseCode = "quarantine"      // relays died in this lane
+	CauseBehindRetrying CauseCode = "behind_retrying" // the head of its line waits for its next attempt
+	CauseBackoff        CauseCode = "backoff"         // it waits for its own next attempt
+	CauseBacklog        CauseCode = "backlog"         // others of its lane are before it
+	CauseBelowFloor     CauseCode = "below_floor"     // a sweep finds it
+	CauseBehindNothing  CauseCode = "behind_nothing"  // it waits, and what it waited for is gone
+	CauseDue            CauseCode = "due"             // it goes out within about a second
+	CauseOpenWriter     CauseCode = "open_writer"     // holds up nobody else, and may be what is looked for
+	CauseNotSeen        CauseCode = "not_seen"        // what this role may not see
+)
+
+// rank is the order of importance.
+var rank = []CauseCode{
+	CausePublished, CauseDiscarded, CauseDead, CauseDeadBlocking, CausePruned, CauseNotFound, CauseRestored,
+	CauseStandby, CauseNoRelay, CausePausedAll, CausePausedTopic, CausePausedType, CauseBehindDead, CauseTypeUnknown,
+	CauseBehindParked, CauseLaneUnheld, CauseTopicFailing, CauseRelayStuck, CauseWriterHolds, CauseKnownElsewhere,
+	CauseParked, CauseQuarantine, CauseBehindRetrying, CauseBackoff, CauseBacklog, CauseBelowFloor, CauseBehindNothing,
+	CauseDue, CauseOpenWriter, CauseNotSeen,
+}
+
+// Explain says why an event waits, with all causes at once, or what became of it. It changes nothing, and the grants
+// of the viewer role are enough; how old other transactions are only members of pg_read_all_stats see.
+func (o *Operator) Explain(ctx context.Context, id outbox.ID) (Explanation, error) {
+	found := Explanation{ID: id}
+	err := o.look(ctx, "explain", func(l *looking) error {
+		f, err := o.facts(ctx, l, id)
+		if err != nil {
+			return err
+		}
+		found.Causes = f.causes()
+		if f.there {
+			found.Event, found.Holder = &f.event, &f.holder
+		}
+		return nil
+	})
+	slices.SortStableFunc(found.Causes, func(a, b Cause) int {
+		return slices.Index(rank, a.Code) - slices.Index(rank, b.Code)
+	})
+	found.Waits = slices.ContainsFunc(found.Causes, func(c Cause) bool { return c.Keeps })
+	return found, err
+}
+
+// facts is what an explanation is made from: what the tables and the server say at one moment.
+type facts struct {
+	id      outbox.ID
+	now     time.Time
+	there   bool
+	event   Event
+	holder  LaneHolder
+	letters []DeadLetter
+	actions []ActionDone
+
+	cutOff  *time.Time // of retention; only for an event that is not there
+	deleted int64
+
+	alive   []aliveRelay
+	known   []knownType
+	failing []failingTopic
+	pauses  []Pause
+	heads   []head
+	before  before
+	lastOut *time.Time // when something of the lane was last published
+	home    home
+	writers []openWriter
+}
+
+type aliveRelay struct {
+	id, name string
+	lanes    int
+}
+
+// knownType is a type that a relay knows.
+type knownType struct{ relay, eventType, topic string }
+
+type failingTopic struct {
+	relay, name, topic string
+	since              time.Time
+	err                string
+}
+
+// head is a held event before this one in its aggregate.
+type head struct {
+	seq       int64
+	kind      state.State
+	due       *time.Time
+	since     time.Time
+	eventType string
+	id        string
+	attempts  int
+	err       string
+	topic     string // of its dead letter
+}
+
+// before is what is ready before the event in its lane.
+type before struct {
+	looked, ready int
+	oldest        *time.Time
+	types         []string // of its own aggregate
+}
+
+// home is on which server the outbox was last seen.
+type home struct {
+	known, sameCluster, standby bool
+	timeline, here              int
+	seen                        time.Time
+}
+
+func (h home) moved() bool { return h.known && (!h.sameCluster || h.timeline != h.here) }
+
+// openWriter is a transaction that has drawn numbers and is open.
+type openWriter struct {
+	pid                      int
+	role, application, state string
+	since                    *time.Time // nil: this role may not see it
+	hasID                    bool       // of a transaction: relays can ask whether it has ended
+	prepared                 string
+}
+
+// facts gathers what there is to know.
+func (o *Operator) facts(ctx context.Context, l *looking, id outbox.ID) (*facts, error) {
+	f := &facts{id: id, now: l.now}
+	event, err := l.event(ctx, id, false)
+	if err != nil && !errors.Is(err, ErrNoEvent) {
+		return nil, err
+	}
+	f.event, f.there = event, err == nil
+	if f.letters, err = o.lettersOf(ctx, l, id); err != nil {
+		return nil, err
+	}
+	if f.actions, err = l.actionsOf(ctx, id); err != nil {
+		return nil, err
+	}
+	if f.writers, err = l.openWriters(ctx); err != nil {
+		return nil, err
+	}
+	if !f.there {
+		err := l.QueryRow(ctx, l.sql("retention_published")).Scan(&f.cutOff, &f.deleted)
+		return f, err //nolint:wrapcheck // look says what it was
+	}
+	for _, gather := range []func(context.Context, *looking) error{
+		f.gatherLane, f.gatherFleet, f.gatherHome, f.gatherPauses(o.pauses),
+	} {
+		if err := gather(ctx, l); err != nil {
+			return nil, err
+		}
+	}
+	return f, nil
+}
+
+// gatherLane reads the lane, and what is before the event in it.
+func (f *facts) gatherLane(ctx context.Context, l *looking) (err error) {
+	e := f.event
+	if f.holder, err = l.holder(ctx, e.Lane); err != nil {
+		return err
+	}
+	rows, err := l.Query(ctx, l.sql("line_held"), e.Lane, e.Namespace, e.AggregateType, e.AggregateID, e.Seq, mostHeads)
+	if err != nil {
+		return err //nolint:wrapcheck // look says what it was
+	}
+	var h head
+	var kind int16
+	if _, err = pgx.ForEachRow(rows, []any{
+		&h.seq, &kind, &h.due, &h.since, &h.eventType, &h.id, &h.attempts, &h.err, &h.topic,
+	}, func() error {
+		one := h
+		one.kind = state.State(kind)
+		f.heads = append(f.heads, one)
+		return nil
+	}); err != nil {
+		return err //nolint:wrapcheck // look says what it was
+	}
+	if err = l.QueryRow(ctx, l.sql("line_ready"), e.Lane, f.holder.Floor, e.Seq, e.Namespace, e.AggregateType,
+		e.AggregateID, mostBefore).Scan(&f.before.looked, &f.before.ready, &f.before.oldest, &f.before.types); err != nil {
+		return err //nolint:wrapcheck // look says what it was
+	}
+	err = l.QueryRow(ctx, l.sql("lane_published"), e.Lane, mostNewest).Scan(&f.lastOut)
+	return err //nolint:wrapcheck // look says what it was
+}
+
+// gatherFleet reads who is alive, who knows the types of the line, and which topics fail.
+func (f *facts) gatherFleet(ctx context.Context, l *looking) error {
+	rows, err := l.Query(ctx, l.sql("relays_alive"))
+	if err != nil {
+		return err //nolint:wrapcheck // look says what it was
+	}
+	var relay aliveRelay
+	if _, err := pgx.ForEachRow(rows, []any{&relay.id, &relay.name, &relay.lanes}, func() error {
+		f.alive = append(f.alive, relay)
+		return nil
+	}); err != nil {
+		return err //nolint:wrapcheck // look says what it was
+	}
+	types := append([]string{f.event.Type}, f.before.types...)
+	for _, h := range f.heads {
+		types = append(types, h.eventType)
+	}
+	slices.Sort(types)
+	if rows, err = l.Query(ctx, l.sql("known"), slices.Compact(types)); err != nil {
+		return err //nolint:wrapcheck // look says what it was
+	}
+	var known knownType
+	if _, err := pgx.ForEachRow(rows, []any{&known.relay, &known.eventType, &known.topic}, func() error {
+		f.known = append(f.known, known)
+		return nil
+	}); err != nil {
+		return err //nolint:wrapcheck // look says what it was
+	}
+	if topic := f.topicOf(f.event.Type); topic != "" {
+		f.event.Topic = topic // its holder's word counts
+	}
+	if rows, err = l.Query(ctx, l.sql("failing_topics"), []string{f.event.Topic}); err != nil {
+		return err //nolint:wrapcheck // look says what it was
+	}
+	var failing failingTopic
+	_, err = pgx.ForEachRow(rows, []any{
+		&failing.relay, &failing.name, &failing.topic, &failing.since, &failing.err,
+	}, func() error {
+		f.failing = append(f.failing, failing)
+		return nil
+	})
+	return err //nolint:wrapcheck // look says what it was
+}
+
+// gatherHome reads whether the outbox is where relays last saw it. A role that may not ask does without.
+func (f *facts) gatherHome(ctx context.Context, l *looking) error {
+	nested, err := l.Begin(ctx) // an error of it must not end the whole transaction
+	if err != nil {
+		return err //nolint:wrapcheck // look says what it was
+	}
+	defer func() { _ = nested.Rollback(context.WithoutCancel(ctx)) }()
+	err = nested.QueryRow(ctx, l.sql("identity")).Scan(&f.home.sameCluster, &f.home.timeline, &f.home.here, &f.home.seen,
+		&f.home.standby)
+	switch {
+	case errors.Is(err, pgx.ErrNoRows), sqlstate.PermissionDenied(err):
+		return nil
+	case err != nil:
+		return err //nolint:wrapcheck // look says what it was
+	}
+	f.home.known = true
+	return nil
+}
+
+func (f *facts) gatherPauses(statement string) func(context.Context, *looking) error {
+	return func(ctx context.Context, l *looking) (err error) {
+		f.pauses, err = readPauses(ctx, l, statement)
+		return err
+	}
+}
+
+// openWriters lists the transactions that have drawn numbers.
+func (l *looking) openWriters(ctx context.Context) ([]openWriter, error) {
+	rows, err := l.Query(ctx, l.sql("writers"), l.table("outbox_events_seq_seq"))
+	if err != nil {
+		return nil, err //nolint:wrapcheck // look says what it was
+	}
+	var writers []openWriter
+	var w openWriter
+	_, err = pgx.ForEachRow(rows, []any{&w.pid, &w.role, &w.application, &w.state, &w.since, &w.hasID, &w.prepared},
+		func() error {
+			writers = append(writers, w)
+			return nil
+		})
+	return writers, err //nolint:wrapcheck // look says what it was
+}
+
+// topicOf is the topic of a type, by the word of the lane's holder if it has one.
+func (f *facts) topicOf(eventType string) (topic string) {
+	for _, k := range f.known {
+		switch {
+		case k.eventType != eventType:
+		case k.relay == f.holder.id:
+			return k.topic
+		case topic == "":
+			topic = k.topic
+		}
+	}
+	return topic
+}

@@ -1,0 +1,59 @@
+package operator
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/posthaste-dev/posthaste/internal/clean"
+)
+
+// span is a length of time as people say it, with its largest unit alone.
+func span(d time.Duration) string {
+	switch {
+	case d < time.Second:
+		return fmt.Sprintf("%d ms", max(0, d.Milliseconds()))
+	case d < 2*time.Minute:
+		return fmt.Sprintf("%d s", int(d.Seconds()))
+	case d < 2*time.Hour:
+		return fmt.Sprintf("%d min", int(d.Minutes()))
+	case d < 48*time.Hour:
+		return fmt.Sprintf("%d h", int(d.Hours()))
+	default:
+		return fmt.Sprintf("%d days", int(d.Hours()/24))
+	}
+}
+
+func plural(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+func relays(n int) string { return plural(n, "relay") }
+
+// are is "3 relays are".
+func are(n int) string {
+	if n == 1 {
+		return "1 relay is"
+	}
+	return relays(n) + " are"
+}
+
+// quote makes a text of somebody else's fit for a sentence.
+func quote(text string) string {
+	text = clean.Line(text)
+	if runes := []rune(text); len(runes) > 300 {
+		text = string(runes[:300]) + "…"
+	}
+	return `"` + text + `"`
+}
+
+// someOf names a few of many.
+func someOf(names []string) string {
+	if len(names) > 3 {
+		return fmt.Sprintf("%s and %d more", strings.Join(names[:3], ", "), len(names)-3)
+	}
+	return strings.Join(names, ", ")
+}

@@ -1,0 +1,23 @@
+package operator
+
+import (
+	"flag"
+	"os"
+	"testing"
+
+	"github.com/posthaste-dev/posthaste/test/kit/goroutines"
+)
+
+// TestMain runs more tests at a time than there are processors: most of them wait for a relay.
+func TestMain(m *testing.M) {
+	if err := flag.Set("test.parallel", "8"); err != nil {
+		panic(err)
+	}
+	var err error
+	if folder, err = os.MkdirTemp("", "outboxctl-"); err != nil {
+		panic(err)
+	}
+	code := goroutines.Run(m, goroutines.Linked)
+	_ = os.RemoveAll(folder)
+	os.Exit(code)
+}
