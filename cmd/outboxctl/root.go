@@ -69,6 +69,7 @@ Exit codes: 0 done, 1 failed, 2 not understood, 3 not found, 4 not let in by the
 		"what may be on another machine without verified TLS: database")
 	cmd.PersistentFlags().StringVar(&c.schema, "schema", "public", "the schema of the outbox")
 	cmd.CompletionOptions.HiddenDefaultCmd = true
+	cmd.AddCommand(newEvents(c), newAggregate(c), newDead(c))
 	cmd.AddCommand(newVersion(c), newMigrate(c), (&grantCommand{root: c}).command())
 	cmd.AddCommand(operateCommands(c)...)
 	cmd.AddCommand(newPause(c), newResume(c), newPauses(c), (&pruneCommand{root: c}).command())

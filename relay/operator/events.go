@@ -198,6 +198,9 @@ func (s *search) begin() error {
 	if !from.IsZero() {
 		s.least = leastID(from.Add(-idSlack))
 	}
+	if bound := leastID(s.filter.since); !s.filter.since.IsZero() && slices.Compare(bound[:], s.least[:]) > 0 {
+		s.least = bound
+	}
 	if !to.IsZero() {
 		if end := leastID(to.Add(idSlack)); slices.Compare(end[:], s.below[:]) < 0 {
 			s.below = end

@@ -49,6 +49,9 @@ type Filter struct {
 	Created, Published         Period
 	Attempts                   AttemptRange
 	Data                       []DataValue
+
+	// since bounds a search that no index answers.
+	since time.Time
 }
 
 // A Period is a piece of time: not before From and before To; younger than Within and older than Beyond, by the

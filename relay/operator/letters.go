@@ -299,3 +299,20 @@ func (f DeadLetterFilter) begin() (place letterPosition, known bool) {
 	}
 	return after, true
 }
+
+// DeadLetters is the filter for dead letters. Fields that are about the event's own state it cannot have.
+func (f Filter) DeadLetters() (DeadLetterFilter, error) {
+	if len(f.Types) > 1 || len(f.States) > 0 || f.Error != "" || f.Created != (Period{}) || f.Published != (Period{}) ||
+		f.Attempts.Set || len(f.Data) > 0 {
+		return DeadLetterFilter{}, errors.New("filter: of dead letters it can have one type, aggregate, tenant, namespace, " +
+			"topic and ids; for state, error, created, published, attempts and data look at events")
+	}
+	letters := DeadLetterFilter{
+		Topic: f.Topic, Namespace: f.Namespace, AggregateType: f.AggregateType, AggregateID: f.AggregateID,
+		Tenant: f.Tenant, Events: f.IDs,
+	}
+	if len(f.Types) == 1 {
+		letters.Type = f.Types[0]
+	}
+	return letters, nil
+}

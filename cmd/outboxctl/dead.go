@@ -1,0 +1,122 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/posthaste-dev/posthaste/cmd/outboxctl/internal/present"
+	"github.com/posthaste-dev/posthaste/relay/operator"
+)
+
+// newDead is the group of the commands about dead letters.
+func newDead(root *rootCommand) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "dead",
+		Short: "Look at dead letters",
+		Args:  cobra.NoArgs,
+		RunE:  func(*cobra.Command, []string) error { return errors.New("list is missing") },
+	}
+	cmd.AddCommand(newDeadList(root))
+	return cmd
+}
+
+// deadPage is a page of dead letters, for programs.
+type deadPage struct {
+	Letters []operator.DeadLetter `json:"letters"`
+	Next    string                `json:"next,omitempty"`
+}
+
+func newDeadList(root *rootCommand) *cobra.Command {
+	var filterArgs []string
+	var all bool
+	var limit int
+	var after, reason string
+	cmd := root.show(&cobra.Command{
+		Use:   "list [FILTER...]",
+		Short: "List dead letters that nobody has decided about, the newest first",
+		Long: `List dead letters that nobody has decided about, the newest first. The filter has field:value terms of type,
+aggregate, tenant, namespace, topic and id, as in 'outboxctl events list'. The viewer role is enough.
+
+An event dies of max_attempts, unknown_event_type, invalid_payload, aggregate_mismatch, too_large, rejected or
+crash_suspect: --reason asks for one of them.
+
+A page looks at no more than 10,000 dead letters: where what is asked for is rare, it can be empty and have a next one.
+'outboxctl redrive', 'skip' and 'discard' take the event's id.`,
+		Example: `  outboxctl dead list
+  outboxctl dead list topic:orders --reason max_attempts
+  outboxctl dead list --all -o ndjson`,
+		Args: func(_ *cobra.Command, args []string) error { filterArgs = args; return nil },
+	}, func(ctx context.Context, p *present.Printer) error {
+		filter, err := filterOf(filterArgs)
+		if err != nil {
+			return err
+		}
+		letters, err := filter.DeadLetters()
+		if err != nil {
+			return usageError{err.Error()}
+		}
+		letters.Unresolved, letters.Limit, letters.After, letters.Reason = !all, limit, after, reason
+		return root.lookAt(ctx, func(op *operator.Operator) error {
+			page, err := op.DeadLetters(ctx, letters)
+			if err != nil {
+				return err
+			}
+			return showLetters(root, p, page)
+		})
+	})
+	cmd.Flags().BoolVar(&all, "all", false, "also those that somebody has redriven, discarded or reissued")
+	cmd.Flags().StringVar(&reason, "reason", "",
+		"only those that died for this, as the column REASON has it")
+	cmd.Flags().IntVar(&limit, "limit", 50, "how many, at most 1000")
+	cmd.Flags().StringVar(&after, "after", "", "where the page before ended, as that said")
+	return cmd
+}
+
+func showLetters(root *rootCommand, p *present.Printer, page operator.DeadLetterPage) error {
+	if root.output == present.JSON {
+		if page.Letters == nil {
+			page.Letters = []operator.DeadLetter{}
+		}
+		return p.One(deadPage{Letters: page.Letters, Next: page.Next}, nil)
+	}
+	now := time.Now()
+	none := "nothing is dead that meets this"
+	if page.Next != "" {
+		none = "nothing on this page is dead that meets this"
+	}
+	err := present.List(p, page.Letters, none, []present.Column[operator.DeadLetter]{
+		{Name: "DIED", Of: func(d operator.DeadLetter) string { return ago(d.FailedAt, now) }, Right: true},
+		{Name: "REASON", Of: func(d operator.DeadLetter) string { return d.Reason }, Style: func(d operator.DeadLetter,
+		) present.Style {
+			if d.Resolved != "" {
+				return present.Faint
+			}
+			return present.Bad
+		}},
+		{Name: "TYPE", Of: func(d operator.DeadLetter) string { return cut(d.Type, 40) }},
+		{Name: "AGGREGATE", Of: func(d operator.DeadLetter) string { return cut(d.AggregateType+"/"+d.AggregateID, 48) }},
+		{Name: "TOPIC", Of: func(d operator.DeadLetter) string { return cut(d.Topic, 30) }, Optional: true},
+		{Name: "TRIES", Of: func(d operator.DeadLetter) string { return plain(d.Attempts) }, Right: true},
+		{Name: "BLOCKS", Of: func(d operator.DeadLetter) string {
+			if d.Blocking && d.Resolved == "" {
+				return "yes"
+			}
+			return ""
+		}, Optional: true},
+		{Name: "DECIDED", Of: func(d operator.DeadLetter) string {
+			if d.Resolved == "" {
+				return ""
+			}
+			return d.Resolved + " by " + cut(d.ResolvedBy, 20)
+		}, Optional: true},
+		{Name: "EVENT", Of: func(d operator.DeadLetter) string { return d.Event.String() }},
+		{Name: "ERROR", Of: func(d operator.DeadLetter) string { return cut(d.Detail, 60) }, Optional: true},
+	}...)
+	if err == nil && page.Next != "" {
+		root.note(p, "there is more: --after %s", page.Next)
+	}
+	return err
+}

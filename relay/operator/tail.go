@@ -1,0 +1,120 @@
+package operator
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+
+	"github.com/posthaste-dev/posthaste/internal/state"
+	"github.com/posthaste-dev/posthaste/outbox"
+)
+
+// The bounds of a tail.
+const (
+	mostFollowed = 1_000  // open events whose next state is waited for
+	mostKnown    = 20_000 // events that were told already
+	tailPages    = 5      // of MaxEventPage per look
+	// tailSlack is how old the id of an event may be that is new: its transaction was open, or a clock is behind.
+	tailSlack = 10 * time.Minute
+)
+
+// A Change is an event that is new, or in another state than it was.
+type Change struct {
+	Event
+	// Was is the state before; empty: the event is new.
+	Was string `json:"was,omitempty"`
+}
+
+// A Tail follows the events of a filter. Each [Tail.Next] is one look; who calls it decides how often.
+type Tail struct {
+	operator *Operator
+	filter   Filter
+	known    map[outbox.ID]string // the state that was told last
+	order    []outbox.ID          // of known, the oldest first
+	begun    bool
+}
+
+// Tail begins to follow the events of a filter, from the newest few on.
+func (o *Operator) Tail(filter Filter) *Tail {
+	return &Tail{operator: o, filter: filter, known: map[outbox.ID]string{}}
+}
+
+// Next returns what has happened since the last look, the oldest first: events that are new, and those of the newest
+// thousand open ones that are in another state. The first look returns the newest events that there are, at most
+// begin. What comes faster than 5,000 events a look is not all told: left is true then.
+func (t *Tail) Next(ctx context.Context, begin int) (changes []Change, left bool, err error) {
+	changes, err = t.followed(ctx)
+	if err != nil {
+		return nil, false, err
+	}
+	first := !t.begun
+	page := Page{Limit: MaxEventPage}
+	for pages := 1; ; pages++ {
+		found, err := t.operator.Events(ctx, t.filter, page)
+		if err != nil {
+			return nil, false, err
+		}
+		fresh := 0
+		for _, event := range found.Events {
+			if _, told := t.known[event.ID]; told {
+				continue
+			}
+			fresh++
+			if !first || fresh <= begin {
+				changes = append(changes, Change{Event: event})
+			}
+			t.tell(event)
+		}
+		// A page with something that was told before has met the end of what is new.
+		if first || found.Next == "" || fresh < len(found.Events) || fresh == 0 {
+			break
+		}
+		if pages == tailPages {
+			left = true
+			break
+		}
+		page.After = found.Next
+	}
+	if first {
+		// From now on a search without an index goes no further back than this: what is new has a new id.
+		t.begun, t.filter.since = true, time.Now().Add(-tailSlack)
+	}
+	slices.SortStableFunc(changes, func(a, b Change) int { return cmp.Compare(a.Seq, b.Seq) })
+	return changes, left, nil
+}
+
+// followed looks at the open events that were told.
+func (t *Tail) followed(ctx context.Context) ([]Change, error) {
+	var open []outbox.ID
+	for _, id := range slices.Backward(t.order) {
+		if is := t.known[id]; is != state.Published.String() && is != state.Discarded.String() && len(open) < mostFollowed {
+			open = append(open, id)
+		}
+	}
+	if len(open) == 0 {
+		return nil, nil
+	}
+	found, err := t.operator.Events(ctx, Filter{IDs: open}, Page{Limit: MaxEventPage})
+	if err != nil {
+		return nil, err
+	}
+	var changes []Change
+	for _, event := range found.Events {
+		if was := t.known[event.ID]; was != event.State {
+			changes = append(changes, Change{Event: event, Was: was})
+			t.known[event.ID] = event.State
+		}
+	}
+	return changes, nil
+}
+
+// tell remembers an event, and forgets the one that was told longest ago.
+func (t *Tail) tell(event Event) {
+	t.known[event.ID] = event.State
+	t.order = append(t.order, event.ID)
+	if len(t.order) > mostKnown {
+		delete(t.known, t.order[0])
+		t.order = t.order[1:]
+	}
+}
