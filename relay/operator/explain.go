@@ -212,7 +212,7 @@ func (o *Operator) facts(ctx context.Context, l *looking, id outbox.ID) (*facts,
 		return f, err //nolint:wrapcheck // look says what it was
 	}
 	for _, gather := range []func(context.Context, *looking) error{
-		f.gatherLane, f.gatherFleet, f.gatherHome, f.gatherPauses(o.pauses),
+		f.gatherLane, f.gatherFleet, f.gatherHome, f.gatherPauses(o),
 	} {
 		if err := gather(ctx, l); err != nil {
 			return nil, err
@@ -314,9 +314,9 @@ func (f *facts) gatherHome(ctx context.Context, l *looking) error {
 	return nil
 }
 
-func (f *facts) gatherPauses(statement string) func(context.Context, *looking) error {
+func (f *facts) gatherPauses(o *Operator) func(context.Context, *looking) error {
 	return func(ctx context.Context, l *looking) (err error) {
-		f.pauses, err = readPauses(ctx, l, statement)
+		f.pauses, err = o.pausesIn(ctx, l)
 		return err
 	}
 }

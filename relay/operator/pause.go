@@ -17,8 +17,8 @@ import (
 // A Scope is what is paused and resumed: [AllScope], a [TopicScope] or a [TypeScope]. [RestoredScope] can be resumed
 // only.
 type Scope struct {
-	Kind string // all, topic, type, restored
-	Name string // of the topic or the event type
+	Kind string `json:"scope"`          // all, topic, type, restored
+	Name string `json:"name,omitempty"` // of the topic or the event type
 }
 
 // The scopes without a name.
@@ -65,9 +65,9 @@ func (s Scope) check() error {
 // A Pause is what an operator has paused, and not resumed yet.
 type Pause struct {
 	Scope
-	Actor  string
-	Reason string
-	Since  time.Time
+	Actor  string    `json:"actor"`
+	Reason string    `json:"reason"`
+	Since  time.Time `json:"since"`
 }
 
 // String says all of it in one line: "topic orders is paused by ada since 2026-11-15T03:00:00Z: the broker is being
@@ -128,16 +128,16 @@ func (o *Operator) Pauses(ctx context.Context) ([]Pause, error) {
 		return nil, fmt.Errorf("operator: pauses: %w", err)
 	}
 	defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }()
-	standing, err := readPauses(ctx, tx, o.pauses)
+	standing, err := o.pausesIn(ctx, tx)
 	if err != nil {
 		return nil, fmt.Errorf("operator: pauses: %w", err)
 	}
 	return standing, nil
 }
 
-// readPauses reads what is paused.
-func readPauses(ctx context.Context, tx pgx.Tx, statement string) ([]Pause, error) {
-	rows, err := tx.Query(ctx, statement)
+// pausesIn lists them in a transaction that is there.
+func (o *Operator) pausesIn(ctx context.Context, tx pgx.Tx) ([]Pause, error) {
+	rows, err := tx.Query(ctx, o.pauses)
 	if err != nil {
 		return nil, err //nolint:wrapcheck // the caller says what it was
 	}

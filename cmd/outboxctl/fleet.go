@@ -1,0 +1,285 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/posthaste-dev/posthaste/cmd/outboxctl/internal/present"
+	"github.com/posthaste-dev/posthaste/relay/operator"
+)
+
+// look connects to the database and looks at something that the viewer role may see.
+func (c *rootCommand) look(ctx context.Context, work func(*operator.Operator) error) error {
+	conn, err := c.connect(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
+	return c.hint(work(operator.New(conn, c.schema)), "viewer")
+}
+
+// newLanes lists the lanes.
+func newLanes(root *rootCommand) *cobra.Command {
+	var unheld bool
+	cmd := root.show(&cobra.Command{
+		Use:   "lanes",
+		Short: "List the lanes: which relay holds each since when, and how far it is",
+		Long: `List the lanes: which relay holds each, since when and for how long still, and how far it is. All events at or below
+the floor are settled or held; newest is the highest number in the lane.
+
+A lane that no live relay holds publishes nothing: it is free, or its owner has died and was not ended yet. The viewer
+role is enough.`,
+		Example: "  outboxctl lanes\n  outboxctl lanes --unheld -o json",
+		Args:    cobra.NoArgs,
+	}, func(ctx context.Context, p *present.Printer) error {
+		return root.look(ctx, func(op *operator.Operator) error {
+			all, err := op.Lanes(ctx)
+			if err != nil {
+				return err
+			}
+			wanted := []operator.Lane{}
+			free := 0
+			for _, lane := range all {
+				if !lane.Held {
+					free++
+				}
+				if !unheld || !lane.Held {
+					wanted = append(wanted, lane)
+				}
+			}
+			if err := present.List(p, wanted, "every lane is held by a live relay", laneColumns(time.Now())...); err != nil {
+				return err
+			}
+			if len(wanted) == 0 {
+				return nil
+			}
+			return p.Line(fmt.Sprintf("%d lanes, %d held, %d not", len(all), len(all)-free, free))
+		})
+	})
+	cmd.Flags().BoolVar(&unheld, "unheld", false, "only those that no live relay holds")
+	return cmd
+}
+
+func laneColumns(now time.Time) []present.Column[operator.Lane] {
+	number := func(name string, of func(operator.Lane) int64) present.Column[operator.Lane] {
+		return present.Column[operator.Lane]{
+			Name: name, Right: true, Of: func(l operator.Lane) string { return strconv.FormatInt(of(l), 10) },
+		}
+	}
+	return []present.Column[operator.Lane]{
+		number("LANE", func(l operator.Lane) int64 { return int64(l.Number) }),
+		{
+			Name: "HELD BY", Of: func(l operator.Lane) string {
+				switch {
+				case l.Relay == "":
+					return "nobody"
+				case !l.Held:
+					return l.RelayName + " (dead)"
+				}
+				return l.RelayName
+			},
+			Style: func(l operator.Lane) present.Style {
+				if l.Held {
+					return present.Plain
+				}
+				return present.Bad
+			},
+		},
+		{Name: "SINCE", Of: func(l operator.Lane) string { return ago(now, l.AcquiredAt, l.Relay != "") }},
+		{Name: "LEASE", Of: func(l operator.Lane) string { return ahead(now, l.LeaseUntil, l.Relay != "") }},
+		number("FLOOR", func(l operator.Lane) int64 { return l.Floor }),
+		number("NEWEST", func(l operator.Lane) int64 { return l.Newest }),
+		{Name: "NEEDS", Optional: true, Of: func(l operator.Lane) string { return strings.Join(l.Needs, " ") }},
+		{Name: "CRASHES", Right: true, Optional: true, Of: func(l operator.Lane) string {
+			if l.Crashes == 0 {
+				return ""
+			}
+			return strconv.Itoa(l.Crashes)
+		}},
+		{Name: "SENT ALONE", Optional: true, Of: func(l operator.Lane) string { return l.MarkedEvent }},
+	}
+}
+
+// newRelays lists the relays.
+func newRelays(root *rootCommand) *cobra.Command {
+	var all bool
+	cmd := root.show(&cobra.Command{
+		Use:   "relays",
+		Short: "List the relays: which are alive, their versions, their last beats and their lanes",
+		Long: `List the relays: which are alive, their versions, when they started, their last beats, and the lanes that they hold.
+
+"dead" is one that has not beaten for its lease and that no other relay has ended: its lanes publish nothing until one
+does. With --all also those that ended within the last day or so. The viewer role is enough.`,
+		Example: "  outboxctl relays\n  outboxctl relays --all -o json",
+		Args:    cobra.NoArgs,
+	}, func(ctx context.Context, p *present.Printer) error {
+		return root.look(ctx, func(op *operator.Operator) error {
+			relays, err := op.Relays(ctx, all)
+			if err != nil {
+				return err
+			}
+			return present.List(p, relays, "no relay is there: nothing is published", relayColumns(time.Now())...)
+		})
+	})
+	cmd.Flags().BoolVar(&all, "all", false, "also those that have ended")
+	return cmd
+}
+
+func relayColumns(now time.Time) []present.Column[operator.Relay] {
+	return []present.Column[operator.Relay]{
+		{Name: "NAME", Of: func(r operator.Relay) string { return r.Name }},
+		{
+			Name: "STATE", Of: func(r operator.Relay) string { return string(r.State) },
+			Style: func(r operator.Relay) present.Style {
+				switch r.State {
+				case operator.RelayAlive:
+					return present.Good
+				case operator.RelayDead:
+					return present.Bad
+				case operator.RelayEnded:
+				}
+				return present.Faint
+			},
+		},
+		{Name: "VERSION", Of: func(r operator.Relay) string { return r.Version }},
+		{Name: "STARTED", Of: func(r operator.Relay) string { return ago(now, r.StartedAt, true) }},
+		{Name: "LAST BEAT", Of: func(r operator.Relay) string { return ago(now, r.BeatAt, !r.BeatAt.IsZero()) }},
+		{Name: "ENDED", Optional: true, Of: func(r operator.Relay) string { return ago(now, r.EndedAt, !r.EndedAt.IsZero()) }},
+		{Name: "TYPES", Right: true, Of: func(r operator.Relay) string { return strconv.Itoa(r.Types) }},
+		{Name: "HOLDS", Right: true, Of: func(r operator.Relay) string { return strconv.Itoa(len(r.Lanes)) }},
+		{Name: "LANES", Of: func(r operator.Relay) string { return operator.Ranges(r.Lanes) }},
+		{Name: "FAILING TOPICS", Optional: true, Of: func(r operator.Relay) string {
+			return strings.Join(r.FailingTopics, " ")
+		}},
+		{Name: "ID", Of: func(r operator.Relay) string { return r.ID }},
+	}
+}
+
+// newTopics lists the topics.
+func newTopics(root *rootCommand) *cobra.Command {
+	return root.show(&cobra.Command{
+		Use:   "topics",
+		Short: "List the topics: which types go there, which relays know them, and what is paused and why",
+		Long: `List the topics: which event types go there and which relays know them, as the relays that are there say it; whether
+relays have paused it by themselves, because publishing fails (failing: since when and with which error), and whether
+operators have paused it, or a type that goes there (paused: who, since when and why).
+
+The viewer role is enough.`,
+		Example: "  outboxctl topics\n  outboxctl topics -o json",
+		Args:    cobra.NoArgs,
+	}, func(ctx context.Context, p *present.Printer) error {
+		return root.look(ctx, func(op *operator.Operator) error {
+			topics, err := op.Topics(ctx)
+			if err != nil {
+				return err
+			}
+			return present.List(p, topics, "no relay that is there knows a topic", topicColumns(time.Now())...)
+		})
+	})
+}
+
+func topicColumns(now time.Time) []present.Column[operator.Topic] {
+	return []present.Column[operator.Topic]{
+		{Name: "TOPIC", Of: func(t operator.Topic) string { return t.Name }},
+		{
+			Name: "STATE", Of: topicState,
+			Style: func(t operator.Topic) present.Style {
+				switch {
+				case len(t.Failing) > 0:
+					return present.Bad
+				case len(t.Paused) > 0:
+					return present.Warn
+				}
+				return present.Good
+			},
+		},
+		{Name: "TYPES", Of: func(t operator.Topic) string {
+			var names []string
+			for _, known := range t.Types {
+				names = append(names, known.Name)
+			}
+			return strings.Join(names, " ")
+		}},
+		{Name: "KNOWN TO", Of: func(t operator.Topic) string {
+			seen := map[string]bool{}
+			var names []string
+			for _, known := range t.Types {
+				for _, name := range known.Relays {
+					if !seen[name] {
+						seen[name] = true
+						names = append(names, name)
+					}
+				}
+			}
+			return strings.Join(names, " ")
+		}},
+		{Name: "WHY", Optional: true, Of: func(t operator.Topic) string { return topicReasons(now, t) }},
+	}
+}
+
+func topicState(topic operator.Topic) string {
+	var states []string
+	if len(topic.Failing) > 0 {
+		states = append(states, "failing")
+	}
+	if len(topic.Paused) > 0 {
+		states = append(states, "paused")
+	}
+	if len(states) == 0 {
+		return "healthy"
+	}
+	return strings.Join(states, ", ")
+}
+
+// topicReasons says why a topic carries nothing.
+func topicReasons(now time.Time, topic operator.Topic) string {
+	var reasons []string
+	for _, failure := range topic.Failing {
+		reasons = append(reasons, fmt.Sprintf("%s, %s: %s", failure.RelayName, ago(now, failure.Since, true), failure.Error))
+	}
+	for _, pause := range topic.Paused {
+		reasons = append(reasons, fmt.Sprintf("%s paused by %s, %s: %s", pause.Scope, pause.Actor,
+			ago(now, pause.Since, true), pause.Reason))
+	}
+	return strings.Join(reasons, "; ")
+}
+
+// ago is how long something has been so, by this machine's clock.
+func ago(now, at time.Time, known bool) string {
+	if !known || at.IsZero() {
+		return ""
+	}
+	return span(now.Sub(at)) + " ago"
+}
+
+// ahead is how long something will be so.
+func ahead(now, at time.Time, known bool) string {
+	switch {
+	case !known || at.IsZero():
+		return ""
+	case at.Before(now):
+		return "ended " + span(now.Sub(at)) + " ago"
+	}
+	return span(at.Sub(now)) + " more"
+}
+
+// span is a duration as people say it, in its largest unit or two.
+func span(d time.Duration) string {
+	d = max(d, 0)
+	switch {
+	case d < time.Second:
+		return d.Round(time.Millisecond).String()
+	case d < time.Minute:
+		return d.Round(time.Second).String()
+	case d < time.Hour:
+		return strings.TrimSuffix(d.Round(time.Second).String(), "0s")
+	case d < 48*time.Hour:
+		return strings.TrimSuffix(d.Round(time.Minute).String(), "0s")
+	}
+	return strconv.Itoa(int(d/(24*time.Hour))) + "d"
+}
