@@ -90,7 +90,7 @@ func laneColumns(now time.Time) []present.Column[operator.Lane] {
 				return present.Bad
 			},
 		},
-		{Name: "SINCE", Of: func(l operator.Lane) string { return ago(now, l.AcquiredAt, l.Relay != "") }},
+		{Name: "SINCE", Of: func(l operator.Lane) string { return agoIf(l.Relay != "", l.AcquiredAt, now) }},
 		{Name: "LEASE", Of: func(l operator.Lane) string { return ahead(now, l.LeaseUntil, l.Relay != "") }},
 		number("FLOOR", func(l operator.Lane) int64 { return l.Floor }),
 		number("NEWEST", func(l operator.Lane) int64 { return l.Newest }),
@@ -147,9 +147,9 @@ func relayColumns(now time.Time) []present.Column[operator.Relay] {
 			},
 		},
 		{Name: "VERSION", Of: func(r operator.Relay) string { return r.Version }},
-		{Name: "STARTED", Of: func(r operator.Relay) string { return ago(now, r.StartedAt, true) }},
-		{Name: "LAST BEAT", Of: func(r operator.Relay) string { return ago(now, r.BeatAt, !r.BeatAt.IsZero()) }},
-		{Name: "ENDED", Optional: true, Of: func(r operator.Relay) string { return ago(now, r.EndedAt, !r.EndedAt.IsZero()) }},
+		{Name: "STARTED", Of: func(r operator.Relay) string { return ago(r.StartedAt, now) }},
+		{Name: "LAST BEAT", Of: func(r operator.Relay) string { return agoIf(true, r.BeatAt, now) }},
+		{Name: "ENDED", Optional: true, Of: func(r operator.Relay) string { return agoIf(true, r.EndedAt, now) }},
 		{Name: "TYPES", Right: true, Of: func(r operator.Relay) string { return strconv.Itoa(r.Types) }},
 		{Name: "HOLDS", Right: true, Of: func(r operator.Relay) string { return strconv.Itoa(len(r.Lanes)) }},
 		{Name: "LANES", Of: func(r operator.Relay) string { return operator.Ranges(r.Lanes) }},
@@ -240,21 +240,21 @@ func topicState(topic operator.Topic) string {
 func topicReasons(now time.Time, topic operator.Topic) string {
 	var reasons []string
 	for _, failure := range topic.Failing {
-		reasons = append(reasons, fmt.Sprintf("%s, %s: %s", failure.RelayName, ago(now, failure.Since, true), failure.Error))
+		reasons = append(reasons, fmt.Sprintf("%s, %s: %s", failure.RelayName, ago(failure.Since, now), failure.Error))
 	}
 	for _, pause := range topic.Paused {
 		reasons = append(reasons, fmt.Sprintf("%s paused by %s, %s: %s", pause.Scope, pause.Actor,
-			ago(now, pause.Since, true), pause.Reason))
+			ago(pause.Since, now), pause.Reason))
 	}
 	return strings.Join(reasons, "; ")
 }
 
-// ago is how long something has been so, by this machine's clock.
-func ago(now, at time.Time, known bool) string {
+// agoIf is ago for what is known, and has happened.
+func agoIf(known bool, at, now time.Time) string {
 	if !known || at.IsZero() {
 		return ""
 	}
-	return span(now.Sub(at)) + " ago"
+	return ago(at, now)
 }
 
 // ahead is how long something will be so.
@@ -263,23 +263,7 @@ func ahead(now, at time.Time, known bool) string {
 	case !known || at.IsZero():
 		return ""
 	case at.Before(now):
-		return "ended " + span(now.Sub(at)) + " ago"
+		return "ended " + short(now.Sub(at)) + " ago"
 	}
-	return span(at.Sub(now)) + " more"
-}
-
-// span is a duration as people say it, in its largest unit or two.
-func span(d time.Duration) string {
-	d = max(d, 0)
-	switch {
-	case d < time.Second:
-		return d.Round(time.Millisecond).String()
-	case d < time.Minute:
-		return d.Round(time.Second).String()
-	case d < time.Hour:
-		return strings.TrimSuffix(d.Round(time.Second).String(), "0s")
-	case d < 48*time.Hour:
-		return strings.TrimSuffix(d.Round(time.Minute).String(), "0s")
-	}
-	return strconv.Itoa(int(d/(24*time.Hour))) + "d"
+	return short(at.Sub(now)) + " more"
 }
