@@ -73,7 +73,7 @@ Exit codes: 0 done, 1 failed, 2 not understood, 3 not found, 4 not let in by the
 	cmd.AddCommand(newVersion(c), newMigrate(c), (&grantCommand{root: c}).command())
 	cmd.AddCommand(operateCommands(c)...)
 	cmd.AddCommand(newPause(c), newResume(c), newPauses(c), (&pruneCommand{root: c}).command())
-	cmd.AddCommand(newLanes(c), newRelays(c), newTopics(c), newGrants(c))
+	cmd.AddCommand(newLanes(c), newRelays(c), newTopics(c), newGrants(c), newDoctor(c))
 	return cmd
 }
 

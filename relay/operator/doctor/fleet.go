@@ -1,0 +1,180 @@
+package doctor
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/posthaste-dev/posthaste/relay/operator"
+)
+
+const (
+	// deadFor is how long a relay must be dead before it is told: the others end it within a moment.
+	deadFor = time.Minute
+	// mostNamed is how many of many are named.
+	mostNamed = 20
+	// failover is how recently the outbox must have been in use elsewhere to be taken for a failover, as a relay's default.
+	failover = 10 * time.Minute
+)
+
+// checkFleet looks at relays, lanes and topics.
+func (x *examination) checkFleet(ctx context.Context) error {
+	relays, err := x.op.Relays(ctx, false)
+	if err != nil {
+		return err //nolint:wrapcheck // run names the check
+	}
+	alive := 0
+	var dead []string
+	for _, relay := range relays {
+		switch {
+		case relay.State == operator.RelayAlive:
+			alive++
+		case relay.State == operator.RelayDead && x.Now().Sub(relay.AliveUntil) > deadFor:
+			dead = append(dead, relay.Name)
+		}
+	}
+	if alive == 0 {
+		x.advise("no_relay", "start one: outbox-publisher, or a relay of your own", "no relay is alive")
+	}
+	if len(dead) > 0 {
+		x.sql("relay_dead", "SELECT "+x.name("outbox_end_expired")+"(NULL, 1000, true)",
+			"%s: the lease is over, and the lanes are not given back", strings.Join(dead[:min(len(dead), mostNamed)], ", "))
+	}
+	lanes, err := x.op.Lanes(ctx)
+	if err != nil {
+		return err //nolint:wrapcheck // run names the check
+	}
+	var unheld []int16
+	var needs []string
+	for _, lane := range lanes {
+		if !lane.Held {
+			unheld = append(unheld, int16(lane.Number))
+		}
+		needs = append(needs, lane.Needs...)
+	}
+	if len(unheld) > 0 && alive > 0 {
+		x.advise("lanes_unheld", "run it again after a minute; if they stay, look at the log of the relays",
+			"no live relay holds lane %s", operator.Ranges(unheld))
+	}
+	return x.checkTopics(ctx, needs)
+}
+
+// checkTopics tells of types that nobody knows, and of topics that fail.
+func (x *examination) checkTopics(ctx context.Context, needs []string) error {
+	topics, err := x.op.Topics(ctx)
+	if err != nil {
+		return err //nolint:wrapcheck // run names the check
+	}
+	known := map[string]bool{}
+	for _, topic := range topics {
+		for _, eventType := range topic.Types {
+			known[eventType.Name] = known[eventType.Name] || eventType.Alive > 0
+		}
+		if len(topic.Failing) > 0 {
+			failure := topic.Failing[0]
+			x.advise("topic_failing", "the error is the broker's: what it says is to be ended there; 'outboxctl topics' has all",
+				"%s, by %d relays since %s: %s", topic.Name, len(topic.Failing), failure.Since.UTC().Format(time.RFC3339),
+				failure.Error)
+		}
+	}
+	slices.Sort(needs)
+	unknown := slices.DeleteFunc(slices.Compact(needs), func(name string) bool { return known[name] })
+	if len(unknown) > 0 {
+		x.advise("type_unknown", "deploy a relay whose registry has them; what is parked then goes by itself",
+			"parked: %s", strings.Join(unknown[:min(len(unknown), mostNamed)], ", "))
+	}
+	return nil
+}
+
+// checkIdentity: the outbox is where the relays left it.
+func (x *examination) checkIdentity(ctx context.Context) error {
+	var system, recordedSystem int64
+	var timeline, recorded int32
+	var seconds float64
+	var empty bool
+	return x.rows(ctx, "identity", nil, []any{&system, &timeline, &recordedSystem, &recorded, &seconds, &empty}, func() {
+		same := system == recordedSystem
+		if empty || same && (timeline == recorded || seconds <= failover.Seconds()) {
+			return
+		}
+		from := fmt.Sprintf("on timeline %d of this cluster, and this is timeline %d", recorded, timeline)
+		if !same {
+			from = "in another cluster"
+		}
+		x.command("restored", x.outboxctl("resume", "--restored", "--reason", "this is the outbox to go on with"),
+			"the relays were last seen %s, %s ago", from, age(seconds))
+	})
+}
+
+// checkPauses names what operators have paused.
+func (x *examination) checkPauses(ctx context.Context) error {
+	pauses, err := x.op.Pauses(ctx)
+	for _, pause := range pauses {
+		words := []string{"resume", "--" + pause.Kind}
+		if pause.Name != "" {
+			words = append(words, pause.Name)
+		}
+		x.command("paused", x.outboxctl(append(words, "--reason", "it goes on")...), "%s", pause)
+	}
+	return err //nolint:wrapcheck // run names the check
+}
+
+// checkBlocking names dead events that others wait behind.
+func (x *examination) checkBlocking(ctx context.Context) error {
+	var ids []string
+	var id, eventType, text, example string
+	err := x.rows(ctx, "blocking", []any{mostNamed}, []any{&id, &eventType, &text}, func() {
+		ids = append(ids, id)
+		if example == "" {
+			example = eventType + ": " + text
+		}
+	})
+	if len(ids) > 0 {
+		count := fmt.Sprint(len(ids))
+		if len(ids) == mostNamed {
+			count = "at least " + count
+		}
+		words := append([]string{"redrive"}, ids...)
+		x.command("dead_blocking", x.outboxctl(append(words, "--reason", "what it died of is repaired")...),
+			"%s dead events block their aggregates, for instance %s", count, example)
+	}
+	return err
+}
+
+var confirmTime = regexp.MustCompile(`set Confirmed to (\S+)`)
+
+// checkRetention: what is finished and old goes.
+func (x *examination) checkRetention(ctx context.Context) error {
+	var kind, reason string
+	var seconds *float64
+	var halted bool
+	var never, stale []string
+	err := x.rows(ctx, "retention", nil, []any{&kind, &seconds, &halted, &reason}, func() {
+		switch {
+		case halted:
+			words := []string{"prune"}
+			if confirm := confirmTime.FindStringSubmatch(reason); confirm != nil {
+				words = append(words, "--confirmed", strings.TrimRight(confirm[1], ".,;"))
+			}
+			if !x.found("retention_halted") {
+				x.command("retention_halted", x.outboxctl(words...), "retention of what is %s deletes nothing: %s", kind, reason)
+			}
+		case seconds == nil && x.Now().Sub(x.installed) > x.RetentionAge:
+			never = append(never, kind)
+		case seconds != nil && *seconds > x.RetentionAge.Seconds():
+			stale = append(stale, kind)
+		}
+	})
+	if len(never)+len(stale) > 0 {
+		problem := "retention has never run for " + strings.Join(never, ", ")
+		if len(stale) > 0 {
+			problem = "retention has not run within " + x.RetentionAge.String() + " for " + strings.Join(append(stale, never...),
+				", ")
+		}
+		x.command("retention_stale", x.outboxctl("prune"), "%s", problem)
+	}
+	return err
+}
