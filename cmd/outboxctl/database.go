@@ -24,7 +24,7 @@ func (c *rootCommand) open(ctx context.Context) (*sql.DB, error) {
 	}
 	db := stdlib.OpenDB(*config)
 	if err := db.PingContext(ctx); err != nil {
-		return nil, errors.Join(notConnected(err), db.Close())
+		return nil, errors.Join(notConnected(err, config), db.Close())
 	}
 	return db, nil
 }
@@ -37,7 +37,7 @@ func (c *rootCommand) connect(ctx context.Context) (*pgx.Conn, error) {
 	}
 	conn, err := pgx.ConnectConfig(ctx, config)
 	if err != nil {
-		return nil, notConnected(err)
+		return nil, notConnected(err, config)
 	}
 	return conn, nil
 }
@@ -60,13 +60,13 @@ func (c *rootCommand) pool(ctx context.Context) (*pgxpool.Pool, error) {
 	}
 	if err := pool.Ping(ctx); err != nil {
 		pool.Close()
-		return nil, notConnected(err)
+		return nil, notConnected(err, connection)
 	}
 	return pool, nil
 }
 
 // notConnected says what to do about a database that does not let us in.
-func notConnected(err error) error {
+func notConnected(err error, config *pgx.ConnConfig) error {
 	told := problem{
 		code: "not_connected", exit: exitFailed, hint: "is it up, and does the URL lead to it?",
 	}
@@ -75,6 +75,10 @@ func notConnected(err error) error {
 		case strings.HasPrefix(code, "28"):
 			told.code, told.exit = "login_failed", exitNotLetIn
 			told.hint = "look at the user, the password and pg_hba.conf"
+			if config.Password == "" {
+				told.hint = "no password is given: set POSTHASTE_DATABASE_PASSWORD, or the file that holds it as " +
+					"POSTHASTE_DATABASE_PASSWORD_FILE; with one, look at the user and pg_hba.conf"
+			}
 		case code == "3D000":
 			told.code, told.hint = "no_database", "the URL names a database that is not there"
 		default:
@@ -96,6 +100,11 @@ func (c *rootCommand) config() (*pgx.ConnConfig, error) {
 			"no database is given: set POSTHASTE_DATABASE_URL, POSTHASTE_DATABASE_URL_FILE or DATABASE_URL",
 		}
 	}
+	return c.configAt(address)
+}
+
+// configAt is how a database is reached of which the address is known.
+func (c *rootCommand) configAt(address string) (*pgx.ConnConfig, error) {
 	config, err := pgx.ParseConfig(address)
 	if err != nil {
 		// The cause may quote a piece of the password, for instance as a port that is not a number.

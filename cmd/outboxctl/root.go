@@ -27,12 +27,20 @@ type rootCommand struct {
 
 // execute runs one command line and returns the exit code.
 func execute(ctx context.Context, args []string, stdout, stderr io.Writer, getenv func(string) string) int {
+	return executeWith(ctx, args, os.Stdin, stdout, stderr, getenv)
+}
+
+// executeWith is the same with another standard input.
+func executeWith(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer,
+	getenv func(string) string,
+) int {
 	c := &rootCommand{output: present.Table, getenv: getenv, stdout: stdout}
 	// What is printed may be what somebody wrote into the database. Results that have colours are cleaned by present.
 	stdout, stderr = clean.Writer(stdout), clean.Writer(stderr)
 	c.warn = stderr
 	root := c.command() //nolint:contextcheck // cobra hands the context to whichever command runs
 	root.SetArgs(args)
+	root.SetIn(stdin)
 	root.SetOut(stdout)
 	root.SetErr(stderr)
 	called, err := root.ExecuteContextC(ctx)
@@ -69,12 +77,32 @@ Exit codes: 0 done, 1 failed, 2 not understood, 3 not found, 4 not let in by the
 		"what may be on another machine without verified TLS: database")
 	cmd.PersistentFlags().StringVar(&c.schema, "schema", "public", "the schema of the outbox")
 	cmd.CompletionOptions.HiddenDefaultCmd = true
-	cmd.AddCommand(newEvents(c), newAggregate(c), newDead(c))
-	cmd.AddCommand(newVersion(c), newMigrate(c), (&grantCommand{root: c}).command())
-	cmd.AddCommand(operateCommands(c)...)
-	cmd.AddCommand(newPause(c), newResume(c), newPauses(c), (&pruneCommand{root: c}).command())
-	cmd.AddCommand(newLanes(c), newRelays(c), newTopics(c), newGrants(c), newDoctor(c))
+	c.addCommands(cmd)
 	return cmd
+}
+
+// addCommands adds the commands, in the groups in which help lists them.
+func (c *rootCommand) addCommands(root *cobra.Command) {
+	for _, group := range []struct {
+		id, title string
+		commands  []*cobra.Command
+	}{
+		{"start", "Start:", []*cobra.Command{newEmit(c)}},
+		{"look", "Look:", []*cobra.Command{
+			newEvents(c), newAggregate(c), newDead(c), newLanes(c), newRelays(c), newTopics(c), newPauses(c),
+		}},
+		{"check", "Check:", []*cobra.Command{newDoctor(c), newGrants(c)}},
+		{"decide", "Decide:", append(operateCommands(c), newPause(c), newResume(c))},
+		{"keep", "Install and keep:", []*cobra.Command{
+			newMigrate(c), (&grantCommand{root: c}).command(), (&pruneCommand{root: c}).command(), newVersion(c),
+		}},
+	} {
+		root.AddGroup(&cobra.Group{ID: group.id, Title: group.title})
+		for _, command := range group.commands {
+			command.GroupID = group.id
+			root.AddCommand(command)
+		}
+	}
 }
 
 // run wraps the work of a command, so that its errors count as failures.
