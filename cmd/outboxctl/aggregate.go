@@ -46,7 +46,7 @@ The viewer role is enough.`,
 			return nil
 		},
 	}, func(ctx context.Context, p *present.Printer) error {
-		return root.lookAt(ctx, func(op *operator.Operator) error {
+		return root.look(ctx, func(op *operator.Operator) error {
 			found, err := op.Aggregate(ctx, aggregateType, id, limit)
 			if errors.Is(err, operator.ErrNoEvent) {
 				return notFound("%s/%s has no event in this outbox", aggregateType, id)

@@ -59,7 +59,7 @@ A page looks at no more than 10,000 dead letters: where what is asked for is rar
 			return usageError{err.Error()}
 		}
 		letters.Unresolved, letters.Limit, letters.After, letters.Reason = !all, limit, after, reason
-		return root.lookAt(ctx, func(op *operator.Operator) error {
+		return root.look(ctx, func(op *operator.Operator) error {
 			page, err := op.DeadLetters(ctx, letters)
 			if err != nil {
 				return err

@@ -64,7 +64,7 @@ func (c *eventsList) run(ctx context.Context, p *present.Printer) error {
 	if err != nil {
 		return err
 	}
-	return c.root.lookAt(ctx, func(op *operator.Operator) error {
+	return c.root.look(ctx, func(op *operator.Operator) error {
 		page, err := op.Events(ctx, filter, c.page)
 		if err != nil {
 			return err

@@ -30,7 +30,7 @@ How old other transactions are PostgreSQL shows only to members of pg_read_all_s
   outboxctl events explain 01997c1e-8f2a-7c3d-9b1e-2f3a4b5c6d7e -o json`,
 		Args: func(_ *cobra.Command, args []string) error { return read(args) },
 	}, func(ctx context.Context, p *present.Printer) error {
-		return root.lookAt(ctx, func(op *operator.Operator) error {
+		return root.look(ctx, func(op *operator.Operator) error {
 			found, err := op.Explain(ctx, id)
 			if err != nil {
 				return err

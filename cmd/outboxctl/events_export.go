@@ -51,7 +51,7 @@ func (c *eventsExport) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return c.root.lookAt(ctx, func(op *operator.Operator) error { return c.export(ctx, op, filter) })
+	return c.root.look(ctx, func(op *operator.Operator) error { return c.export(ctx, op, filter) })
 }
 
 func (c *eventsExport) export(ctx context.Context, op *operator.Operator, filter operator.Filter) error {

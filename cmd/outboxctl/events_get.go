@@ -31,7 +31,7 @@ Payload, headers and dedupe key are shown with --payload, for a role that may re
   outboxctl events get 01997c1e-8f2a-7c3d-9b1e-2f3a4b5c6d7e --payload -o json`,
 		Args: func(_ *cobra.Command, args []string) error { return read(args) },
 	}, func(ctx context.Context, p *present.Printer) error {
-		return root.lookAt(ctx, func(op *operator.Operator) error {
+		return root.look(ctx, func(op *operator.Operator) error {
 			detail, err := op.Event(ctx, id, payload)
 			if errors.Is(err, operator.ErrNoEvent) {
 				return problem{

@@ -50,7 +50,7 @@ func (c *eventsTail) run(ctx context.Context, p *present.Printer) error {
 	case c.last < 0 || c.last > 1000 || c.count < 0:
 		return usageError{"--last is 0 to 1000, --count not below 0"}
 	}
-	return c.root.lookAt(ctx, func(op *operator.Operator) error {
+	return c.root.look(ctx, func(op *operator.Operator) error {
 		tail, shown := op.Tail(filter), 0
 		tick := time.NewTicker(c.every)
 		defer tick.Stop()

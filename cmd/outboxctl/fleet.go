@@ -13,16 +13,6 @@ import (
 	"github.com/posthaste-dev/posthaste/relay/operator"
 )
 
-// look connects to the database and looks at something that the viewer role may see.
-func (c *rootCommand) look(ctx context.Context, work func(*operator.Operator) error) error {
-	conn, err := c.connect(ctx)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
-	return c.hint(work(operator.New(conn, c.schema)), "viewer")
-}
-
 // newLanes lists the lanes.
 func newLanes(root *rootCommand) *cobra.Command {
 	var unheld bool

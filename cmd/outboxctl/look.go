@@ -11,8 +11,8 @@ import (
 	"github.com/posthaste-dev/posthaste/relay/operator"
 )
 
-// lookAt connects and hands out an operator who only looks: the viewer role is enough.
-func (c *rootCommand) lookAt(ctx context.Context, work func(*operator.Operator) error) error {
+// look connects and hands out an operator who only looks: the viewer role is enough.
+func (c *rootCommand) look(ctx context.Context, work func(*operator.Operator) error) error {
 	conn, err := c.connect(ctx)
 	if err != nil {
 		return err

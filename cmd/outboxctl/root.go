@@ -89,7 +89,8 @@ func (c *rootCommand) addCommands(root *cobra.Command) {
 	}{
 		{"start", "Start:", []*cobra.Command{newEmit(c)}},
 		{"look", "Look:", []*cobra.Command{
-			newEvents(c), newAggregate(c), newDead(c), newLanes(c), newRelays(c), newTopics(c), newPauses(c),
+			newStatus(c), newTop(c), newProblems(c), newEvents(c), newAggregate(c), newDead(c), newLanes(c), newRelays(c),
+			newTopics(c), newPauses(c),
 		}},
 		{"check", "Check:", []*cobra.Command{newDoctor(c), newGrants(c)}},
 		{"decide", "Decide:", append(operateCommands(c), newPause(c), newResume(c))},

@@ -96,6 +96,8 @@ type Config struct {
 	Every time.Duration
 	// Registry has the event types with a limit of attempts of their own. Defaults to none.
 	Registry *outbox.Registry
+	// Topics has the topic of event types, where there is no registry.
+	Topics map[string]string
 	// MaxAttempts is the limit of the others. Defaults to 10, as a relay's does.
 	MaxAttempts int
 	// Logger takes statements that fail. Defaults to slog.Default().
@@ -125,6 +127,11 @@ type part struct {
 // defaultMaxAttempts is a relay's own default.
 const defaultMaxAttempts = 10
 
+// DB is a *pgxpool.Pool or *pgx.Conn.
+type DB interface {
+	BeginTx(ctx context.Context, options pgx.TxOptions) (pgx.Tx, error)
+}
+
 // New makes a surveyor. It asks nothing before [Surveyor.Run].
 func New(config Config) *Surveyor {
 	config.Schema = cmp.Or(config.Schema, outbox.DefaultSchema)
@@ -133,10 +140,33 @@ func New(config Config) *Surveyor {
 		config.Logger = slog.Default()
 	}
 	s := &Surveyor{config: config}
-	if config.Every <= 0 {
-		return s
+	if config.Every > 0 {
+		s.parts = partsOf(&config)
 	}
-	topics := topicsOf(config.Registry)
+	return s
+}
+
+// Look asks once, instead of now and then. What could not be asked is in the error, and the rest of the report stands.
+func Look(ctx context.Context, db DB, config Config) (Report, error) {
+	config.Every = 0
+	s := New(config)
+	s.parts = partsOf(&s.config)
+	var problems []error
+	for _, part := range s.parts {
+		began := time.Now()
+		if err := s.query(ctx, db, part, &s.found); err != nil {
+			part.permissionDenied = sqlstate.PermissionDenied(err)
+			problems = append(problems, fmt.Errorf("survey: %s: %w", part.name, err))
+			continue
+		}
+		part.At, part.Took = began, time.Since(began)
+	}
+	return s.Report(), errors.Join(problems...)
+}
+
+// partsOf are the statements of a survey.
+func partsOf(config *Config) []*part {
+	topics := topicsOf(config)
 	var types []string
 	var attempts []int32
 	if config.Registry != nil {
@@ -146,7 +176,7 @@ func New(config Config) *Surveyor {
 			}
 		}
 	}
-	s.parts = []*part{
+	parts := []*part{
 		{name: "ready", args: append([]any{Limit}, topics...), scan: scanReady},
 		{name: "held", args: append([]any{Limit}, topics...), scan: scanHeld},
 		{
@@ -169,10 +199,10 @@ func New(config Config) *Surveyor {
 			return err //nolint:wrapcheck // it is logged
 		}},
 	}
-	for _, part := range s.parts {
+	for _, part := range parts {
 		part.At = time.Now()
 	}
-	return s
+	return parts
 }
 
 // one scans an answer of one row.
@@ -259,11 +289,11 @@ func (s *Surveyor) refresh(ctx context.Context, pool *pgxpool.Pool, part *part) 
 
 // query runs it in a transaction of its own that cannot last. Without bitmaps, which are made of all rows before the
 // first is read: then a limit would bound nothing.
-func (s *Surveyor) query(ctx context.Context, pool *pgxpool.Pool, part *part, found *Report) error {
+func (s *Surveyor) query(ctx context.Context, db DB, part *part, found *Report) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*timeout)
 	defer cancel()
 	text, _ := files.ReadFile("sql/" + part.name + ".sql") // embedded
-	err := pgx.BeginTxFunc(ctx, pool, pgx.TxOptions{IsoLevel: pgx.ReadCommitted, AccessMode: pgx.ReadOnly},
+	err := pgx.BeginTxFunc(ctx, db, pgx.TxOptions{IsoLevel: pgx.ReadCommitted, AccessMode: pgx.ReadOnly},
 		func(tx pgx.Tx) error {
 			_, err := tx.Exec(ctx, `SELECT pg_catalog.set_config('statement_timeout', $1::text, true), 
 		    pg_catalog.set_config('jit', 'off', true), pg_catalog.set_config('enable_bitmapscan', 'off', true),

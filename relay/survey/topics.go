@@ -4,16 +4,17 @@ import (
 	"maps"
 
 	"github.com/jackc/pgx/v5"
-
-	"github.com/posthaste-dev/posthaste/outbox"
 )
 
 // topicsOf are the arguments that say which topic each event type goes to.
-func topicsOf(registry *outbox.Registry) []any {
+func topicsOf(config *Config) []any {
 	types, topics := []string{}, []string{}
-	if registry != nil {
-		for _, eventType := range registry.Types() {
-			contract, _ := registry.Contract(eventType)
+	for eventType, topic := range config.Topics {
+		types, topics = append(types, eventType), append(topics, topic)
+	}
+	if config.Registry != nil {
+		for _, eventType := range config.Registry.Types() {
+			contract, _ := config.Registry.Contract(eventType)
 			types, topics = append(types, eventType), append(topics, contract.Topic)
 		}
 	}

@@ -136,11 +136,11 @@ func List[T any](p *Printer, rows []T, none string, columns ...Column[T]) error 
 	if len(rows) == 0 {
 		return p.Line(none)
 	}
-	return p.write(table(p, rows, columns))
+	return p.write(Draw(p, rows, columns...))
 }
 
-// table draws rows with their columns below each other.
-func table[T any](p *Printer, rows []T, columns []Column[T]) string {
+// Draw draws rows with their columns below each other, for people.
+func Draw[T any](p *Printer, rows []T, columns ...Column[T]) string {
 	cells := make([][]string, len(rows)+1)
 	widths := make([]int, len(columns))
 	used := make([]bool, len(columns))

@@ -1,0 +1,26 @@
+-- What each topic carried in the last $1 minutes that are over, by the database's clock: how many minutes have rows,
+-- events that arrived, were published and died, attempts that failed by class, how long the published ones took, and of
+-- the last minute that has a row what waited and for how long. Topics with the most to do come first, at most $2.
+WITH minutes AS MATERIALIZED (
+    SELECT m.* FROM {schema}.outbox_minutes m
+     WHERE m.minute >= date_trunc('minute', clock_timestamp()) - $1::integer * interval '1 minute'
+       AND m.minute < date_trunc('minute', clock_timestamp())
+), latencies AS (
+    SELECT n.topic, array_agg(n.events ORDER BY n.bucket) AS events
+      FROM (SELECT m.topic, u.bucket, sum(u.n)::bigint AS events
+              FROM minutes m CROSS JOIN unnest(m.latencies) WITH ORDINALITY u(n, bucket) GROUP BY m.topic, u.bucket) n
+     GROUP BY n.topic
+), last AS (
+    SELECT DISTINCT ON (m.topic) m.topic, max(m.pending) AS pending, max(m.oldest) AS oldest
+      FROM minutes m GROUP BY m.topic, m.minute ORDER BY m.topic, m.minute DESC
+), sums AS (
+    SELECT m.topic, count(DISTINCT m.minute) AS minutes, sum(m.arrived)::bigint AS arrived,
+           sum(m.published)::bigint AS published, sum(m.died)::bigint AS died, sum(m.rejected)::bigint AS rejected,
+           sum(m.terminal)::bigint AS terminal, sum(m.topic_fault)::bigint AS topic_fault,
+           sum(m.unknown)::bigint AS unknown
+      FROM minutes m GROUP BY m.topic
+)
+SELECT s.topic, s.arrived, s.published, s.died, s.rejected, s.terminal, s.topic_fault, s.unknown, l.events, w.pending,
+       w.oldest
+  FROM sums s JOIN latencies l ON l.topic = s.topic JOIN last w ON w.topic = s.topic
+ ORDER BY s.published + s.arrived DESC, s.topic LIMIT $2::integer

@@ -1,0 +1,196 @@
+package operator
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/posthaste-dev/posthaste/relay/survey"
+)
+
+// Health is how the outbox does, in one word.
+type Health string
+
+// The healths. Degraded: everything else goes on, and somebody should look. Broken: events wait that should not.
+const (
+	Healthy  Health = "healthy"
+	Degraded Health = "degraded"
+	Broken   Health = "broken"
+)
+
+// A Reason is why an outbox is not healthy, and what to do.
+type Reason struct {
+	Code   string `json:"code"`
+	Health Health `json:"health"`
+	Text   string `json:"text"`
+	Do     string `json:"do"`
+}
+
+// Backlog is how many events are in a state.
+type Backlog struct {
+	Events int64 `json:"events"`
+	// AtLeast tells that there are more: nobody counts further than survey.Limit.
+	AtLeast bool    `json:"atLeast,omitempty"`
+	Oldest  float64 `json:"oldestSeconds"`
+}
+
+// Status is how the outbox does, and why.
+type Status struct {
+	At      time.Time `json:"at"`
+	Health  Health    `json:"health"`
+	Reasons []Reason  `json:"reasons"`
+
+	Ready    Backlog `json:"ready"`
+	Retrying Backlog `json:"retrying"`
+	Waiting  Backlog `json:"waiting"`
+	Parked   Backlog `json:"parked"`
+	Dead     Backlog `json:"dead"`
+
+	BlockedAggregates int64 `json:"blockedAggregates"`
+	Relays            int64 `json:"relays"`
+	UnheldLanes       int64 `json:"unheldLanes"`
+
+	// Topics is what each carried in the last five minutes.
+	Topics []Traffic `json:"topics"`
+}
+
+// The ages from which on events that are ready make an outbox degraded, and broken.
+const (
+	lateAge    = time.Minute
+	tooLateAge = 10 * time.Minute
+	// statusMinutes is over how many minutes a status says what topics carry.
+	statusMinutes = 5
+)
+
+// Status says how the outbox does: one word with its reasons, and the numbers behind it. Counts go up to survey.Limit.
+func (o *Operator) Status(ctx context.Context) (*Status, error) {
+	var topics map[string]string
+	var failing []Topic
+	status := &Status{}
+	var moved home
+	if err := o.look(ctx, "status", func(l *looking) (err error) {
+		status.At = l.now
+		if topics, err = l.topics(ctx, nil); err != nil {
+			return err
+		}
+		if status.Topics, err = l.traffic(ctx, statusMinutes); err != nil {
+			return err
+		}
+		f := &facts{}
+		err = f.gatherHome(ctx, l)
+		moved = f.home
+		return err
+	}); err != nil {
+		return nil, err
+	}
+	found, err := survey.Look(ctx, o.db, survey.Config{Schema: o.schema, Topics: topics})
+	if err != nil {
+		return nil, fmt.Errorf("operator: status: %w", err)
+	}
+	if failing, err = o.Topics(ctx); err != nil {
+		return nil, err
+	}
+	status.take(&found)
+	status.report(&found, moved, failing)
+	return status, nil
+}
+
+// take takes in what a survey found.
+func (s *Status) take(found *survey.Report) {
+	backlog := func(count survey.Count) Backlog {
+		return Backlog{count.Events, count.Events >= survey.Limit, count.Oldest.Seconds()}
+	}
+	s.Ready, s.Retrying, s.Waiting = backlog(found.Ready), backlog(found.Retrying), backlog(found.Waiting)
+	s.Parked, s.Dead = backlog(found.Parked), backlog(found.Dead)
+	s.BlockedAggregates, s.Relays, s.UnheldLanes = found.BlockedAggregates, found.Relays, found.UnheldLanes
+}
+
+// report says how that is, with all reasons.
+func (s *Status) report(found *survey.Report, at home, topics []Topic) {
+	s.Health, s.Reasons = Healthy, []Reason{}
+	if at.moved() {
+		s.because(Broken, "restored", "the database was restored or copied, and the relays publish nothing",
+			"look at what would be sent again, then outboxctl resume --restored")
+	}
+	s.reportFleet(found)
+	s.reportTopics(topics)
+	if found.Pauses != (survey.Pauses{}) {
+		what := "everything"
+		if found.Pauses.All == 0 {
+			what = counted(found.Pauses.Topics, "topic") + " and " + counted(found.Pauses.Types, "type")
+		}
+		s.because(Degraded, "paused", "operators have paused "+what, "outboxctl pauses")
+	}
+	if s.Dead.Events > 0 {
+		text := counted(s.Dead.Events, "event") + " dead"
+		if s.BlockedAggregates > 0 {
+			text += fmt.Sprintf("; later events of %s wait behind them", counted(s.BlockedAggregates, "aggregate"))
+		}
+		s.because(Degraded, "dead", text, "outboxctl problems, outboxctl dead list")
+	}
+	if s.Parked.Events > 0 {
+		s.because(Degraded, "parked", counted(s.Parked.Events, "event")+" parked: no relay knows the type",
+			"outboxctl events list state:parked; deploy a relay whose registry knows it")
+	}
+	for _, kind := range found.Retention {
+		if kind.Halted {
+			s.because(Degraded, "retention_halted",
+				"retention of "+kind.Kind+" rows deletes nothing, because it would be too much", "outboxctl prune --dry-run")
+		}
+	}
+}
+
+// reportFleet looks at the relays, and at how long events wait for them.
+func (s *Status) reportFleet(found *survey.Report) {
+	const start = "start outbox-publisher, or look why it stopped: outboxctl relays --all"
+	switch {
+	case s.Relays == 0 && s.waits() > 0:
+		s.because(Broken, "no_relay", fmt.Sprintf("no relay is alive, and %s wait", counted(s.waits(), "event")), start)
+	case s.Relays == 0:
+		s.because(Degraded, "no_relay", "no relay is alive", start)
+	case s.UnheldLanes > 0:
+		s.because(Degraded, "lanes_unheld", counted(s.UnheldLanes, "lane")+" held by nobody: their events wait",
+			"outboxctl lanes; a relay takes them within a lease")
+	}
+	if oldest := found.Ready.Oldest; oldest > lateAge && s.Relays > 0 && found.Pauses.All == 0 {
+		health := Degraded
+		if oldest > tooLateAge {
+			health = Broken
+		}
+		s.because(health, "late", "the oldest event that is ready waits for "+span(oldest),
+			"outboxctl events list state:ready, then outboxctl events explain ID")
+	}
+}
+
+// reportTopics names the topics that relays have paused.
+func (s *Status) reportTopics(topics []Topic) {
+	for i := range topics {
+		if failing := topics[i].Failing; len(failing) > 0 {
+			s.because(Broken, "topic_failing", fmt.Sprintf("topic %s takes nothing for %s: %s", topics[i].Name,
+				span(s.At.Sub(failing[0].Since)), failing[0].Error), "repair it at the broker; it is probed by itself")
+		}
+	}
+}
+
+// waits is how many events are neither published nor dead.
+func (s *Status) waits() int64 {
+	return s.Ready.Events + s.Retrying.Events + s.Waiting.Events + s.Parked.Events
+}
+
+func (s *Status) because(health Health, code, text, do string) {
+	if health == Broken || s.Health == Healthy {
+		s.Health = health
+	}
+	s.Reasons = append(s.Reasons, Reason{code, health, text, do})
+}
+
+// counted is a number with its noun.
+func counted(n int64, noun string) string {
+	switch {
+	case n == 1:
+		return "1 " + noun
+	case n >= survey.Limit:
+		return fmt.Sprintf("at least %d %ss", n, noun)
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}

@@ -1,0 +1,88 @@
+package operator
+
+import (
+	"context"
+	"time"
+
+	"github.com/posthaste-dev/posthaste/relay/internal/minutes"
+)
+
+// MaxMinutes is how far back [Operator.Traffic] looks at most: rows are deleted then.
+const MaxMinutes = 72 * 60
+
+// mostTopics is the most that a list of topics has.
+const mostTopics = 1_000
+
+// Traffic is what a topic carried in some minutes, as the relays that survey wrote it down.
+type Traffic struct {
+	Topic     string `json:"topic"`
+	Minutes   int    `json:"minutes"`
+	Arrived   int64  `json:"arrived"`
+	Published int64  `json:"published"`
+	Died      int64  `json:"died"`
+	// Attempts that failed, by class.
+	Rejected   int64 `json:"rejected"`
+	Terminal   int64 `json:"terminal"`
+	TopicFault int64 `json:"topicFault"`
+	Unknown    int64 `json:"unknown"`
+	// Latencies are how many of the published ones took so long, from their transaction until they were settled. The
+	// bounds are those of [LatencyBounds], and the last bucket has none.
+	Latencies []int64 `json:"latencies"`
+	// Pending and Oldest are what waited at the end of the last minute, as a survey estimates it.
+	Pending int64   `json:"pending"`
+	Oldest  float64 `json:"oldestSeconds"`
+}
+
+// Failed is how many attempts failed.
+func (t *Traffic) Failed() int64 { return t.Rejected + t.Terminal + t.TopicFault + t.Unknown }
+
+// LatencyBounds are the upper bounds of all buckets of [Traffic] but the last.
+func LatencyBounds() []time.Duration { return minutes.Bounds[:] }
+
+// Latency is within which time that share of the published ones was, as the bound of its bucket; over tells that it was
+// longer than the last bound, known that there is any.
+func (t *Traffic) Latency(share float64) (bound time.Duration, over, known bool) {
+	all := int64(0)
+	for _, events := range t.Latencies {
+		all += events
+	}
+	if all == 0 {
+		return 0, false, false
+	}
+	wanted, bounds := share*float64(all), LatencyBounds()
+	seen := int64(0)
+	for i, events := range t.Latencies {
+		if seen += events; float64(seen) >= wanted && i < len(bounds) {
+			return bounds[i], false, true
+		}
+	}
+	return bounds[len(bounds)-1], true, true
+}
+
+// Traffic says what each topic carried in the last so many minutes that are over, the busiest first. Where no relay
+// surveys there is nothing.
+func (o *Operator) Traffic(ctx context.Context, lastMinutes int) (topics []Traffic, err error) {
+	lastMinutes = min(max(lastMinutes, 1), MaxMinutes)
+	err = o.look(ctx, "traffic", func(l *looking) error {
+		topics, err = l.traffic(ctx, lastMinutes)
+		return err
+	})
+	return topics, err
+}
+
+func (l *looking) traffic(ctx context.Context, lastMinutes int) (topics []Traffic, err error) {
+	rows, err := l.Query(ctx, l.sql("traffic"), lastMinutes, mostTopics)
+	if err != nil {
+		return nil, err //nolint:wrapcheck // look says what it was
+	}
+	defer rows.Close()
+	for rows.Next() {
+		t := Traffic{Minutes: lastMinutes}
+		if err := rows.Scan(&t.Topic, &t.Arrived, &t.Published, &t.Died, &t.Rejected, &t.Terminal, &t.TopicFault,
+			&t.Unknown, &t.Latencies, &t.Pending, &t.Oldest); err != nil {
+			return nil, err //nolint:wrapcheck // look says what it was
+		}
+		topics = append(topics, t)
+	}
+	return topics, rows.Err() //nolint:wrapcheck // look says what it was
+}
