@@ -54,7 +54,7 @@ func eventLines(p *present.Printer, d operator.EventDetail, now time.Time) []str
 	var lines []string
 	add := func(name, text string) {
 		if text != "" {
-			lines = append(lines, p.Paint(present.Faint, fmt.Sprintf("%-10s ", name))+text)
+			lines = append(lines, p.Paint(present.Faint, name)+strings.Repeat(" ", 11-len(name))+text)
 		}
 	}
 	moment := func(at *time.Time) string {

@@ -86,7 +86,7 @@ func (c *eventsTail) run(ctx context.Context, p *present.Printer) error {
 func changeLine(p *present.Printer, c operator.Change) string {
 	stands := p.Paint(styleOf(c.State), c.State)
 	if c.Was != "" {
-		stands = p.Paint(present.Faint, c.Was+" → ") + stands
+		stands = p.Paint(present.Faint, c.Was+" →") + " " + stands
 	}
 	line := p.Paint(present.Faint, c.CreatedAt.Local().Format(time.TimeOnly)) + "  " + p.Paint(present.Plain,
 		c.ID.String()+"  "+cut(c.Type, 40)+"  "+cut(c.AggregateType+"/"+c.AggregateID, 48)) + "  " + stands

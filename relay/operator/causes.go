@@ -204,6 +204,14 @@ func (f *facts) inLine(eventType string) bool {
 	return slices.ContainsFunc(f.heads, func(h head) bool { return h.eventType == eventType && f.blocks(h) })
 }
 
+// typePaused tells whether an operator has paused the type of the event, or of one before it in its line. The relay writes
+// such events down as waiting.
+func (f *facts) typePaused() bool {
+	return slices.ContainsFunc(f.pauses, func(p Pause) bool {
+		return p.Kind == TypeScope("").Kind && (p.Name == f.event.Type || f.inLine(p.Name))
+	})
+}
+
 // sameLine tells whether events of this topic keep their order with this one. Where a topic is not known nobody can say
 // that they do not.
 func (f *facts) sameLine(topic string) bool {
@@ -256,7 +264,7 @@ func (f *facts) behind() []Cause {
 			})
 		}
 	}
-	if f.event.State == state.Waiting.String() && len(causes) == 0 {
+	if f.event.State == state.Waiting.String() && len(causes) == 0 && !f.typePaused() {
 		causes = append(causes, Cause{
 			Code: CauseBehindNothing, Keeps: true, Says: "It waited behind an event of its aggregate that is gone. The holder " +
 				"of its lane looks at it within seconds; if it stays so, the verb that took the other away was cut off.",
@@ -436,44 +444,32 @@ func (f *facts) stuck() *Cause {
 	}
 }
 
-// openBefore lists transactions that may have drawn a lower number.
+// openBefore lists transactions that may have drawn a lower number. They keep nothing: relays read past them, and go back
+// to their numbers when they end.
 func (f *facts) openBefore() []Cause {
 	if f.event.State != state.Ready.String() {
 		return nil
 	}
-	var holding, passing []openWriter
+	var before []openWriter
 	unseen := false
 	for _, w := range f.writers {
-		switch {
-		case !w.hasID:
-			holding = append(holding, w)
-		case w.since == nil:
-			passing, unseen = append(passing, w), true
-		case w.since.Before(f.event.CreatedAt):
-			passing = append(passing, w)
+		if w.since == nil || w.since.Before(f.event.CreatedAt) {
+			before, unseen = append(before, w), unseen || w.since == nil
 		}
 	}
-	var causes []Cause
-	if len(holding) > 0 {
-		causes = append(causes, Cause{
-			Code: CauseWriterHolds, Keeps: true, Says: "A transaction that has drawn a number and written nothing is open: " +
-				f.list(holding) + ". Relays must wait for it with every event that has a higher number than it had drawn.",
-			Do: fmt.Sprintf("end it: SELECT pg_terminate_backend(%d)", holding[0].pid),
-		})
+	if len(before) == 0 {
+		return nil
 	}
-	if len(passing) > 0 {
-		c := Cause{
-			Code: CauseOpenWriter, Says: "A transaction that may have written events before this one is not committed: " +
-				f.list(passing) + ". It delays its own events and no others: those show when it commits, and go out behind " +
-				"this one, also of the same aggregate.",
-			Do: "if it is older than it should be, end what holds it open",
-		}
-		if unseen {
-			c.Do = "to see how old it is: GRANT pg_read_all_stats TO this role"
-		}
-		causes = append(causes, c)
+	c := Cause{
+		Code: CauseOpenWriter, Says: "A transaction that may have drawn a lower number is not committed: " +
+			f.list(before) + ". It delays its own events and no others: those show when it commits, and go out behind " +
+			"this one, also of the same aggregate.",
+		Do: "if it is older than it should be, end what holds it open",
 	}
-	return causes
+	if unseen {
+		c.Do = "to see how old it is: GRANT pg_read_all_stats TO this role"
+	}
+	return []Cause{c}
 }
 
 // list names transactions: their process, who they are, and for how long.

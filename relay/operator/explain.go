@@ -69,7 +69,6 @@ const (
 	CauseLaneUnheld     CauseCode = "lane_unheld"     // by any relay that is alive
 	CauseTopicFailing   CauseCode = "topic_failing"   // its breaker has paused it
 	CauseRelayStuck     CauseCode = "relay_stuck"     // alive, and publishes nothing of the lane
-	CauseWriterHolds    CauseCode = "writer_holds"    // an open transaction that relays must wait for
 	CauseKnownElsewhere CauseCode = "known_elsewhere" // by a relay that does not hold the lane
 	CauseParked         CauseCode = "parked"          // though its type is known
 	CauseQuarantine     CauseCode = "quarantine"      // relays died in this lane
@@ -80,16 +79,15 @@ const (
 	CauseBehindNothing  CauseCode = "behind_nothing"  // it waits, and what it waited for is gone
 	CauseDue            CauseCode = "due"             // it goes out within about a second
 	CauseOpenWriter     CauseCode = "open_writer"     // holds up nobody else, and may be what is looked for
-	CauseNotSeen        CauseCode = "not_seen"        // what this role may not see
 )
 
 // rank is the order of importance.
 var rank = []CauseCode{
 	CausePublished, CauseDiscarded, CauseDead, CauseDeadBlocking, CausePruned, CauseNotFound, CauseRestored,
 	CauseStandby, CauseNoRelay, CausePausedAll, CausePausedTopic, CausePausedType, CauseBehindDead, CauseTypeUnknown,
-	CauseBehindParked, CauseLaneUnheld, CauseTopicFailing, CauseRelayStuck, CauseWriterHolds, CauseKnownElsewhere,
+	CauseBehindParked, CauseLaneUnheld, CauseTopicFailing, CauseRelayStuck, CauseKnownElsewhere,
 	CauseParked, CauseQuarantine, CauseBehindRetrying, CauseBackoff, CauseBacklog, CauseBelowFloor, CauseBehindNothing,
-	CauseDue, CauseOpenWriter, CauseNotSeen,
+	CauseDue, CauseOpenWriter,
 }
 
 // Explain says why an event waits, with all causes at once, or what became of it. It changes nothing, and the grants
@@ -186,7 +184,6 @@ type openWriter struct {
 	pid                      int
 	role, application, state string
 	since                    *time.Time // nil: this role may not see it
-	hasID                    bool       // of a transaction: relays can ask whether it has ended
 	prepared                 string
 }
 
@@ -329,7 +326,7 @@ func (l *looking) openWriters(ctx context.Context) ([]openWriter, error) {
 	}
 	var writers []openWriter
 	var w openWriter
-	_, err = pgx.ForEachRow(rows, []any{&w.pid, &w.role, &w.application, &w.state, &w.since, &w.hasID, &w.prepared},
+	_, err = pgx.ForEachRow(rows, []any{&w.pid, &w.role, &w.application, &w.state, &w.since, &w.prepared},
 		func() error {
 			writers = append(writers, w)
 			return nil

@@ -1,12 +1,11 @@
 -- $1 the sequence with its schema. Transactions that have drawn a number and are open, the oldest first, at most 100:
--- those with the lock on the sequence that drawing takes (see fence_writers.sql of pgstore). One without a transaction
--- id has written nothing yet, and relays cannot ask whether it has ended. When it began only some roles may see:
--- superusers, members of pg_read_all_stats, and the role that it is of.
+-- those with the lock on the sequence that drawing takes (see fence_writers.sql of pgstore). When it began only some roles
+-- may see: superusers, members of pg_read_all_stats, and the role that it is of.
 WITH l AS MATERIALIZED (
     SELECT locktype, relation, database, mode, virtualtransaction, transactionid, pid FROM pg_locks WHERE granted
 )
 SELECT coalesce(r.pid, 0), coalesce(a.usename::text, p.owner::text, ''), coalesce(a.application_name, ''),
-       coalesce(a.state, ''), coalesce(a.xact_start, p.prepared), t.transactionid IS NOT NULL, coalesce(p.gid, '')
+       coalesce(a.state, ''), coalesce(a.xact_start, p.prepared), coalesce(p.gid, '')
   FROM l r
   LEFT JOIN LATERAL (
        SELECT l.transactionid FROM l
