@@ -24,7 +24,7 @@ The migrations are plain SQL and also work with goose and psql; all of them shar
 Each migration is one transaction: an interrupted run leaves no half of one, and running it again goes
 on where it stopped. Several runs at once wait for each other.`,
 		Args: cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error { return errors.New("up, down, status or sql is missing") },
+		RunE: func(*cobra.Command, []string) error { return errors.New("up, down, status, sql or lookups is missing") },
 	}
 	which := &tables{}
 	cmd.PersistentFlags().BoolVar(&which.inbox, "inbox", false, "the tables of an inbox instead of those of an outbox")
@@ -33,6 +33,7 @@ on where it stopped. Several runs at once wait for each other.`,
 		(&migrateDownCommand{migration: migration{root: root, tables: which}}).command(),
 		(&migrateStatusCommand{root: root, tables: which}).command(),
 		(&migrateSQLCommand{root: root, tables: which}).command(),
+		newMigrateLookups(root),
 	)
 	return cmd
 }

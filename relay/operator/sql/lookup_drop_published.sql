@@ -1,0 +1,1 @@
+DROP FUNCTION IF EXISTS {schema}.outbox_id_at(timestamptz)

@@ -1,0 +1,1 @@
+DROP INDEX CONCURRENTLY IF EXISTS {schema}.outbox_events_event_type
