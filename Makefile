@@ -116,6 +116,8 @@ bench-pinned: services-postgres ## Measure the relay under a held snapshot and a
 	@$(call program,./test/cmd/bench-pinned) $(if $(LONG),-long) $(if $(SHORT),-short)
 bench-growth: services-postgres ## Measure the relay beside a backlog, dead and parked events and type names without number (SHORT=1: a tenth)
 	@$(call program,./test/cmd/bench-growth) $(if $(SHORT),-short)
+bench-look: services-postgres publisher-binaries ## Measure what it takes to look at 5,000,000 events with outboxctl (SHORT=1: a tenth, and pages decide)
+	@$(call program,./test/cmd/bench-look) $(if $(SHORT),-short)
 bench-pubsub: ## Measure how fast one topic of Pub/Sub takes events with a round trip of 30 ms (SHORT=1: only what is counted decides)
 	@$(call program,./test/cmd/bench-pubsub) $(if $(SHORT),-short)
 bench-drain: services-postgres ## Measure how fast the relay drains a backlog, as ratios (SHORT=1, LONG=1 for other forms)
@@ -131,4 +133,4 @@ publisher-binaries:
 services-postgres:
 	@services/services up postgres18 postgres15 pgbouncer >/dev/null
 
-.PHONY: run-outbox-publisher example-event marketplace help services services-status services-check services-down build test examples lint format tidy house coverage check-deps check-deploy check-alerts check-costs vulncheck cli-reference notices proof-emit bench-emit proof-sim proof-model proof-order proof-crash proof-chaos proof-failover proof-hostile proof-inbox proof-mutants proof-retention proof-publisher proof-drain-stop proof-leaks proof-marketplace proof-pubsub proofs fuzz bench-inbox bench-pinned bench-growth bench-pubsub bench-drain ci publisher-binaries services-postgres
+.PHONY: run-outbox-publisher example-event marketplace help services services-status services-check services-down build test examples lint format tidy house coverage check-deps check-deploy check-alerts check-costs vulncheck cli-reference notices proof-emit bench-emit proof-sim proof-model proof-order proof-crash proof-chaos proof-failover proof-hostile proof-inbox proof-mutants proof-retention proof-publisher proof-drain-stop proof-leaks proof-marketplace proof-pubsub proofs fuzz bench-inbox bench-pinned bench-growth bench-look bench-pubsub bench-drain ci publisher-binaries services-postgres

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -18,7 +19,14 @@ func (c *rootCommand) look(ctx context.Context, work func(*operator.Operator) er
 		return err
 	}
 	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
-	return c.hint(work(operator.New(conn, c.schema)), "viewer")
+	err = work(operator.New(conn, c.schema))
+	if errors.Is(err, operator.ErrPayloads) {
+		return problem{
+			code: "permission_denied", exit: exitNotLetIn, err: err,
+			hint: "GRANT SELECT ON " + c.schema + ".outbox_events TO this role",
+		}
+	}
+	return c.hint(err, "viewer")
 }
 
 // note tells people something beside the result; programs do not see it.

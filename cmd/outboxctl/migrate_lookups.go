@@ -77,23 +77,32 @@ func lookupsCommand(root *rootCommand, verb, short, done string,
 			}
 			defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
 			op := operator.New(conn, root.schema)
-			return root.hint(func() error {
-				for _, lookup := range lookups {
-					begun := time.Now()
-					changed, err := do(op, ctx, lookup)
-					if err != nil {
-						return err
-					}
-					what := done + " in " + time.Since(begun).Round(time.Millisecond).String()
-					if !changed {
-						what = map[string]string{"add": "was there already", "drop": "was not there"}[verb]
-					}
-					if err := say(out, "%s: %s\n", lookup, what); err != nil {
-						return err
-					}
-				}
-				return nil
-			}(), "")
+			err = change(ctx, out, op, verb, done, lookups, do)
+			if state := sqlState(nil); errors.As(err, &state) && state.SQLState() == "42501" {
+				return problem{code: "permission_denied", exit: exitNotLetIn, err: err, hint: "connect as the owner of the tables"}
+			}
+			return root.hint(err, "viewer")
 		}),
 	}
+}
+
+// change adds or drops, one after the other, and says so.
+func change(ctx context.Context, out io.Writer, op *operator.Operator, verb, done string, lookups []operator.Lookup,
+	do func(*operator.Operator, context.Context, operator.Lookup) (bool, error),
+) error {
+	for _, lookup := range lookups {
+		begun := time.Now()
+		changed, err := do(op, ctx, lookup)
+		if err != nil {
+			return err
+		}
+		what := done + " in " + time.Since(begun).Round(time.Millisecond).String()
+		if !changed {
+			what = map[string]string{"add": "was there already", "drop": "was not there"}[verb]
+		}
+		if err := say(out, "%s: %s\n", lookup, what); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -65,7 +65,7 @@ func (o *Operator) Event(ctx context.Context, id outbox.ID, payload bool) (Event
 	err := o.look(ctx, "event", func(l *looking) (err error) {
 		detail.Event, err = l.event(ctx, id, payload)
 		if sqlstate.PermissionDenied(err) && payload {
-			return errPayloads
+			return ErrPayloads
 		}
 		if err != nil {
 			return err

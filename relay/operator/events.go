@@ -108,15 +108,15 @@ func (o *Operator) Events(ctx context.Context, filter Filter, page Page) (EventP
 		}
 		found, err = search.run(ctx)
 		if sqlstate.PermissionDenied(err) && search.readsPayloads() {
-			return errPayloads
+			return ErrPayloads
 		}
 		return err
 	})
 	return found, err
 }
 
-// errPayloads says who may read payloads.
-var errPayloads = errors.New("this role may not read payloads, headers and dedupe keys: GRANT SELECT ON outbox_events " +
+// ErrPayloads says that the role may not read what was asked for, and who may.
+var ErrPayloads = errors.New("this role may not read payloads, headers and dedupe keys: GRANT SELECT ON outbox_events " +
 	"TO it, or ask without them")
 
 func (p Page) check() error {

@@ -208,6 +208,12 @@ func (o *Operator) facts(ctx context.Context, l *looking, id outbox.ID) (*facts,
 		err := l.QueryRow(ctx, l.sql("retention_published")).Scan(&f.cutOff, &f.deleted)
 		return f, err //nolint:wrapcheck // look says what it was
 	}
+	if f.holder, err = l.holder(ctx, event.Lane); err != nil {
+		return nil, err
+	}
+	if f.over() {
+		return f, nil
+	}
 	for _, gather := range []func(context.Context, *looking) error{
 		f.gatherLane, f.gatherFleet, f.gatherHome, f.gatherPauses(o),
 	} {
@@ -218,12 +224,18 @@ func (o *Operator) facts(ctx context.Context, l *looking, id outbox.ID) (*facts,
 	return f, nil
 }
 
-// gatherLane reads the lane, and what is before the event in it.
+// over tells whether the event is in a state that no relay changes: what else there is plays no part.
+func (f *facts) over() bool {
+	switch f.event.State {
+	case state.Published.String(), state.Discarded.String(), state.Dead.String(), state.DeadBlocking.String():
+		return true
+	}
+	return false
+}
+
+// gatherLane reads what is before the event in its lane.
 func (f *facts) gatherLane(ctx context.Context, l *looking) (err error) {
 	e := f.event
-	if f.holder, err = l.holder(ctx, e.Lane); err != nil {
-		return err
-	}
 	rows, err := l.Query(ctx, l.sql("line_held"), e.Lane, e.Namespace, e.AggregateType, e.AggregateID, e.Seq, mostHeads)
 	if err != nil {
 		return err //nolint:wrapcheck // look says what it was

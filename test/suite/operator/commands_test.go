@@ -75,9 +75,9 @@ func TestEventsCommands(t *testing.T) {
 		}{
 			{2, `there is no field "typ": did you mean type?`, []string{"events", "list", "typ:x"}},
 			{1, "must be between 1 and 1000", []string{"events", "list", "--limit", "2000"}},
-			{1, "may not read payloads", []string{"events", "list", "data.n:4"}},
-			{1, "may not read payloads", []string{"events", "get", dead, "--payload"}},
-			{1, "may not read payloads", []string{"events", "export"}},
+			{4, "may not read payloads", []string{"events", "list", "data.n:4"}},
+			{4, "may not read payloads", []string{"events", "get", dead, "--payload"}},
+			{4, "may not read payloads", []string{"events", "export"}},
 			{3, "events explain " + dead[:35], []string{"events", "get", dead[:35] + "0"}},
 			{2, `"x" is no id of an event`, []string{"events", "get", "x"}},
 			{2, "name one event", []string{"events", "explain"}},
