@@ -31,8 +31,8 @@ func newAggregateShow(root *rootCommand) *cobra.Command {
 	cmd := root.show(&cobra.Command{
 		Use:   "show TYPE/ID",
 		Short: "Show the events of an aggregate in their order, and what blocks them",
-		Long: `Show the events of an aggregate in their order, and what blocks them: those that are open, up to 100, and the newest.
-The viewer role is enough.`,
+		Long: `Show the events of an aggregate in their order, and what blocks them: those that are open, up to 100, and the
+newest. The viewer role is enough.`,
 		Example: `  outboxctl aggregate show order/4711
   outboxctl aggregate show order/4711 --limit 100 -o json`,
 		Args: func(_ *cobra.Command, args []string) error {

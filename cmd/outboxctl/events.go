@@ -16,8 +16,8 @@ func newEvents(root *rootCommand) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "events",
 		Short: "Find events, and say why they wait",
-		Long: `Find events, and say why they wait. It changes nothing, and the viewer role is enough; payloads need a role that
-may read all of outbox_events.`,
+		Long: `Find events, and say why they wait. It changes nothing, and the viewer role is enough; payloads need a
+role that may read all of outbox_events.`,
 		Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			return errors.New("list, get, explain, tail or export is missing")

@@ -22,7 +22,7 @@ func newEventsExplain(root *rootCommand) *cobra.Command {
 
 The causes, as -o json names them: published, discarded, dead, dead_blocking, pruned, not_found, restored, standby,
 no_relay, paused_all, paused_topic, paused_type, behind_dead, type_unknown, behind_parked, lane_unheld, topic_failing,
-relay_stuck, known_elsewhere, parked, quarantine, behind_retrying, backoff, backlog, below_floor,
+relay_stuck, known_by_others, parked, quarantine, behind_retrying, backoff, backlog, below_floor,
 behind_nothing, due, open_writer.
 
 How old other transactions are PostgreSQL shows only to members of pg_read_all_stats, and each role its own.`,

@@ -27,8 +27,8 @@ func newEventsExport(root *rootCommand) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "export [FILTER...]",
 		Short: "Write whole events, a line of JSON each",
-		Long: `Write whole events with their payloads to stdout, a line of JSON each, the newest first. It reads page by page, and
-says on stderr how far it is. Where it was stopped, --after goes on.
+		Long: `Write whole events with their payloads to stdout, a line of JSON each, the newest first. It reads page by
+page, and says on stderr how far it is. Where it was stopped, --after goes on.
 
 It needs a role that may read all of outbox_events; --no-payload leaves out payload, headers and dedupe key, for which
 viewer is enough.

@@ -24,9 +24,9 @@ func newEventsTail(root *rootCommand) *cobra.Command {
 	cmd := root.show(&cobra.Command{
 		Use:   "tail [FILTER...]",
 		Short: "Follow new events and what becomes of them",
-		Long: `Follow new events and what becomes of them, until it is interrupted: a line for each event that is new, and one for
-each change of its state. It asks the database once per second, for bounded answers; of what comes faster than 5,000
-events a second not all is shown, and a word says so.
+		Long: `Follow new events and what becomes of them, until it is interrupted: a line for each event that is new,
+and one for each change of its state. It asks the database once per second, for bounded answers; of what comes
+faster than 5,000 events a second not all is shown, and a word says so.
 
 ` + filterHelp,
 		Example: `  outboxctl events tail

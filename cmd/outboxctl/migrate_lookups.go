@@ -19,8 +19,8 @@ func newMigrateLookups(root *rootCommand) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "lookups",
 		Short: "Add or drop what answers questions about many events",
-		Long: `Add or drop what answers questions about many events, within 100 ms on a table of 5 million. By id, by aggregate and
-by the states of held and dead events there are indexes already. The others are optional:
+		Long: `Add or drop what answers questions about many events, within 100 ms on a table of 5 million. By id, by
+aggregate and by the states of held and dead events there are indexes already. The others are optional:
 
   type       an index by event type and number. Every emit writes into it: {wal}
   published  a function for people with psql, outbox_id_at: by time events are asked by their ids, which begin with it.
@@ -47,8 +47,8 @@ func lookupsCommand(root *rootCommand, verb, short, done string,
 	lookups := operator.Lookups()
 	long := short + ": all of them, or those that are named.\n\n"
 	if verb == "add" {
-		long += "An index is built with CREATE INDEX CONCURRENTLY: nobody waits for it, and it waits for the transactions that " +
-			"are\nopen. What a building that was cut off has left is taken away first. "
+		long += "An index is built with CREATE INDEX CONCURRENTLY: nobody waits for it, and it waits for the transactions " +
+			"that are\nopen. What a building that was cut off has left is taken away first. "
 	} else {
 		long += "It waits for the transactions that are open, and nobody waits for it. "
 	}

@@ -22,7 +22,7 @@ func newStatus(root *rootCommand) *cobra.Command {
 events wait and for how long, and what each topic carried in the last five minutes.
 
 Counts go up to 10,000, and ≈ marks what is an estimate. Rates come from outbox_minutes, which relays write that survey
-(metrics.survey_every of outbox-publisher): without them there are none. The exit code says nothing about the health:
+(metrics.survey of outbox-publisher): without them there are none. The exit code says nothing about the health:
 for that there is 'outboxctl check'. The viewer role is enough.`,
 		Example: "  outboxctl status\n  outboxctl status -o json",
 		Args:    cobra.NoArgs,

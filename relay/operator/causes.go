@@ -10,7 +10,8 @@ import (
 	"github.com/posthaste-dev/posthaste/internal/state"
 )
 
-// causes decides what the facts mean. All that applies is named; what follows from something else that is named is not.
+// causes decides what the facts mean. All that applies is named; what follows from something else that is named is
+// not.
 func (f *facts) causes() []Cause {
 	if !f.there {
 		return f.notThere()
@@ -80,8 +81,8 @@ func (f *facts) dead() Cause {
 	}
 	if f.event.State == state.DeadBlocking.String() {
 		c.Code, c.Do = CauseDeadBlocking, c.Do+fmt.Sprintf("; outboxctl skip %s lets the later ones go", f.id)
-		c.Says = fmt.Sprintf("It is dead%s%s. Relays do not try it again, and later events of %s/%s wait behind it.", ago, why,
-			f.event.AggregateType, f.event.AggregateID)
+		c.Says = fmt.Sprintf("It is dead%s%s. Relays do not try it again, and later events of %s/%s wait behind it.",
+			ago, why, f.event.AggregateType, f.event.AggregateID)
 	} else if skip := f.lastAction("skip"); skip != nil {
 		c.Says += fmt.Sprintf(" %s skipped it %s ago: %s.", skip.Actor, span(f.now.Sub(skip.At)), skip.Reason)
 	}
@@ -135,18 +136,18 @@ func (f *facts) notThere() []Cause {
 
 // fleet says what stops all relays.
 func (f *facts) fleet() []Cause {
-	if f.home.standby {
+	if f.identity.standby {
 		return []Cause{{
 			Code: CauseStandby, Keeps: true, Says: "This database is a standby, in recovery: relays need the primary.",
 			Do: "ask the primary, or promote this one",
 		}}
 	}
-	if f.home.moved() {
+	if f.identity.moved() {
 		what := "from another cluster: this database was restored from a dump, or copied, or the cluster was upgraded"
-		if f.home.sameCluster {
+		if f.identity.sameCluster {
 			what = fmt.Sprintf("from another timeline: this is %d, and relays were last seen on %d at %s. If that is more "+
-				"than their FailoverWindow ago, they take it for restored to a point in time", f.home.here, f.home.timeline,
-				f.home.seen.UTC().Format(time.RFC3339))
+				"than their FailoverWindow ago, they take it for restored to a point in time", f.identity.here, f.identity.timeline,
+				f.identity.seen.UTC().Format(time.RFC3339))
 		}
 		return []Cause{{
 			Code: CauseRestored, Keeps: true, Says: "The outbox comes " + what + ". Relays that run here hold no lane and " +
@@ -204,16 +205,16 @@ func (f *facts) inLine(eventType string) bool {
 	return slices.ContainsFunc(f.heads, func(h head) bool { return h.eventType == eventType && f.blocks(h) })
 }
 
-// typePaused tells whether an operator has paused the type of the event, or of one before it in its line. The relay writes
-// such events down as waiting.
+// typePaused tells whether an operator has paused the type of the event, or of one before it in its line. The relay
+// writes such events down as waiting.
 func (f *facts) typePaused() bool {
 	return slices.ContainsFunc(f.pauses, func(p Pause) bool {
 		return p.Kind == TypeScope("").Kind && (p.Name == f.event.Type || f.inLine(p.Name))
 	})
 }
 
-// sameLine tells whether events of this topic keep their order with this one. Where a topic is not known nobody can say
-// that they do not.
+// sameLine tells whether events of this topic keep their order with this one. Where a topic is not known nobody can
+// say that they do not.
 func (f *facts) sameLine(topic string) bool {
 	return topic == "" || f.event.Topic == "" || topic == f.event.Topic
 }
@@ -302,7 +303,7 @@ func (f *facts) unknownType(eventType string, parked bool) []Cause {
 		}}
 	case !holderKnows && f.holder.Alive:
 		return []Cause{{
-			Code: CauseKnownElsewhere, Keeps: true, Says: fmt.Sprintf("%s holds lane %d and does not know %s; %s "+
+			Code: CauseKnownByOthers, Keeps: true, Says: fmt.Sprintf("%s holds lane %d and does not know %s; %s "+
 				"does. The lane moves to a relay that knows more of what is parked in it, within about half a minute.",
 				f.holder.Relay, f.event.Lane, strings.TrimSuffix(about, ","), someOf(knowing)),
 			Do: "if it stays so, finish the deployment: the relays' registries differ",
@@ -322,7 +323,7 @@ func (f *facts) unknownType(eventType string, parked bool) []Cause {
 
 // laneHeld says whether somebody works on the lane.
 func (f *facts) laneHeld() []Cause {
-	if f.holder.Alive || len(f.alive) == 0 || f.home.moved() {
+	if f.holder.Alive || len(f.alive) == 0 || f.identity.moved() {
 		return nil
 	}
 	says := fmt.Sprintf("Nobody holds its lane %d. %s alive: one of them takes it within about a second.", f.event.Lane,
@@ -444,8 +445,8 @@ func (f *facts) stuck() *Cause {
 	}
 }
 
-// openBefore lists transactions that may have drawn a lower number. They keep nothing: relays read past them, and go back
-// to their numbers when they end.
+// openBefore lists transactions that may have drawn a lower number. They keep nothing: relays read past them, and go
+// back to their numbers when they end.
 func (f *facts) openBefore() []Cause {
 	if f.event.State != state.Ready.String() {
 		return nil
@@ -504,8 +505,8 @@ func (f *facts) list(writers []openWriter) string {
 
 // due says that all is well.
 func (f *facts) due() Cause {
-	return Cause{Code: CauseDue, Says: fmt.Sprintf("Nothing keeps it: %s holds lane %d and is alive, and it should go out "+
-		"within about a second.", f.holder.Relay, f.event.Lane)}
+	return Cause{Code: CauseDue, Says: fmt.Sprintf("Nothing keeps it: %s holds lane %d and is alive, and it should go "+
+		"out within about a second.", f.holder.Relay, f.event.Lane)}
 }
 
 func (f *facts) when(due *time.Time) string {

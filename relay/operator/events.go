@@ -20,11 +20,13 @@ import (
 
 // The bounds of a look for events.
 const (
-	// MaxEventPage is the most events of a page, MaxEventPageWithPayload where payloads are asked for: one can have 9 MiB.
+	// MaxEventPage is the most events of a page, MaxEventPageWithPayload where payloads are asked for: one can have 9
+	// MiB.
 	MaxEventPage            = 1_000
 	MaxEventPageWithPayload = 100
 	usualEventPage          = 50
-	// usualWindow is how many of the newest events a search looks at that no index answers. Each costs some microseconds.
+	// usualWindow is how many of the newest events a search looks at that no index answers. Each costs some
+	// microseconds.
 	usualWindow = 50_000
 	// windowOfPayloads is the same for one that reads payloads.
 	windowOfPayloads = 5_000
@@ -116,8 +118,8 @@ func (o *Operator) Events(ctx context.Context, filter Filter, page Page) (EventP
 }
 
 // ErrPayloads says that the role may not read what was asked for, and who may.
-var ErrPayloads = errors.New("this role may not read payloads, headers and dedupe keys: GRANT SELECT ON outbox_events " +
-	"TO it, or ask without them")
+var ErrPayloads = errors.New("this role may not read payloads, headers and dedupe keys: GRANT SELECT ON " +
+	"outbox_events TO it, or ask without them")
 
 func (p Page) check() error {
 	if p.Limit < 0 || p.Limit > p.most() {
@@ -379,7 +381,8 @@ func (s *search) statement() string {
 		"id": "looked_ids", "aggregate": "looked_aggregate", "held": "looked_held", "type": "looked_type",
 		"newest": "looked_newest",
 	}[s.by]
-	return s.sql("events", "{looked}", s.sql(file, pieces...), "{content}", content, "{payload}", payload, "{order}", order)
+	return s.sql("events", "{looked}", s.sql(file, pieces...), "{content}", content, "{payload}", payload,
+		"{order}", order)
 }
 
 // ends are the ends of a period, nil for none.

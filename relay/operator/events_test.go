@@ -122,7 +122,11 @@ func TestEventsByEveryField(t *testing.T) {
 			page   operator.Page
 			want   string
 		}{
-			{operator.Filter{Data: []operator.DataValue{{Path: []string{"a"}, Value: "b"}}}, operator.Page{}, "may not read payloads"},
+			{
+				operator.Filter{Data: []operator.DataValue{{Path: []string{"a"}, Value: "b"}}},
+				operator.Page{},
+				"may not read payloads",
+			},
 			{operator.Filter{}, operator.Page{Payloads: true}, "may not read payloads"},
 			{operator.Filter{Topic: "order"}, operator.Page{}, `publishes to "order"; they know elsewhere, orders`},
 			{operator.Filter{}, operator.Page{Limit: 1001}, "between 1 and 1000"},
@@ -193,8 +197,8 @@ func TestEventsPageByPage(t *testing.T) {
 		if _, page := e.search(e.operator, names, "type:order_created", operator.Page{}); page.Window.By != "type" {
 			t.Errorf("the index is not used: %+v", page.Window)
 		}
-		if _, page := e.search(e.operator, names, "type:order_created tenant:nobody", operator.Page{}); page.Window.Looked != 8 ||
-			page.Next == "" {
+		_, page = e.search(e.operator, names, "type:order_created tenant:nobody", operator.Page{})
+		if page.Window.Looked != 8 || page.Next == "" {
 			t.Errorf("got %+v", page)
 		}
 	})

@@ -69,7 +69,7 @@ const (
 	CauseLaneUnheld     CauseCode = "lane_unheld"     // by any relay that is alive
 	CauseTopicFailing   CauseCode = "topic_failing"   // its breaker has paused it
 	CauseRelayStuck     CauseCode = "relay_stuck"     // alive, and publishes nothing of the lane
-	CauseKnownElsewhere CauseCode = "known_elsewhere" // by a relay that does not hold the lane
+	CauseKnownByOthers  CauseCode = "known_by_others" // by a relay that does not hold the lane
 	CauseParked         CauseCode = "parked"          // though its type is known
 	CauseQuarantine     CauseCode = "quarantine"      // relays died in this lane
 	CauseBehindRetrying CauseCode = "behind_retrying" // the head of its line waits for its next attempt
@@ -85,7 +85,7 @@ const (
 var rank = []CauseCode{
 	CausePublished, CauseDiscarded, CauseDead, CauseDeadBlocking, CausePruned, CauseNotFound, CauseRestored,
 	CauseStandby, CauseNoRelay, CausePausedAll, CausePausedTopic, CausePausedType, CauseBehindDead, CauseTypeUnknown,
-	CauseBehindParked, CauseLaneUnheld, CauseTopicFailing, CauseRelayStuck, CauseKnownElsewhere,
+	CauseBehindParked, CauseLaneUnheld, CauseTopicFailing, CauseRelayStuck, CauseKnownByOthers,
 	CauseParked, CauseQuarantine, CauseBehindRetrying, CauseBackoff, CauseBacklog, CauseBelowFloor, CauseBehindNothing,
 	CauseDue, CauseOpenWriter,
 }
@@ -125,15 +125,15 @@ type facts struct {
 	cutOff  *time.Time // of retention; only for an event that is not there
 	deleted int64
 
-	alive   []aliveRelay
-	known   []knownType
-	failing []failingTopic
-	pauses  []Pause
-	heads   []head
-	before  before
-	lastOut *time.Time // when something of the lane was last published
-	home    home
-	writers []openWriter
+	alive    []aliveRelay
+	known    []knownType
+	failing  []failingTopic
+	pauses   []Pause
+	heads    []head
+	before   before
+	lastOut  *time.Time // when something of the lane was last published
+	identity identity
+	writers  []openWriter
 }
 
 type aliveRelay struct {
@@ -170,14 +170,14 @@ type before struct {
 	types         []string // of its own aggregate
 }
 
-// home is on which server the outbox was last seen.
-type home struct {
+// identity is on which server the outbox was last seen.
+type identity struct {
 	known, sameCluster, standby bool
 	timeline, here              int
 	seen                        time.Time
 }
 
-func (h home) moved() bool { return h.known && (!h.sameCluster || h.timeline != h.here) }
+func (i identity) moved() bool { return i.known && (!i.sameCluster || i.timeline != i.here) }
 
 // openWriter is a transaction that has drawn numbers and is open.
 type openWriter struct {
@@ -215,7 +215,7 @@ func (o *Operator) facts(ctx context.Context, l *looking, id outbox.ID) (*facts,
 		return f, nil
 	}
 	for _, gather := range []func(context.Context, *looking) error{
-		f.gatherLane, f.gatherFleet, f.gatherHome, f.gatherPauses(o),
+		f.gatherLane, f.gatherFleet, f.gatherIdentity, f.gatherPauses(o),
 	} {
 		if err := gather(ctx, l); err != nil {
 			return nil, err
@@ -304,22 +304,22 @@ func (f *facts) gatherFleet(ctx context.Context, l *looking) error {
 	return err //nolint:wrapcheck // look says what it was
 }
 
-// gatherHome reads whether the outbox is where relays last saw it. A role that may not ask does without.
-func (f *facts) gatherHome(ctx context.Context, l *looking) error {
+// gatherIdentity reads whether the outbox is where relays last saw it. A role that may not ask does without.
+func (f *facts) gatherIdentity(ctx context.Context, l *looking) error {
 	nested, err := l.Begin(ctx) // an error of it must not end the whole transaction
 	if err != nil {
 		return err //nolint:wrapcheck // look says what it was
 	}
 	defer func() { _ = nested.Rollback(context.WithoutCancel(ctx)) }()
-	err = nested.QueryRow(ctx, l.sql("identity")).Scan(&f.home.sameCluster, &f.home.timeline, &f.home.here, &f.home.seen,
-		&f.home.standby)
+	is := &f.identity
+	err = nested.QueryRow(ctx, l.sql("identity")).Scan(&is.sameCluster, &is.timeline, &is.here, &is.seen, &is.standby)
 	switch {
 	case errors.Is(err, pgx.ErrNoRows), sqlstate.PermissionDenied(err):
 		return nil
 	case err != nil:
 		return err //nolint:wrapcheck // look says what it was
 	}
-	f.home.known = true
+	f.identity.known = true
 	return nil
 }
 

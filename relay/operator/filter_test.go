@@ -28,7 +28,9 @@ func TestParseFilter(t *testing.T) {
 		"attempts:<3":                    {Attempts: operator.AttemptRange{Set: true, Most: 2}},
 		"attempts:0":                     {Attempts: operator.AttemptRange{Set: true}},
 		"created:>1h30m":                 {Created: operator.Period{Beyond: 90 * time.Minute}},
-		"created:<2d published:<3w":      {Created: operator.Period{Within: 48 * time.Hour}, Published: operator.Period{Within: 504 * time.Hour}},
+		"created:<2d published:<3w": {
+			Created: operator.Period{Within: 48 * time.Hour}, Published: operator.Period{Within: 504 * time.Hour},
+		},
 		"created:2026-01-30":             {Created: operator.Period{From: day(30), To: day(31)}},
 		"created:2026-01-30..2026-01-31": {Created: operator.Period{From: day(30), To: day(31)}},
 		"created:..2026-01-31T00:00:00Z": {Created: operator.Period{To: day(31)}},
@@ -52,7 +54,7 @@ func TestParseFilter(t *testing.T) {
 func TestParseFilterSaysWhatIsWrong(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
-		"typ:a":                             `there is no field "typ": did you mean type?; the fields are type, aggregate, tenant`,
+		"typ:a":                             `there is no field "typ": did you mean type?; the fields are type, aggregate`,
 		"status:dead":                       "did you mean state?",
 		"Tenant:a":                          "did you mean tenant?",
 		"zzzzzz:a":                          `there is no field "zzzzzz"; the fields are`,

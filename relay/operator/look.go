@@ -16,8 +16,8 @@ import (
 //go:embed sql/*.sql
 var lookFiles embed.FS
 
-// lookTimeout ends a statement that somebody's question would otherwise keep running. Each is bounded by itself; this is
-// for a server that has no time, and for locks.
+// lookTimeout ends a statement that somebody's question would otherwise keep running. Each is bounded by itself; this
+// is for a server that has no time, and for locks.
 const lookTimeout = "10s"
 
 // looking is a transaction that only reads: everything that one answer says is of one moment.
@@ -29,8 +29,8 @@ type looking struct {
 }
 
 // look runs a question. what names it in errors.
-func (o *Operator) look(ctx context.Context, what string, ask func(l *looking) error) error {
-	err := o.inLook(ctx, ask)
+func (o *Operator) look(ctx context.Context, what string, query func(l *looking) error) error {
+	err := o.inLook(ctx, query)
 	switch {
 	case err == nil:
 		return nil
@@ -42,7 +42,7 @@ func (o *Operator) look(ctx context.Context, what string, ask func(l *looking) e
 	return fmt.Errorf("operator: %s: %w", what, err)
 }
 
-func (o *Operator) inLook(ctx context.Context, ask func(l *looking) error) error {
+func (o *Operator) inLook(ctx context.Context, query func(l *looking) error) error {
 	tx, err := o.db.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly})
 	if err != nil {
 		return fmt.Errorf("begin: %w", err)
@@ -53,7 +53,7 @@ func (o *Operator) inLook(ctx context.Context, ask func(l *looking) error) error
 		lookTimeout).Scan(nil, &l.now); err != nil {
 		return err //nolint:wrapcheck // look says what it was
 	}
-	return ask(l)
+	return query(l)
 }
 
 // sql is the text of one of our files. Pieces are put in before the schema's name is.

@@ -50,8 +50,8 @@ func (o *Operator) LookupStates(ctx context.Context) ([]LookupState, error) {
 	return []LookupState{byTime, byType}, err
 }
 
-// AddLookup adds an optional look-up, as the owner of the tables. An index is built while producers write, and waits for
-// the transactions that are open; what a building that was cut off has left is taken away first. It tells whether
+// AddLookup adds an optional look-up, as the owner of the tables. An index is built while producers write, and waits
+// for the transactions that are open; what a building that was cut off has left is taken away first. It tells whether
 // something was to be done.
 func (o *Operator) AddLookup(ctx context.Context, lookup Lookup) (added bool, err error) {
 	is, err := o.lookupState(ctx, lookup)
@@ -90,8 +90,8 @@ func (o *Operator) lookupState(ctx context.Context, lookup Lookup) (LookupState,
 	return states[at], nil
 }
 
-// define runs one of the statements, outside of a transaction. The function by time is for those alone to whom its owner
-// grants it, as all of ours.
+// define runs one of the statements, outside of a transaction. The function by time is for those alone to whom its
+// owner grants it, as all of ours.
 func (o *Operator) define(ctx context.Context, lookup Lookup, verb string) error {
 	text, err := lookFiles.ReadFile(fmt.Sprintf("sql/lookup_%s_%s.sql", verb, lookup))
 	if err != nil {

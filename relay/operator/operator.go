@@ -1,6 +1,6 @@
-// Package operator has what people look at and decide about the outbox: where events stand and why they wait, which dead
-// or parked events are tried again, skipped or closed, and what the relays publish nothing of for now. It needs no relay
-// that runs; [New] takes a connection alone.
+// Package operator has what people look at and decide about the outbox: where events stand and why they wait, which
+// dead or parked events are tried again, skipped or closed, and what the relays publish nothing of for now. It needs
+// no relay that runs; [New] takes a connection alone.
 package operator
 
 import (

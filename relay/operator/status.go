@@ -67,7 +67,7 @@ func (o *Operator) Status(ctx context.Context) (*Status, error) {
 	var topics map[string]string
 	var failing []Topic
 	status := &Status{}
-	var moved home
+	var where identity
 	if err := o.look(ctx, "status", func(l *looking) (err error) {
 		status.At = l.now
 		if topics, err = l.topics(ctx, nil); err != nil {
@@ -77,8 +77,8 @@ func (o *Operator) Status(ctx context.Context) (*Status, error) {
 			return err
 		}
 		f := &facts{}
-		err = f.gatherHome(ctx, l)
-		moved = f.home
+		err = f.gatherIdentity(ctx, l)
+		where = f.identity
 		return err
 	}); err != nil {
 		return nil, err
@@ -91,7 +91,7 @@ func (o *Operator) Status(ctx context.Context) (*Status, error) {
 		return nil, err
 	}
 	status.take(&found)
-	status.report(&found, moved, failing)
+	status.report(&found, where, failing)
 	return status, nil
 }
 
@@ -106,9 +106,9 @@ func (s *Status) take(found *survey.Report) {
 }
 
 // report says how that is, with all reasons.
-func (s *Status) report(found *survey.Report, at home, topics []Topic) {
+func (s *Status) report(found *survey.Report, where identity, topics []Topic) {
 	s.Health, s.Reasons = Healthy, []Reason{}
-	if at.moved() {
+	if where.moved() {
 		s.because(Broken, "restored", "the database was restored or copied, and the relays publish nothing",
 			"look at what would be sent again, then outboxctl resume --restored")
 	}

@@ -64,7 +64,7 @@ func (t *Tail) Next(ctx context.Context, begin int) (changes []Change, left bool
 			if !first || fresh <= begin {
 				changes = append(changes, Change{Event: event})
 			}
-			t.tell(event)
+			t.remember(event)
 		}
 		// A page with something that was told before has met the end of what is new.
 		if first || found.Next == "" || fresh < len(found.Events) || fresh == 0 {
@@ -109,8 +109,8 @@ func (t *Tail) followed(ctx context.Context) ([]Change, error) {
 	return changes, nil
 }
 
-// tell remembers an event, and forgets the one that was told longest ago.
-func (t *Tail) tell(event Event) {
+// remember keeps an event, and forgets the one that was told longest ago.
+func (t *Tail) remember(event Event) {
 	t.known[event.ID] = event.State
 	t.order = append(t.order, event.ID)
 	if len(t.order) > mostKnown {

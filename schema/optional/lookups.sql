@@ -1,5 +1,6 @@
 -- Optional: what people ask of many events, by event type and by time. (By aggregate and by id there are indexes.)
--- Not a migration; run it with psql in the schema of the outbox, as its owner, outside a transaction:
+-- Not a migration. `outboxctl migrate lookups add` does it, and `drop` undoes it; or run it with psql in the schema of
+-- the outbox, as its owner, outside a transaction:
 --
 --   PGOPTIONS='-c search_path=public' psql -f lookups.sql
 --

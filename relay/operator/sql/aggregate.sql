@@ -1,5 +1,5 @@
--- The events of the aggregate $1 and $2 in their order: those that are open, and the newest $3; at most $4 in all, and of
--- $5 that are looked at. The first column is how many were. States: 6 published, 7 discarded.
+-- The events of the aggregate $1 and $2 in their order: those that are open, and the newest $3; at most $4 in all,
+-- and of $5 that are looked at. The first column is how many were. States: 6 published, 7 discarded.
 SELECT e.looked, e.id::text, e.seq, e.lane, e.namespace, e.event_type, e.aggregate_type, e.aggregate_id,
        coalesce(e.tenant_id, ''), coalesce(h.kind, e.state), e.created_at, e.published_at, h.since, h.due,
        e.attempt_count, coalesce(e.last_error, ''), NULL, NULL, NULL

@@ -1,11 +1,11 @@
 -- What an event may be behind: held events of its aggregate, $1 lane, $2 namespace, $3 and $4 type and id, below the
--- number $5: those that do not wait themselves, and the first of each event type, which waits with the others while an
--- operator has paused its type. A look steps from one event type to the next, at most 100, and takes
--- the first $6 of each: a million may wait behind the head of a line. Kinds: 1 retrying, 2 parked, 3 waiting, 4 dead and
--- blocking.
+-- number $5: those that do not wait themselves, and the first of each event type, which waits with the others while
+-- an operator has paused its type. A look steps from one event type to the next, at most 100, and takes the first $6
+-- of each: a million may wait behind the head of a line. Kinds: 1 retrying, 2 parked, 3 waiting, 4 dead and blocking.
 WITH RECURSIVE types AS (
     (SELECT h.event_type, 1 AS place FROM {schema}.outbox_held h
-      WHERE h.lane = $1::integer AND h.namespace = $2::text AND h.aggregate_type = $3::text AND h.aggregate_id = $4::text
+      WHERE h.lane = $1::integer AND h.namespace = $2::text AND h.aggregate_type = $3::text
+        AND h.aggregate_id = $4::text
       ORDER BY h.event_type LIMIT 1)
     UNION ALL
     SELECT n.event_type, t.place + 1 FROM types t CROSS JOIN LATERAL (

@@ -1,5 +1,5 @@
--- How the optional look-ups stand; $1 is the table, $2 the schema. Of the index by type: whether it is there, whether it
--- can be used, its size, and who builds it. Of the function by time: whether it is there.
+-- How the optional look-ups stand; $1 is the table, $2 the schema. Of the index by type: whether it is there, whether
+-- it can be used, its size, and who builds it. Of the function by time: whether it is there.
 SELECT i.indexrelid IS NOT NULL, coalesce(i.indisvalid, false), coalesce(pg_relation_size(i.indexrelid), 0),
        coalesce((SELECT p.pid FROM pg_stat_progress_create_index p WHERE p.index_relid = i.indexrelid LIMIT 1), 0),
        EXISTS (SELECT FROM pg_proc f

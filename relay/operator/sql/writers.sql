@@ -1,6 +1,6 @@
 -- $1 the sequence with its schema. Transactions that have drawn a number and are open, the oldest first, at most 100:
--- those with the lock on the sequence that drawing takes (see fence_writers.sql of pgstore). When it began only some roles
--- may see: superusers, members of pg_read_all_stats, and the role that it is of.
+-- those with the lock on the sequence that drawing takes (see fence_writers.sql of pgstore). When it began only some
+-- roles may see: superusers, members of pg_read_all_stats, and the role that it is of.
 WITH l AS MATERIALIZED (
     SELECT locktype, relation, database, mode, virtualtransaction, transactionid, pid FROM pg_locks WHERE granted
 )

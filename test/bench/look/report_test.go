@@ -37,8 +37,8 @@ func TestEveryMustCanBeMissed(t *testing.T) {
 			r.Commands[3].Time = 110 * time.Millisecond
 		}},
 		"list looked at 101 pages, at most 100": {Short(), func(r *Report) { r.Commands[0].Pages = 101 }},
-		"list looked at 0 pages":                  {Full(), func(r *Report) { r.Commands[0].Pages = 0 }},
-		"too little was tested":                   {Short(), func(r *Report) { r.Commands = r.Commands[1:] }},
+		"list looked at 0 pages":                {Full(), func(r *Report) { r.Commands[0].Pages = 0 }},
+		"too little was tested":                 {Short(), func(r *Report) { r.Commands = r.Commands[1:] }},
 	} {
 		report := good(c.plan)
 		c.spoil(report)

@@ -162,7 +162,9 @@ func (r *run) emitWAL(ctx context.Context) (float64, error) {
 	if err != nil {
 		return 0, err
 	}
-	registered := outbox.Define[map[string]int](outbox.Contract{Type: "order_event_1", Aggregate: "order", Topic: "orders"})
+	registered := outbox.Define[map[string]int](outbox.Contract{
+		Type: "order_event_1", Aggregate: "order", Topic: "orders",
+	})
 	written, err := meter.Measure(ctx, func(ctx context.Context) error {
 		for i := range emits {
 			tx, err := r.db.Producers.Begin(ctx)

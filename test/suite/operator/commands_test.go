@@ -111,8 +111,8 @@ died .*, rejected: .*no such field`, "events", "get", dead)
 			t.Errorf("got %s", stdout)
 		}
 		e.want(t, e.role, 0, `(?s)order/1 has 2 events, lane \d+ held by main
-later events wait behind order_placed `+dead+`, which is dead and blocking.*waiting.*order_shipped`, "aggregate", "show",
-			"order/1")
+later events wait behind order_placed `+dead+`, which is dead and blocking.*waiting.*order_shipped`, "aggregate",
+			"show", "order/1")
 		e.want(t, e.role, 0, line(age, "rejected", "order_placed", "order/1", "orders", "1", "yes", dead, ".*no such field"),
 			"dead", "list", "topic:orders")
 		e.want(t, e.role, 0, `nothing is dead that meets this`, "dead", "list", "topic:bills")
@@ -206,9 +206,9 @@ func TestEventsTail(t *testing.T) {
 		if changes, _, err := quiet.Next(t.Context(), 0); err != nil || len(changes) != 0 {
 			t.Errorf("%v, %v", changes, err)
 		}
-		e.Exec(t, `INSERT INTO {schema}.outbox_dlq (event_seq, event_id, created_at, attempts, blocking, namespace, event_type,
-			aggregate_type, aggregate_id, error_reason, payload_json) SELECT seq, id, created_at, 1, false, namespace,
-			event_type, aggregate_type, aggregate_id, 'rejected', payload_json FROM {schema}.outbox_events
+		e.Exec(t, `INSERT INTO {schema}.outbox_dlq (event_seq, event_id, created_at, attempts, blocking, namespace,
+			event_type, aggregate_type, aggregate_id, error_reason, payload_json) SELECT seq, id, created_at, 1, false,
+			namespace, event_type, aggregate_type, aggregate_id, 'rejected', payload_json FROM {schema}.outbox_events
 			WHERE id = $1::text::uuid`, ids[0].String())
 		e.move(t, ids[0], int(state.Dead))
 		if changes, _, err := quiet.Next(t.Context(), 0); err != nil || len(changes) != 1 || changes[0].ID != ids[0] {
@@ -219,7 +219,8 @@ func TestEventsTail(t *testing.T) {
 		// It waits for what comes.
 		ended := make(chan string, 1)
 		go func() {
-			_, stdout, _ := e.call(t, e.role, "events", "tail", "--last", "0", "--count", "1", "-o", "ndjson", "--every", "100ms")
+			_, stdout, _ := e.call(t, e.role, "events", "tail", "--last", "0", "--count", "1", "-o", "ndjson", "--every",
+				"100ms")
 			ended <- stdout
 		}()
 		shown := ""

@@ -145,7 +145,8 @@ func (e *env) old(t *testing.T, age time.Duration, eventType, aggregate string) 
 func (e *env) awaitState(t *testing.T, id outbox.ID, state int) {
 	t.Helper()
 	eventually.True(t, "its state", func() bool {
-		return e.Count(t, "SELECT "+states.Of+" FROM {schema}.outbox_events e WHERE id = $1::text::uuid", id.String()) == state
+		return e.Count(t, "SELECT "+states.Of+" FROM {schema}.outbox_events e WHERE id = $1::text::uuid",
+			id.String()) == state
 	})
 }
 

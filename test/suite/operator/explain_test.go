@@ -36,7 +36,9 @@ var situations = []situation{
 	{"behind a retrying head", func(t *testing.T, e *env) outbox.ID {
 		t.Helper()
 		return e.emitRejected(t)[1]
-	}, "behind_retrying", []string{"behind an event of its aggregate that failed and is tried again in", "after 1 attempt"}},
+	}, "behind_retrying", []string{
+		"behind an event of its aggregate that failed and is tried again in", "after 1 attempt",
+	}},
 	{"in backoff", func(t *testing.T, e *env) outbox.ID {
 		t.Helper()
 		return e.emitRejected(t)[0]
@@ -69,8 +71,10 @@ var situations = []situation{
 		ids := e.emit(t, unknown.New("1", order{}), shipped.New("1", order{}))
 		e.awaitState(t, ids[1], int(state.Waiting))
 		return ids[1]
-	}, "type_unknown behind_parked", []string{"knows the type order_archived, of an event before it", "behind a parked event"}},
-	{"known to a relay that does not hold the lane", knownElsewhere, "known_elsewhere", []string{
+	}, "type_unknown behind_parked", []string{
+		"knows the type order_archived, of an event before it", "behind a parked event",
+	}},
+	{"known to a relay that does not hold the lane", knownByOthers, "known_by_others", []string{
 		"first holds lane", "does not know its type order_archived; second does",
 	}},
 	{"lane unheld", func(t *testing.T, e *env) outbox.ID {
@@ -124,7 +128,9 @@ var situations = []situation{
 		id := e.emit(t, shipped.New("1", order{}))[0]
 		e.awaitState(t, id, int(state.Dead))
 		return id
-	}, "dead", []string{"with the reason rejected, after 1 attempt", "later events of its aggregate went on", "outboxctl redrive"}},
+	}, "dead", []string{
+		"with the reason rejected, after 1 attempt", "later events of its aggregate went on", "outboxctl redrive",
+	}},
 	{"dead and blocking", func(t *testing.T, e *env) outbox.ID {
 		t.Helper()
 		return e.emitDead(t)[0]
@@ -314,7 +320,7 @@ func (e *env) act(t *testing.T, verb func(context.Context, operator.Action, ...o
 	}
 }
 
-func knownElsewhere(t *testing.T, e *env) outbox.ID {
+func knownByOthers(t *testing.T, e *env) outbox.ID {
 	t.Helper()
 	e.hold(t, e.join(t, "first", "orders"))
 	second := e.join(t, "second", "orders")
@@ -405,8 +411,8 @@ func TestExplainNamesTheWriter(t *testing.T) {
 	})
 }
 
-// TestAnOpenWriterKeepsNothing: an event behind one goes out, whether it has written something or only drawn a number. So
-// explain must not say that it keeps anything.
+// TestAnOpenWriterKeepsNothing: an event behind one goes out, whether it has written something or only drawn a
+// number. So explain must not say that it keeps anything.
 func TestAnOpenWriterKeepsNothing(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, e *env) {

@@ -77,7 +77,8 @@ func TestLookupsAreThoseOfTheFile(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if want := one(strings.ReplaceAll(string(statement), "{schema}.", "")); !strings.Contains(one(string(file)), want+";") {
+		want := one(strings.ReplaceAll(string(statement), "{schema}.", ""))
+		if !strings.Contains(one(string(file)), want+";") {
 			t.Errorf("lookups.sql has no %s", want)
 		}
 	}

@@ -1,5 +1,5 @@
--- What stands beside the events: dead letters, a relay that holds all lanes, an aggregate whose head is dead with others
--- behind it, retries and parked events.
+-- What stands beside the events: dead letters, a relay that holds all lanes, an aggregate whose head is dead with
+-- others behind it, retries and parked events.
 INSERT INTO public.outbox_dlq (event_seq, event_id, created_at, failed_at, attempts, blocking, namespace, event_type,
     aggregate_type, aggregate_id, topic, error_reason, error_detail, payload_json)
 SELECT e.seq, e.id, e.created_at, e.created_at + interval '1 minute', 10, false, e.namespace, e.event_type,
