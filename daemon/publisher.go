@@ -46,11 +46,7 @@ func (p *publisher) open(ctx context.Context) (err error) {
 	if err := p.openDatabase(ctx); err != nil {
 		return err
 	}
-	p.connection, err = p.broker.Open(ctx, p.values, Options{
-		Insecure: allowsInsecure(p.values, p.broker.Name), Logger: p.logger,
-		Deadline: cmp.Or(relayDeadline.Get(p.values), relayLease.Get(p.values)/3),
-		Topics:   p.topics(), UserAgent: "posthaste-" + p.program.Name + "/" + p.program.Version,
-	})
+	p.connection, err = p.broker.Open(ctx, p.values, p.options(p.program, p.logger))
 	if err != nil {
 		return fmt.Errorf("%s: %w", p.broker.Name, err)
 	}
@@ -83,11 +79,20 @@ func (p *publisher) open(ctx context.Context) (err error) {
 	return p.prepareRetention()
 }
 
+// options are what its broker is opened with.
+func (l *loaded) options(program Program, logger *slog.Logger) Options {
+	return Options{
+		Insecure: allowsInsecure(l.values, l.broker.Name), Logger: logger,
+		Deadline: cmp.Or(relayDeadline.Get(l.values), relayLease.Get(l.values)/3),
+		Topics:   l.topics(), UserAgent: "posthaste-" + program.Name + "/" + program.Version,
+	}
+}
+
 // topics are those of the registry.
-func (p *publisher) topics() []string {
+func (l *loaded) topics() []string {
 	var all []string
-	for _, eventType := range p.registry.Types() {
-		if contract, known := p.registry.Contract(eventType); known {
+	for _, eventType := range l.registry.Types() {
+		if contract, known := l.registry.Contract(eventType); known {
 			all = append(all, contract.Topic)
 		}
 	}

@@ -4,21 +4,11 @@
 package main
 
 import (
+	"github.com/posthaste-dev/posthaste/cmd/internal/program"
 	"github.com/posthaste-dev/posthaste/daemon"
-	"github.com/posthaste-dev/posthaste/daemon/natsbroker"
-	"github.com/posthaste-dev/posthaste/daemon/otlp"
-	"github.com/posthaste-dev/posthaste/daemon/pubsubbroker"
-	"github.com/posthaste-dev/posthaste/telemetry/prometheus"
 )
 
 // version is set by the linker; see the Dockerfile. Empty: what the build knows.
 var version string
 
-func program() daemon.Program {
-	return daemon.Program{
-		Version: version, Metrics: prometheus.New(), Tracing: otlp.New(),
-		Brokers: []daemon.Broker{natsbroker.New(), pubsubbroker.New()},
-	}
-}
-
-func main() { daemon.Main(program()) }
+func main() { daemon.Main(program.New(version)) }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -145,7 +146,7 @@ func (c *rootCommand) address() (string, error) {
 	if err != nil || address != "" {
 		return address, err
 	}
-	return c.getenv("DATABASE_URL"), nil
+	return cmp.Or(c.getenv("DATABASE_URL"), c.configured), nil
 }
 
 // secret is what a variable holds, or the file that the variable with _FILE at its end names.

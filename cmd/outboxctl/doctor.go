@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/url"
@@ -21,6 +22,8 @@ type doctorCommand struct {
 	slotMegabytes  int64
 	clockTolerance time.Duration
 	retentionAge   time.Duration
+	config         string
+	redisURL       string
 }
 
 func newDoctor(root *rootCommand) *cobra.Command {
@@ -32,14 +35,21 @@ func newDoctor(root *rootCommand) *cobra.Command {
 grants, indexes, settings of tables, roles and the server, plans of the hot statements, transactions that hold others
 up, clocks, the sequence, relays and lanes, a restored database, pauses, and retention. It changes nothing.
 
+With outbox-publisher's configuration (--config FILE, POSTHASTE_CONFIG, or POSTHASTE_BROKER and other variables) also its
+broker: whether it answers, and whether each topic is there, durable, and may be published to. Nothing is published.
+With POSTHASTE_REDIS_URL, POSTHASTE_REDIS_URL_FILE or --redis-url also the Redis of consumers.
+
 Each finding has a code, what is wrong, why that matters, and the fix: a command, or SQL for the owner of the tables, to
 be pasted as it is. A stage that fails ends those that depend on it. docs/operate/doctor.md lists all findings.
 
 Where all is well it says "no findings" and ends with 0; with findings it ends with 1. What the role may not look at is
 left out with a word: the viewer role sees most, the owner or a superuser all.`,
-		Example: "  outboxctl doctor\n  outboxctl doctor --part relay --schema billing\n  outboxctl doctor -o json",
-		Args:    cobra.NoArgs,
+		Example: "  outboxctl doctor\n  outboxctl doctor --config publisher.yaml\n" +
+			"  outboxctl doctor --part relay --schema billing -o json",
+		Args: cobra.NoArgs,
 	}, c.run)
+	cmd.Flags().StringVar(&c.config, "config", "", "the configuration file of outbox-publisher, to look at its broker")
+	cmd.Flags().StringVar(&c.redisURL, "redis-url", "", "the Redis of consumers, if it is not in the environment")
 	cmd.Flags().StringVar(&c.part, "part", "", "what the role should be: "+strings.Join(parts, ", "))
 	cmd.Flags().DurationVar(&c.oldTransaction, "old-transaction", 10*time.Minute, "from when on a transaction is old")
 	cmd.Flags().Int64Var(&c.slotMegabytes, "slot-megabytes", 1024,
@@ -55,14 +65,36 @@ func (c *doctorCommand) run(ctx context.Context, p *present.Printer) error {
 			return usageError{"--part: " + err.Error()}
 		}
 	}
+	environ, args, given, unusable := c.root.publisherConfiguration(c.config)
+	redis, err := c.root.secret("POSTHASTE_REDIS_URL")
+	if err != nil {
+		return err
+	}
 	database, err := c.root.config()
 	if err != nil {
 		return err
 	}
 	report := doctor.Run(ctx, doctor.Config{
-		Database: database, Schema: c.root.schema, Arguments: c.root.arguments(), Part: c.part, OldTransaction: c.oldTransaction,
-		SlotBytes: max(c.slotMegabytes<<20, 1), ClockTolerance: c.clockTolerance, RetentionAge: c.retentionAge,
+		Database: database, Schema: c.root.schema, Arguments: c.root.arguments(), Part: c.part,
+		OldTransaction: c.oldTransaction, SlotBytes: max(c.slotMegabytes<<20, 1), ClockTolerance: c.clockTolerance,
+		RetentionAge: c.retentionAge,
 	})
+	if given && unusable == nil {
+		unusable = c.checkBroker(ctx, environ, args, &report)
+	}
+	switch {
+	case unusable != nil:
+		finding := doctor.New("config_invalid", unusable.Error())
+		finding.Advice = "correct it; 'outboxctl config' shows and checks it alone"
+		report.Findings = append(report.Findings, finding)
+	case !given:
+		report.LeftOut = append(report.LeftOut, "the broker: no configuration of outbox-publisher is given (--config FILE)")
+	}
+	if redis = cmp.Or(c.redisURL, redis); redis != "" {
+		if err := c.checkRedis(ctx, redis, &report); err != nil {
+			return err
+		}
+	}
 	if ctx.Err() != nil {
 		return ctx.Err() //nolint:wrapcheck // it is told as interrupted
 	}

@@ -22,7 +22,10 @@ type rootCommand struct {
 	schema          string
 	output          present.Format
 	getenv          func(string) string
+	environ         func() []string
 	stdout, warn    io.Writer
+	// configured is the database of outbox-publisher's configuration, where that was read and nothing else names one.
+	configured string
 }
 
 // execute runs one command line and returns the exit code.
@@ -92,7 +95,7 @@ func (c *rootCommand) addCommands(root *cobra.Command) {
 			newStatus(c), newTop(c), newProblems(c), newEvents(c), newAggregate(c), newDead(c), newLanes(c), newRelays(c),
 			newTopics(c), newPauses(c),
 		}},
-		{"check", "Check:", []*cobra.Command{newDoctor(c), newGrants(c)}},
+		{"check", "Check:", []*cobra.Command{newDoctor(c), newGrants(c), newConfig(c)}},
 		{"decide", "Decide:", append(operateCommands(c), newPause(c), newResume(c))},
 		{"keep", "Install and keep:", []*cobra.Command{
 			newMigrate(c), (&grantCommand{root: c}).command(), (&pruneCommand{root: c}).command(), newVersion(c),

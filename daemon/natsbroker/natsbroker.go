@@ -51,6 +51,7 @@ func New() daemon.Broker {
 	return daemon.Broker{
 		Name: name, Keys: []config.AnyKey{serverURL, stream, credentialsFile, caFile, certFile, keyFile},
 		SecretFiles: []config.Key[string]{credentialsFile, keyFile}, Check: check, Open: open,
+		Diagnose: diagnose,
 	}
 }
 

@@ -41,6 +41,7 @@ func New() daemon.Broker {
 	return daemon.Broker{
 		Name: name, System: "gcp_pubsub", Keys: keys(),
 		SecretFiles: []config.Key[string]{credentialsFile}, Check: check, Open: open,
+		Diagnose: diagnose,
 	}
 }
 

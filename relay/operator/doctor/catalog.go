@@ -241,7 +241,6 @@ var Kinds = []Kind{
 	},
 	{"stream_in_memory", Warning, "broker", "a restart of the broker forgets messages that it has acknowledged"},
 	{"stream_not_replicated", Notice, "broker", "the loss of one machine is the loss of its messages"},
-	{"stream_drops_new", Notice, "broker", "when the stream is full it takes nothing more, and events wait"},
 	{"topic_no_subscription", Warning, "broker", "what is published to nobody is lost"},
 	{"topic_unknown", Notice, "broker", "whether anybody gets the messages is not known"},
 

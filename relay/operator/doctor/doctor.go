@@ -155,6 +155,9 @@ func (x *examination) examine(ctx context.Context) {
 		{"retention", "retention", x.checkRetention},
 	} {
 		x.run(ctx, check.stage, check.what, check.look)
+		if x.conn.IsClosed() {
+			return // the others would tell the same
+		}
 	}
 }
 

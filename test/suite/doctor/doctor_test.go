@@ -115,14 +115,12 @@ var faults = []fault{
 // TestDoctorFindsEachFault, and its fix, applied word by word, ends it.
 func TestDoctorFindsEachFault(t *testing.T) {
 	t.Parallel()
-	bin := build(t, "outboxctl")
+	bin := build(t)
 	for _, server := range pgtest.Servers() {
 		t.Run(server.Name, func(t *testing.T) {
 			t.Parallel()
 			e := newEnv(t, server, bin)
-			if healthy := e.doctor(e.url); len(healthy.Findings) > 0 || len(healthy.LeftOut) > 0 {
-				t.Fatalf("a healthy outbox has findings: %+v", healthy)
-			}
+			e.mustBeWell()
 			found := map[string]bool{}
 			for _, f := range faults {
 				t.Run(f.code+"/"+f.name, func(t *testing.T) {
@@ -175,7 +173,7 @@ func (e *env) plant(f fault) {
 // TestDoctorOfTheSchema: there is no outbox, there is an old one, and a fix makes it one that only lacks a relay.
 func TestDoctorOfTheSchema(t *testing.T) {
 	t.Parallel()
-	bin := build(t, "outboxctl")
+	bin := build(t)
 	for _, server := range pgtest.Servers() {
 		t.Run(server.Name, func(t *testing.T) {
 			t.Parallel()
@@ -204,7 +202,7 @@ func TestDoctorOfTheSchema(t *testing.T) {
 // TestDoctorOnTheWay: each step to the database that fails is told as what it is, and ends the others.
 func TestDoctorOnTheWay(t *testing.T) {
 	t.Parallel()
-	e := newEnv(t, pgtest.Servers()[0], build(t, "outboxctl"))
+	e := newEnv(t, pgtest.Servers()[0], build(t))
 	e.variable = []string{"POSTHASTE_INSECURE_ALLOW=database"}
 	for _, way := range []struct{ code, address string }{
 		{"name_unknown", "postgres://postgres@nosuch.invalid/db"},
@@ -227,7 +225,7 @@ func TestDoctorOnTheWay(t *testing.T) {
 // TestDoctorOfTheFleet: what no statement ends, and what does.
 func TestDoctorOfTheFleet(t *testing.T) {
 	t.Parallel()
-	bin := build(t, "outboxctl")
+	bin := build(t)
 	for _, server := range pgtest.Servers() {
 		t.Run(server.Name, func(t *testing.T) {
 			t.Parallel()

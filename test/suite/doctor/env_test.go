@@ -5,12 +5,14 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
@@ -23,17 +25,34 @@ import (
 	"github.com/posthaste-dev/posthaste/test/kit/pgtest"
 )
 
-func TestMain(m *testing.M) { os.Exit(goroutines.Run(m)) }
+func TestMain(m *testing.M) {
+	code := goroutines.Run(m, goroutines.Linked)
+	if folder, err := built(); err == nil {
+		_ = os.RemoveAll(folder)
+	}
+	os.Exit(code)
+}
 
-// build compiles a command, and returns the folder that it is in.
-func build(t testing.TB, names ...string) string {
+// built is the folder with outboxctl, made once.
+var built = sync.OnceValues(func() (string, error) {
+	folder, err := os.MkdirTemp("", "doctor-")
+	if err != nil {
+		return "", err
+	}
+	said, err := exec.CommandContext(context.Background(), "go", "build", "-o", folder,
+		"github.com/posthaste-dev/posthaste/cmd/outboxctl").CombinedOutput()
+	if err != nil {
+		return folder, fmt.Errorf("build: %w\n%s", err, said)
+	}
+	return folder, nil
+})
+
+// build compiles outboxctl as a user would, and returns its folder.
+func build(t testing.TB) string {
 	t.Helper()
-	folder := t.TempDir()
-	for _, name := range names {
-		if said, err := exec.CommandContext(t.Context(), "go", "build", "-o", filepath.Join(folder, name),
-			"github.com/posthaste-dev/posthaste/cmd/"+name).CombinedOutput(); err != nil {
-			t.Fatalf("build: %v\n%s", err, said)
-		}
+	folder, err := built()
+	if err != nil {
+		t.Fatal(err)
 	}
 	return folder
 }
@@ -175,6 +194,16 @@ func (e *env) doctor(address string, args ...string) doctor.Report {
 		e.t.Errorf("%q: exit code %d, want %d\n%s", args, code, want, stderr)
 	}
 	return report
+}
+
+// mustBeWell: the doctor says one line.
+func (e *env) mustBeWell() {
+	e.t.Helper()
+	code, stdout, stderr := e.run(e.url, "", filepath.Join(e.bin, "outboxctl"), "doctor", "--schema", e.schema)
+	const want = "no findings (left out: the broker: no configuration of outbox-publisher is given (--config FILE))\n"
+	if code != 0 || stdout != want || stderr != "" {
+		e.t.Fatalf("a healthy outbox: exit code %d\n%s%s", code, stdout, stderr)
+	}
 }
 
 // codes are those of the findings, each once.
