@@ -32,7 +32,7 @@ func newConfig(root *rootCommand) *cobra.Command {
 default), as outbox-publisher would read them here. Secrets are not shown. What stands behind -- are flags of
 outbox-publisher.
 
-Where it would not start with them, everything that is wrong is told at once, and the exit code is 1. No server is asked:
+Where it would not start with them, everything that is wrong is told at once, and the exit code is 1. It asks no server:
 'outboxctl doctor --config FILE' does that. docs/reference/configuration.md has all keys.`,
 		Example: "  outboxctl config\n  outboxctl config --config publisher.yaml\n  outboxctl config -o json -- --relay-batch=100",
 		Args: func(_ *cobra.Command, args []string) error {

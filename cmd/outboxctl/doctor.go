@@ -35,8 +35,8 @@ func newDoctor(root *rootCommand) *cobra.Command {
 grants, indexes, settings of tables, roles and the server, plans of the hot statements, transactions that hold others
 up, clocks, the sequence, relays and lanes, a restored database, pauses, and retention. It changes nothing.
 
-With outbox-publisher's configuration (--config FILE, POSTHASTE_CONFIG, or POSTHASTE_BROKER and other variables) also its
-broker: whether it answers, and whether each topic is there, durable, and may be published to. Nothing is published.
+With outbox-publisher's configuration (--config FILE, POSTHASTE_CONFIG, or POSTHASTE_BROKER and other variables) also
+its broker: whether it answers, and whether each topic is there, durable, and may be published to. Nothing is published.
 With POSTHASTE_REDIS_URL, POSTHASTE_REDIS_URL_FILE or --redis-url also the Redis of consumers.
 
 Each finding has a code, what is wrong, why that matters, and the fix: a command, or SQL for the owner of the tables, to

@@ -12,6 +12,7 @@ import (
 
 	"github.com/posthaste-dev/posthaste/cmd/outboxctl/internal/present"
 	"github.com/posthaste-dev/posthaste/internal/clean"
+	"github.com/posthaste-dev/posthaste/relay/operator/check"
 )
 
 // rootCommand holds what all commands share.
@@ -37,7 +38,7 @@ func execute(ctx context.Context, args []string, stdout, stderr io.Writer, geten
 func executeWith(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer,
 	getenv func(string) string,
 ) int {
-	c := &rootCommand{output: present.Table, getenv: getenv, stdout: stdout}
+	c := &rootCommand{output: present.Table, getenv: getenv, environ: os.Environ, stdout: stdout}
 	// What is printed may be what somebody wrote into the database. Results that have colours are cleaned by present.
 	stdout, stderr = clean.Writer(stdout), clean.Writer(stderr)
 	c.warn = stderr
@@ -50,7 +51,14 @@ func executeWith(ctx context.Context, args []string, stdin io.Reader, stdout, st
 	if err == nil {
 		return exitDone
 	}
-	return report(ctx, stderr, err, called.CommandPath(), c.output != present.Table)
+	if status := (checkStatus{}); errors.As(err, &status) {
+		return status.code
+	}
+	code := report(ctx, stderr, err, called.CommandPath(), c.output != present.Table)
+	if called.Name() == "check" && code != exitInterrupt {
+		return int(check.Unknown) // to a monitoring system the others are findings
+	}
+	return code
 }
 
 func (c *rootCommand) command() *cobra.Command {
@@ -95,7 +103,7 @@ func (c *rootCommand) addCommands(root *cobra.Command) {
 			newStatus(c), newTop(c), newProblems(c), newEvents(c), newAggregate(c), newDead(c), newLanes(c), newRelays(c),
 			newTopics(c), newPauses(c),
 		}},
-		{"check", "Check:", []*cobra.Command{newDoctor(c), newGrants(c), newConfig(c)}},
+		{"check", "Check:", []*cobra.Command{newDoctor(c), newCheck(c), newGrants(c), newConfig(c)}},
 		{"decide", "Decide:", append(operateCommands(c), newPause(c), newResume(c))},
 		{"keep", "Install and keep:", []*cobra.Command{
 			newMigrate(c), (&grantCommand{root: c}).command(), (&pruneCommand{root: c}).command(), newVersion(c),

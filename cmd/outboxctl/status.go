@@ -152,5 +152,3 @@ func ageOf(b operator.Backlog, before string) string {
 	}
 	return before + short(seconds(b.Oldest))
 }
-
-func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }

@@ -27,11 +27,12 @@ import (
 
 func TestMain(m *testing.M) {
 	code := goroutines.Run(m, goroutines.Linked)
-	if folder, err := built(); err == nil {
-		_ = os.RemoveAll(folder)
-	}
+	_ = os.RemoveAll(binFolder)
 	os.Exit(code)
 }
+
+// binFolder is where outboxctl is, once it was built.
+var binFolder string
 
 // built is the folder with outboxctl, made once.
 var built = sync.OnceValues(func() (string, error) {
@@ -39,6 +40,7 @@ var built = sync.OnceValues(func() (string, error) {
 	if err != nil {
 		return "", err
 	}
+	binFolder = folder
 	said, err := exec.CommandContext(context.Background(), "go", "build", "-o", folder,
 		"github.com/posthaste-dev/posthaste/cmd/outboxctl").CombinedOutput()
 	if err != nil {

@@ -1,0 +1,351 @@
+// Package check says for a monitoring system how an outbox stands: a few numbers, each with its limits, and the worst of
+// them. The numbers are those of a survey, with its bounds.
+package check
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/posthaste-dev/posthaste/outbox"
+	"github.com/posthaste-dev/posthaste/relay/internal/sqlstate"
+	"github.com/posthaste-dev/posthaste/relay/operator"
+	"github.com/posthaste-dev/posthaste/relay/survey"
+	"github.com/posthaste-dev/posthaste/schema"
+)
+
+// State is how something stands; the numbers are the exit codes that Nagios prescribes.
+type State int
+
+// The states, better ones first but for Unknown.
+const (
+	OK State = iota
+	Warning
+	Critical
+	Unknown
+)
+
+// String is the state as monitoring systems call it.
+func (s State) String() string {
+	return []string{"ok", "warning", "critical", "unknown"}[s]
+}
+
+// MarshalText is the same for JSON.
+func (s State) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+
+// None is no limit.
+const None = -1
+
+// Limits are from when on a number is bad: more than Warn or more than Crit. None: never.
+type Limits struct {
+	Warn float64 `json:"warn"`
+	Crit float64 `json:"crit"`
+}
+
+// Config says what is asked, and the limits. There are no defaults: [Defaults] has them.
+type Config struct {
+	// Schema is where the outbox is. Defaults to "public".
+	Schema string
+	// Age is of the oldest event that is ready, Held of the oldest that is retried, parked or waits behind another, in
+	// seconds.
+	Age, Held Limits
+	// Pending is how many events are ready, Dead how many are dead, Blocked how many aggregates wait behind a dead one.
+	Pending, Dead, Blocked Limits
+	// Unheld is how many lanes no live relay holds, Paused how much operators have paused, Failing how many topics relays
+	// have paused because publishing fails.
+	Unheld, Paused, Failing Limits
+	// Relays is how many must be alive at least.
+	Relays Limits
+}
+
+// Defaults are limits for a start.
+func Defaults() Config {
+	return Config{
+		Age: Limits{60, 600}, Held: Limits{900, 86400}, Pending: Limits{None, None}, Dead: Limits{0, 100},
+		Blocked: Limits{0, 10}, Unheld: Limits{0, 16}, Paused: Limits{0, None}, Failing: Limits{0, None}, Relays: Limits{1, 1},
+	}
+}
+
+// A Check is one number.
+type Check struct {
+	Name  string  `json:"check"`
+	State State   `json:"state"`
+	Value float64 `json:"value"`
+	// Unit is "s" for seconds, else empty.
+	Unit string `json:"unit,omitempty"`
+	Limits
+	// AtLeast says that the limits are from below.
+	AtLeast bool `json:"atLeast,omitempty"`
+	// Text says it in words.
+	Text string `json:"text"`
+}
+
+// A Result is all of them.
+type Result struct {
+	State  State   `json:"state"`
+	Checks []Check `json:"checks"`
+}
+
+// Run asks, and compares. What could not be asked is Unknown; nothing is an error.
+func Run(ctx context.Context, pool *pgxpool.Pool, config Config) Result {
+	if config.Schema == "" {
+		config.Schema = outbox.DefaultSchema
+	}
+	var result Result
+	version := checkSchema(ctx, pool, config.Schema)
+	result.add(version)
+	if version.State != Unknown && version.State != Critical {
+		report, failures := takeSurvey(ctx, pool, config.Schema)
+		for _, check := range fromSurvey(config, report, failures) {
+			result.add(check)
+		}
+		result.add(checkTopics(ctx, pool, config))
+	}
+	return result
+}
+
+// add takes one in, and keeps the worst state. What is not known is not worse than what is known to be critical.
+func (r *Result) add(check Check) {
+	r.Checks = append(r.Checks, check)
+	severity := map[State]int{OK: 0, Warning: 1, Unknown: 2, Critical: 3}
+	if severity[check.State] > severity[r.State] {
+		r.State = check.State
+	}
+}
+
+// compare finds the state of a number.
+func (c Check) compare() Check {
+	beyond := func(limit float64) bool {
+		if c.AtLeast {
+			return limit != None && c.Value < limit
+		}
+		return limit != None && c.Value > limit
+	}
+	switch {
+	case beyond(c.Crit):
+		c.State = Critical
+	case beyond(c.Warn):
+		c.State = Warning
+	}
+	return c
+}
+
+// checkSchema compares the version of the tables with what this program knows.
+func checkSchema(ctx context.Context, pool *pgxpool.Pool, name string) Check {
+	check := Check{Name: "schema", Limits: Limits{None, None}}
+	migrations, err := schema.Outbox.Migrations()
+	if err != nil {
+		check.State, check.Text = Unknown, err.Error()
+		return check
+	}
+	newest := migrations[len(migrations)-1].Version
+	var version int64
+	err = pool.QueryRow(ctx, "SELECT schema_version FROM "+pgx.Identifier{name, "outbox_meta"}.Sanitize()).Scan(&version)
+	check.Value = float64(version)
+	switch sqlstate.Of(err) {
+	case sqlstate.UndefinedTable, sqlstate.InvalidSchemaName:
+		check.State, check.Text = Critical, "there is no outbox in schema "+name+": run 'outboxctl migrate up'"
+		return check
+	case sqlstate.InsufficientPrivilege:
+		check.State, check.Text = Unknown, "the role may not look: run 'outboxctl grant viewer ROLE'"
+		return check
+	}
+	switch {
+	case err != nil:
+		check.State, check.Text = Unknown, err.Error()
+	case version != newest:
+		check.State = Warning
+		check.Text = fmt.Sprintf("the tables are at version %d, this outboxctl knows %d", version, newest)
+	default:
+		check.Text = fmt.Sprintf("version %d", version)
+	}
+	return check
+}
+
+// takeSurvey runs every statement of a survey once, and returns why some failed, by their names.
+func takeSurvey(ctx context.Context, pool *pgxpool.Pool, schemaName string) (survey.Report, map[string]string) {
+	failed := &failures{byPart: map[string]string{}}
+	const never = 24 * time.Hour // between two surveys: there is one
+	surveyor := survey.New(survey.Config{Schema: schemaName, Every: never, Logger: slog.New(failed)})
+	names := slices.Collect(maps.Keys(surveyor.Report().Parts))
+	began := time.Now()
+	running, stop := context.WithCancel(ctx)
+	var ended sync.WaitGroup
+	ended.Go(func() { surveyor.Run(running, pool) })
+	defer ended.Wait()
+	defer stop()
+	look := time.NewTicker(time.Millisecond)
+	defer look.Stop()
+	for {
+		report := surveyor.Report()
+		waiting := slices.ContainsFunc(names, func(name string) bool {
+			part, allowed := report.Parts[name] // one that this role may not run is left out
+			return allowed && part.At.Before(began) && part.Failures == 0
+		})
+		select {
+		case <-ctx.Done():
+			waiting = false
+		case <-look.C:
+		}
+		if !waiting {
+			for _, name := range names {
+				if part, allowed := report.Parts[name]; allowed && part.At.Before(began) && part.Failures == 0 {
+					failed.set(name, "no answer in time")
+				}
+			}
+			return report, failed.all()
+		}
+	}
+}
+
+// failures takes from the log of a survey why a statement failed.
+type failures struct {
+	mutex  sync.Mutex
+	byPart map[string]string
+}
+
+func (f *failures) set(part, why string) {
+	f.mutex.Lock()
+	defer f.mutex.Unlock()
+	f.byPart[part] = why
+}
+
+func (f *failures) all() map[string]string {
+	f.mutex.Lock()
+	defer f.mutex.Unlock()
+	return maps.Clone(f.byPart)
+}
+
+// Enabled is what slog asks.
+func (*failures) Enabled(context.Context, slog.Level) bool { return true }
+
+// Handle keeps the error.
+func (f *failures) Handle(_ context.Context, record slog.Record) error {
+	var part, why string
+	record.Attrs(func(a slog.Attr) bool {
+		switch a.Key {
+		case "part":
+			part = a.Value.String()
+		case "error":
+			why = a.Value.String()
+		}
+		return true
+	})
+	f.set(part, why)
+	return nil
+}
+
+// WithAttrs and WithGroup change nothing: only what a line says itself is read.
+func (f *failures) WithAttrs([]slog.Attr) slog.Handler { return f }
+
+// WithGroup is as above.
+func (f *failures) WithGroup(string) slog.Handler { return f }
+
+// fromSurvey makes the checks of what a survey has found.
+func fromSurvey(config Config, report survey.Report, failed map[string]string) (checks []Check) {
+	add := func(part string, check Check) {
+		if why, bad := failed[part]; bad {
+			check.State, check.Text = Unknown, why
+		} else {
+			check = check.compare()
+		}
+		checks = append(checks, check)
+	}
+	held := max(report.Retrying.Oldest, report.Parked.Oldest, report.Waiting.Oldest)
+	add("ready", Check{
+		Name: "age", Value: report.Ready.Oldest.Seconds(), Unit: "s", Limits: config.Age,
+		Text: "the oldest event that is ready is " + report.Ready.Oldest.Round(time.Second).String() + " old",
+	})
+	add("ready", Check{
+		Name: "pending", Value: float64(report.Ready.Events), Limits: config.Pending,
+		Text: counted(report.Ready.Events) + " events are ready",
+	})
+	add("held", Check{
+		Name: "held_age", Value: held.Seconds(), Unit: "s", Limits: config.Held,
+		Text: fmt.Sprintf("%s events are retried, %s parked, %s wait behind others, the oldest for %s",
+			counted(report.Retrying.Events), counted(report.Parked.Events), counted(report.Waiting.Events),
+			held.Round(time.Second)),
+	})
+	add("dead", Check{
+		Name: "dead", Value: float64(report.Dead.Events), Limits: config.Dead, Text: counted(report.Dead.Events) + " events are dead",
+	})
+	add("dead", Check{
+		Name: "blocked", Value: float64(report.BlockedAggregates), Limits: config.Blocked,
+		Text: counted(report.BlockedAggregates) + " aggregates wait behind a dead event",
+	})
+	add("fleet", Check{
+		Name: "relays", Value: float64(report.Relays), Limits: config.Relays, AtLeast: true,
+		Text: fmt.Sprintf("%d relays are alive", report.Relays),
+	})
+	add("fleet", Check{
+		Name: "unheld", Value: float64(report.UnheldLanes), Limits: config.Unheld,
+		Text: fmt.Sprintf("no live relay holds %d lanes", report.UnheldLanes),
+	})
+	paused := report.Pauses.All + report.Pauses.Topics + report.Pauses.Types
+	add("fleet", Check{
+		Name: "paused", Value: float64(paused), Limits: config.Paused,
+		Text: fmt.Sprintf("operators have paused %d things", paused),
+	})
+	return append(checks, checkRetention(report, failed["retention"]))
+}
+
+// counted marks a number behind which nobody has counted.
+func counted(events int64) string {
+	if events >= survey.Limit {
+		return fmt.Sprintf("≈%d or more", survey.Limit)
+	}
+	return fmt.Sprint(events)
+}
+
+// checkRetention: it does not refuse to run.
+func checkRetention(report survey.Report, failed string) Check {
+	check := Check{Name: "retention_halted", Limits: Limits{0, None}}
+	var halted []string
+	for _, kind := range report.Retention {
+		if kind.Halted {
+			halted = append(halted, kind.Kind)
+		}
+	}
+	check.Value, check.Text = float64(len(halted)), "retention runs"
+	if len(halted) > 0 {
+		check.Text = "retention deletes nothing of " + strings.Join(halted, ", ")
+	}
+	if failed != "" {
+		check.State, check.Text = Unknown, failed
+		return check
+	}
+	return check.compare()
+}
+
+// checkTopics counts the topics that fail.
+func checkTopics(ctx context.Context, pool *pgxpool.Pool, config Config) Check {
+	check := Check{Name: "failing", Limits: config.Failing}
+	topics, err := operator.New(pool, config.Schema).Topics(ctx)
+	if err != nil {
+		check.State, check.Text = Unknown, err.Error()
+		if errors.Is(err, context.DeadlineExceeded) {
+			check.Text = "no answer in time"
+		}
+		return check
+	}
+	var failing []string
+	for _, topic := range topics {
+		if len(topic.Failing) > 0 {
+			failing = append(failing, topic.Name)
+		}
+	}
+	check.Value, check.Text = float64(len(failing)), "no topic fails"
+	if len(failing) > 0 {
+		check.Text = "publishing fails to " + strings.Join(failing, ", ")
+	}
+	return check.compare()
+}
