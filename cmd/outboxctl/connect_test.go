@@ -27,7 +27,7 @@ func TestAnotherMachineNeedsTLS(t *testing.T) {
 	const needsTLS = "255.255.255.255 is not on this machine: add sslmode=verify-full"
 	for _, line := range []string{
 		"migrate up", "migrate status", "migrate down --target 1", "grant relay app", "pauses", "prune",
-		"pause --all --reason x --actor ada",
+		"pause --all --reason x --actor ada", "emit a --aggregate order/1", "dev",
 		"skip 01997c1e-8f2a-7c3d-9b1e-2f3a4b5c6d7e --actor ada --reason x",
 	} {
 		for _, mode := range []string{"", "?sslmode=disable", "?sslmode=prefer", "?sslmode=require", "?sslmode=verify-ca"} {
@@ -112,7 +112,8 @@ func TestTheURLFromAFile(t *testing.T) {
 func TestNoAnswerOfTheDatabase(t *testing.T) {
 	t.Parallel()
 	for _, line := range []string{
-		"migrate up", "migrate status", "migrate down --target 1", "grant relay app", "pauses", "prune",
+		"migrate up", "migrate status", "migrate down --target 1", "grant relay app", "pauses", "prune", "dev",
+		"emit a --aggregate order/1",
 		"redrive 01997c1e-8f2a-7c3d-9b1e-2f3a4b5c6d7e --actor ada --reason x",
 	} {
 		environment := map[string]string{"DATABASE_URL": "postgres://app@127.0.0.1:1/db"}

@@ -166,7 +166,8 @@ func TestPasswordsAreNotPrinted(t *testing.T) {
 		} {
 			for _, line := range []string{
 				"migrate up", "migrate down --target 1", "migrate status", "grant relay app", "pauses",
-				"pause --all --reason x --actor ada", "prune", "prune --dry-run",
+				"pause --all --reason x --actor ada", "prune", "prune --dry-run", "emit a --aggregate order/1",
+				"dev",
 			} {
 				code, stdout, stderr := call(t, environment, strings.Fields(line)...)
 				if code == exitDone || strings.Contains(stdout+stderr, secret) {

@@ -24,7 +24,8 @@ type rootCommand struct {
 	output          present.Format
 	getenv          func(string) string
 	environ         func() []string
-	stdout, warn    io.Writer
+	stdout, stderr  io.Writer // as they are
+	warn            io.Writer // stderr, without what speaks to a terminal
 	// configured is the database of outbox-publisher's configuration, where that was read and nothing else names one.
 	configured string
 }
@@ -38,7 +39,7 @@ func execute(ctx context.Context, args []string, stdout, stderr io.Writer, geten
 func executeWith(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer,
 	getenv func(string) string,
 ) int {
-	c := &rootCommand{output: present.Table, getenv: getenv, environ: os.Environ, stdout: stdout}
+	c := &rootCommand{output: present.Table, getenv: getenv, environ: os.Environ, stdout: stdout, stderr: stderr}
 	// What is printed may be what somebody wrote into the database. Results that have colours are cleaned by present.
 	stdout, stderr = clean.Writer(stdout), clean.Writer(stderr)
 	c.warn = stderr
@@ -98,7 +99,7 @@ func (c *rootCommand) addCommands(root *cobra.Command) {
 		id, title string
 		commands  []*cobra.Command
 	}{
-		{"start", "Start:", []*cobra.Command{newEmit(c)}},
+		{"start", "Start:", []*cobra.Command{newDev(c), newEmit(c)}},
 		{"look", "Look:", []*cobra.Command{
 			newStatus(c), newTop(c), newProblems(c), newEvents(c), newAggregate(c), newDead(c), newLanes(c), newRelays(c),
 			newTopics(c), newPauses(c),
@@ -135,14 +136,19 @@ func (c *rootCommand) show(cmd *cobra.Command,
 ) *cobra.Command {
 	cmd.Flags().VarP(&c.output, "output", "o", "how to print the result")
 	cmd.RunE = run(func(ctx context.Context, _ io.Writer) error {
-		return work(ctx, present.New(c.stdout, c.output, c.colors()))
+		return work(ctx, present.New(c.stdout, c.output, c.colors(c.stdout)))
 	})
 	return cmd
 }
 
-// colors says whether the results are for a terminal that has colours, and for somebody who wants them.
-func (c *rootCommand) colors() bool {
-	terminal, ok := c.stdout.(*os.File)
+// notes prints for people, beside the results.
+func (c *rootCommand) notes() *present.Printer {
+	return present.New(c.stderr, present.Table, c.colors(c.stderr))
+}
+
+// colors says whether this is a terminal that has colours, and somebody wants them.
+func (c *rootCommand) colors(to io.Writer) bool {
+	terminal, ok := to.(*os.File)
 	return ok && c.getenv("NO_COLOR") == "" && c.getenv("TERM") != "dumb" && term.IsTerminal(int(terminal.Fd()))
 }
 

@@ -1,0 +1,221 @@
+package dev
+
+import (
+	"context"
+	_ "embed"
+	"fmt"
+	"log/slog"
+	"maps"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/posthaste-dev/posthaste/internal/clean"
+	"github.com/posthaste-dev/posthaste/internal/wait"
+	"github.com/posthaste-dev/posthaste/outbox"
+	"github.com/posthaste-dev/posthaste/publish"
+	"github.com/posthaste-dev/posthaste/relay"
+)
+
+// How a developer's relays are called in outbox_relays. The first kind learns every type: `outboxctl emit` knows that.
+const (
+	namePrefix = "outboxctl dev"
+	fixedName  = namePrefix + ", registry from a file"
+)
+
+//go:embed sql/parked.sql
+var parkedQuery string
+
+//go:embed sql/others.sql
+var othersQuery string
+
+// Config says where the outbox is, and who is told what happens.
+type Config struct {
+	// Database is the URL of the outbox's database, whose tables are there.
+	Database string
+	// BeforeConnect is that of relay.Config. Defaults to nothing.
+	BeforeConnect func(ctx context.Context, config *pgx.ConnConfig) error
+	Schema        string
+	// Registry has the contracts. Defaults to a contract for every type that is met.
+	Registry *outbox.Registry
+	// Demo has a small shop emit events, one type of which fails, to topics of which one goes down and comes back.
+	Demo bool
+	// Ready is called once, when events are delivered.
+	Ready func()
+	// Delivered is called for each event, one at a time. Its error is one of the publish.
+	Delivered func(Delivered) error
+	// Notice is told what else people should see: failures, dead letters, topics that pause and go on. It is called by
+	// several goroutines.
+	Notice func(Notice)
+
+	pace pace // of the demo
+}
+
+// A Notice is something that happened besides deliveries.
+type Notice struct {
+	Bad  bool
+	Text string
+}
+
+// Others returns the names of some relays that publish, or have published, from this outbox to something else. What a
+// developer's relay takes never reaches that.
+func Others(ctx context.Context, pool *pgxpool.Pool, schema string) ([]string, error) {
+	rows, err := pool.Query(ctx, named(othersQuery, schema), namePrefix)
+	if err != nil {
+		return nil, fmt.Errorf("who else is here: %w", err)
+	}
+	names, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		return nil, fmt.Errorf("who else is here: %w", err)
+	}
+	return names, nil
+}
+
+// Run delivers events until the context ends, and returns how many there were.
+func Run(ctx context.Context, pool *pgxpool.Pool, config Config) (delivered int, err error) {
+	d := &developer{
+		Config: config, broker: &broker{report: config.Delivered}, types: contracts{"order_created": "order"},
+		met: make(chan struct{}, 1),
+	}
+	d.Ready = sync.OnceFunc(config.Ready)
+	if config.Demo {
+		maps.Copy(d.types, demoTypes)
+		pace := config.pace.withDefaults()
+		d.broker.faults = &faults{began: time.Now(), pace: pace}
+		bell := outbox.NewDoorbell(outbox.RingPgx(pool, config.Schema))
+		defer bell.Close()
+		var running sync.WaitGroup
+		defer running.Wait()
+		ctx, stop := context.WithCancel(ctx)
+		defer stop()
+		running.Go(func() { shop(ctx, pool, config.Schema, pace.gap, bell) })
+	}
+	for ctx.Err() == nil {
+		if err := d.learnParked(ctx, pool); err != nil {
+			if ctx.Err() == nil {
+				d.Notice(Notice{Bad: true, Text: clean.Error(err)})
+			}
+			_ = wait.For(ctx, time.Second) // it may be an outage
+			continue
+		}
+		if err := d.runRelay(ctx); err != nil {
+			return d.broker.delivered(), err
+		}
+	}
+	return d.broker.delivered(), nil
+}
+
+// developer is one run.
+type developer struct {
+	Config
+	broker *broker
+	types  contracts     // changes only while no relay runs
+	met    chan struct{} // rung when an event of another type was parked
+}
+
+// learnParked learns the types that wait for a relay that knows them.
+func (d *developer) learnParked(ctx context.Context, pool *pgxpool.Pool) error {
+	if d.Registry != nil {
+		return nil
+	}
+	rows, err := pool.Query(ctx, named(parkedQuery, d.Schema))
+	if err != nil {
+		return fmt.Errorf("look at what is parked: %w", err)
+	}
+	var eventType, aggregateType string
+	if _, err = pgx.ForEachRow(rows, []any{&eventType, &aggregateType}, func() error {
+		d.types.learn(eventType, aggregateType)
+		return nil
+	}); err != nil {
+		return fmt.Errorf("look at what is parked: %w", err)
+	}
+	return nil
+}
+
+// runRelay runs a relay until the context ends, or until it has met a type that the next one shall know.
+func (d *developer) runRelay(ctx context.Context) (err error) {
+	registry, name := d.Registry, fixedName
+	if registry == nil {
+		name = namePrefix
+		if registry, err = d.types.registry(); err != nil {
+			return err
+		}
+	}
+	r, err := relay.New(relay.Config{
+		// A developer looks at the terminal, and kills what does not stop.
+		Settings: relay.Settings{
+			Poll: 100 * time.Millisecond, Lease: 10 * time.Second, Drain: 3 * time.Second, MaxDelay: 30 * time.Second,
+		},
+		Database: d.Database, BeforeConnect: d.BeforeConnect, Schema: d.Schema, Registry: registry, Publisher: d.broker,
+		Name: name, Logger: slog.New(quiet{d.Notice}), Observe: d.observe,
+	})
+	if err != nil {
+		return err
+	}
+	running, stop := context.WithCancel(ctx)
+	defer stop()
+	ended := make(chan error, 1)
+	go func() { ended <- r.Run(running) }()
+	select {
+	case err := <-ended:
+		return err
+	case <-d.met:
+		stop()
+		return <-ended
+	}
+}
+
+// observe is called from the relay's loop.
+func (d *developer) observe(step relay.Step) {
+	event := step.Type + " of " + step.Aggregate.Type + "/" + step.Aggregate.ID
+	switch step.Kind {
+	case relay.StepAcquire:
+		d.Ready()
+	case relay.StepPublishFailed:
+		if step.Class != publish.TopicFault && step.Class != publish.NotSent { // the pause tells of those
+			d.Notice(Notice{Bad: true, Text: fmt.Sprintf("%s failed, attempt %d: %s", event, step.Attempt, step.Detail)})
+		}
+	case relay.StepPause:
+		d.Notice(Notice{Bad: true, Text: "topic " + step.Topic + " is paused: " + step.Detail})
+	case relay.StepResume:
+		d.Notice(Notice{Text: "topic " + step.Topic + " goes on"})
+	case relay.StepAlarm:
+		if d.Registry != nil || !strings.Contains(step.Detail, "not known here") { // such types are learned
+			d.Notice(Notice{Bad: true, Text: step.Detail})
+		}
+	case relay.StepSettle:
+		d.settled(step, event)
+	}
+}
+
+func (d *developer) settled(step relay.Step, event string) {
+	if step.Result != relay.SettleApplied {
+		return
+	}
+	switch step.State {
+	case relay.StateParked:
+		if d.Registry != nil {
+			d.Notice(Notice{Bad: true, Text: event + " is parked: the registry has no contract for its type"})
+			return
+		}
+		if _, known := d.types[step.Type]; known { // most events of it break the contract
+			d.Notice(Notice{Bad: true, Text: event + " is parked: " + step.Detail})
+			return
+		}
+		select {
+		case d.met <- struct{}{}:
+			d.Notice(Notice{Text: step.Type + " is a new type: the relay starts again with a contract for it"})
+		default:
+		}
+	case relay.StateDead, relay.StateDeadBlocking:
+		d.Notice(Notice{Bad: true, Text: event + " is dead: " + step.Detail + " (id " + step.Event.String() + ")"})
+	}
+}
+
+// named puts the schema's name into a statement.
+func named(statement, schema string) string {
+	return strings.ReplaceAll(statement, "{schema}", pgx.Identifier{schema}.Sanitize())
+}
