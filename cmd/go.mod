@@ -49,7 +49,7 @@ require (
 	github.com/nats-io/nkeys v0.4.16 // indirect
 	github.com/nats-io/nuid v1.0.1 // indirect
 	github.com/posthaste-dev/posthaste/broker/googlepubsub v0.0.0 // indirect
-	github.com/posthaste-dev/posthaste/broker/natsjetstream v0.0.0 // indirect
+	github.com/posthaste-dev/posthaste/broker/natsjetstream v0.0.0
 	github.com/posthaste-dev/posthaste/relay v0.0.0
 	github.com/santhosh-tekuri/jsonschema/v6 v6.0.3 // indirect
 	go.opencensus.io v0.24.0 // indirect

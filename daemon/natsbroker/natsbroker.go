@@ -102,17 +102,34 @@ func checkServer(server string, insecure bool) error {
 	return nil
 }
 
-func open(ctx context.Context, values *config.Values, options daemon.Options) (*daemon.Connection, error) {
+// Connect connects as a daemon does, with the keys of this package from an environment, for whoever wants to look at
+// what arrives. It does not wait for the servers. An error is a *[config.Error] where a key is missing or wrong.
+func Connect(ctx context.Context, environ []string, insecure bool, logger *slog.Logger) (*nats.Conn, error) {
+	set := config.Set{Prefix: "POSTHASTE_", Keys: New().Keys, Check: func(values *config.Values) []config.Problem {
+		return check(values, insecure)
+	}}
+	values, err := set.Load(nil, environ)
+	if err != nil {
+		return nil, err
+	}
+	return connect(ctx, values, insecure, logger)
+}
+
+func connect(ctx context.Context, values *config.Values, insecure bool, logger *slog.Logger) (*nats.Conn, error) {
 	connect := natsjetstream.Connect
-	if options.Insecure {
+	if insecure {
 		connect = natsjetstream.ConnectInsecure
 	}
 	servers, user, err := split(serverURL.Get(values).Reveal())
 	if err != nil {
 		return nil, err
 	}
-	login := &login{values: values, logger: options.Logger, user: user}
-	conn, err := connect(servers, append(natsOptions(ctx, values, options.Logger), login.options(ctx)...)...)
+	login := &login{values: values, logger: logger, user: user}
+	return connect(servers, append(natsOptions(ctx, values, logger), login.options(ctx)...)...)
+}
+
+func open(ctx context.Context, values *config.Values, options daemon.Options) (*daemon.Connection, error) {
+	conn, err := connect(ctx, values, options.Insecure, options.Logger)
 	if err != nil {
 		return nil, err
 	}
