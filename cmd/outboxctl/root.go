@@ -99,7 +99,7 @@ func (c *rootCommand) addCommands(root *cobra.Command) {
 		id, title string
 		commands  []*cobra.Command
 	}{
-		{"start", "Start:", []*cobra.Command{newDev(c), newEmit(c), newListen(c)}},
+		{"start", "Start:", []*cobra.Command{newDev(c), newInit(c), newEmit(c), newListen(c)}},
 		{"look", "Look:", []*cobra.Command{
 			newStatus(c), newTop(c), newProblems(c), newEvents(c), newAggregate(c), newDead(c), newLanes(c), newRelays(c),
 			newTopics(c), newPauses(c),
