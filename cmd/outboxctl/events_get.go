@@ -77,6 +77,10 @@ func eventLines(p *present.Printer, d operator.EventDetail, now time.Time) []str
 		add("attempts", plain(d.Attempts))
 	}
 	add("error", p.Paint(present.Plain, d.LastError))
+	for _, attempt := range d.History {
+		add("attempt", p.Paint(present.Plain, fmt.Sprintf("%d, %s, %s: %s", attempt.Number, ago(attempt.At, now),
+			attempt.Class, attempt.Error)))
+	}
 	for _, letter := range d.DeadLetters {
 		text := fmt.Sprintf("%s, %s: %s", ago(letter.FailedAt, now), letter.Reason, letter.Detail)
 		if letter.Resolved != "" {

@@ -23,6 +23,8 @@ type EventDetail struct {
 	Event
 	// Holder is who holds the event's lane.
 	Holder LaneHolder `json:"holder"`
+	// History has the publishes that failed, by their numbers: of each event the first 5 and the last 15 are kept.
+	History []Attempt `json:"history,omitempty"`
 	// DeadLetters and Actions are the newest 100 of it, the newest first.
 	DeadLetters []DeadLetter `json:"deadLetters,omitempty"`
 	Actions     []ActionDone `json:"actions,omitempty"`
@@ -46,6 +48,16 @@ type LaneHolder struct {
 	crashes     int
 	marked      string // an event that is sent alone
 	markedWhile int    // so many relays died while they sent it
+}
+
+// An Attempt is a publish that failed, or whose outcome nobody knows.
+type Attempt struct {
+	Number int       `json:"number"`
+	At     time.Time `json:"at"`
+	Relay  string    `json:"relay,omitempty"` // its name, while the relay is known
+	Class  string    `json:"class"`           // rejected, terminal, topic_fault or unknown
+	Topic  string    `json:"topic"`
+	Error  string    `json:"error"`
 }
 
 // An ActionDone is what an operator did about an event.
@@ -74,6 +86,9 @@ func (o *Operator) Event(ctx context.Context, id outbox.ID, payload bool) (Event
 			return err
 		}
 		if detail.DeadLetters, err = o.lettersOf(ctx, l, id); err != nil {
+			return err
+		}
+		if detail.History, err = l.attemptsOf(ctx, id); err != nil {
 			return err
 		}
 		detail.Actions, err = l.actionsOf(ctx, id)
@@ -128,6 +143,15 @@ func (o *Operator) lettersOf(ctx context.Context, l *looking, id outbox.ID) ([]D
 		return nil, err //nolint:wrapcheck // look says what it was
 	}
 	return o.readLetters(ctx, l.Tx, false, numbers)
+}
+
+// attemptsOf are the publishes of an event that failed.
+func (l *looking) attemptsOf(ctx context.Context, id outbox.ID) ([]Attempt, error) {
+	rows, err := l.Query(ctx, l.sql("event_attempts"), id.String())
+	if err != nil {
+		return nil, err //nolint:wrapcheck // look says what it was
+	}
+	return pgx.CollectRows(rows, pgx.RowToStructByPos[Attempt]) //nolint:wrapcheck // look says what it was
 }
 
 // actionsOf is what operators did about an event.

@@ -65,7 +65,6 @@ const (
 // Status says how the outbox does: one word with its reasons, and the numbers behind it. Counts go up to survey.Limit.
 func (o *Operator) Status(ctx context.Context) (*Status, error) {
 	var topics map[string]string
-	var failing []Topic
 	status := &Status{}
 	var where identity
 	if err := o.look(ctx, "status", func(l *looking) (err error) {
@@ -83,11 +82,12 @@ func (o *Operator) Status(ctx context.Context) (*Status, error) {
 	}); err != nil {
 		return nil, err
 	}
-	found, err := survey.Look(ctx, o.db, survey.Config{Schema: o.schema, Topics: topics})
-	if err != nil {
-		return nil, fmt.Errorf("operator: status: %w", err)
+	found, failed := survey.Look(ctx, o.db, survey.Config{Schema: o.schema, Topics: topics})
+	for part, err := range failed {
+		return nil, fmt.Errorf("operator: status: %s: %w", part, err)
 	}
-	if failing, err = o.Topics(ctx); err != nil {
+	failing, err := o.Topics(ctx)
+	if err != nil {
 		return nil, err
 	}
 	status.take(&found)

@@ -146,22 +146,23 @@ func New(config Config) *Surveyor {
 	return s
 }
 
-// Look asks once, instead of now and then. What could not be asked is in the error, and the rest of the report stands.
-func Look(ctx context.Context, db DB, config Config) (Report, error) {
+// Look asks once, instead of now and then. It returns also why parts failed, by their names; the rest of the report
+// stands.
+func Look(ctx context.Context, db DB, config Config) (Report, map[string]error) {
 	config.Every = 0
 	s := New(config)
 	s.parts = partsOf(&s.config)
-	var problems []error
+	failed := map[string]error{}
 	for _, part := range s.parts {
 		began := time.Now()
 		if err := s.query(ctx, db, part, &s.found); err != nil {
 			part.permissionDenied = sqlstate.PermissionDenied(err)
-			problems = append(problems, fmt.Errorf("survey: %s: %w", part.name, err))
+			failed[part.name] = err
 			continue
 		}
 		part.At, part.Took = began, time.Since(began)
 	}
-	return s.Report(), errors.Join(problems...)
+	return s.Report(), failed
 }
 
 // partsOf are the statements of a survey.

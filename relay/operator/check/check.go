@@ -6,16 +6,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
-	"maps"
-	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/posthaste-dev/posthaste/internal/clean"
 	"github.com/posthaste-dev/posthaste/outbox"
 	"github.com/posthaste-dev/posthaste/relay/internal/sqlstate"
 	"github.com/posthaste-dev/posthaste/relay/operator"
@@ -104,7 +101,7 @@ func Run(ctx context.Context, pool *pgxpool.Pool, config Config) Result {
 	version := checkSchema(ctx, pool, config.Schema)
 	result.add(version)
 	if version.State != Unknown && version.State != Critical {
-		report, failures := takeSurvey(ctx, pool, config.Schema)
+		report, failures := survey.Look(ctx, pool, survey.Config{Schema: config.Schema})
 		for _, check := range fromSurvey(config, report, failures) {
 			result.add(check)
 		}
@@ -171,90 +168,11 @@ func checkSchema(ctx context.Context, pool *pgxpool.Pool, name string) Check {
 	return check
 }
 
-// takeSurvey runs every statement of a survey once, and returns why some failed, by their names.
-func takeSurvey(ctx context.Context, pool *pgxpool.Pool, schemaName string) (survey.Report, map[string]string) {
-	failed := &failures{byPart: map[string]string{}}
-	const never = 24 * time.Hour // between two surveys: there is one
-	surveyor := survey.New(survey.Config{Schema: schemaName, Every: never, Logger: slog.New(failed)})
-	names := slices.Collect(maps.Keys(surveyor.Report().Parts))
-	began := time.Now()
-	running, stop := context.WithCancel(ctx)
-	var ended sync.WaitGroup
-	ended.Go(func() { surveyor.Run(running, pool) })
-	defer ended.Wait()
-	defer stop()
-	look := time.NewTicker(time.Millisecond)
-	defer look.Stop()
-	for {
-		report := surveyor.Report()
-		waiting := slices.ContainsFunc(names, func(name string) bool {
-			part, allowed := report.Parts[name] // one that this role may not run is left out
-			return allowed && part.At.Before(began) && part.Failures == 0
-		})
-		select {
-		case <-ctx.Done():
-			waiting = false
-		case <-look.C:
-		}
-		if !waiting {
-			for _, name := range names {
-				if part, allowed := report.Parts[name]; allowed && part.At.Before(began) && part.Failures == 0 {
-					failed.set(name, "no answer in time")
-				}
-			}
-			return report, failed.all()
-		}
-	}
-}
-
-// failures takes from the log of a survey why a statement failed.
-type failures struct {
-	mutex  sync.Mutex
-	byPart map[string]string
-}
-
-func (f *failures) set(part, why string) {
-	f.mutex.Lock()
-	defer f.mutex.Unlock()
-	f.byPart[part] = why
-}
-
-func (f *failures) all() map[string]string {
-	f.mutex.Lock()
-	defer f.mutex.Unlock()
-	return maps.Clone(f.byPart)
-}
-
-// Enabled is what slog asks.
-func (*failures) Enabled(context.Context, slog.Level) bool { return true }
-
-// Handle keeps the error.
-func (f *failures) Handle(_ context.Context, record slog.Record) error {
-	var part, why string
-	record.Attrs(func(a slog.Attr) bool {
-		switch a.Key {
-		case "part":
-			part = a.Value.String()
-		case "error":
-			why = a.Value.String()
-		}
-		return true
-	})
-	f.set(part, why)
-	return nil
-}
-
-// WithAttrs and WithGroup change nothing: only what a line says itself is read.
-func (f *failures) WithAttrs([]slog.Attr) slog.Handler { return f }
-
-// WithGroup is as above.
-func (f *failures) WithGroup(string) slog.Handler { return f }
-
 // fromSurvey makes the checks of what a survey has found.
-func fromSurvey(config Config, report survey.Report, failed map[string]string) (checks []Check) {
+func fromSurvey(config Config, report survey.Report, failed map[string]error) (checks []Check) {
 	add := func(part string, check Check) {
 		if why, bad := failed[part]; bad {
-			check.State, check.Text = Unknown, why
+			check.State, check.Text = Unknown, clean.Error(why)
 		} else {
 			check = check.compare()
 		}
@@ -307,7 +225,7 @@ func counted(events int64) string {
 }
 
 // checkRetention: it does not refuse to run.
-func checkRetention(report survey.Report, failed string) Check {
+func checkRetention(report survey.Report, failed error) Check {
 	check := Check{Name: "retention_halted", Limits: Limits{0, None}}
 	var halted []string
 	for _, kind := range report.Retention {
@@ -319,8 +237,8 @@ func checkRetention(report survey.Report, failed string) Check {
 	if len(halted) > 0 {
 		check.Text = "retention deletes nothing of " + strings.Join(halted, ", ")
 	}
-	if failed != "" {
-		check.State, check.Text = Unknown, failed
+	if failed != nil {
+		check.State, check.Text = Unknown, clean.Error(failed)
 		return check
 	}
 	return check.compare()
