@@ -78,7 +78,7 @@ func eventLines(p *present.Printer, d operator.EventDetail, now time.Time) []str
 	}
 	add("error", p.Paint(present.Plain, d.LastError))
 	for _, attempt := range d.History {
-		add("attempt", p.Paint(present.Plain, fmt.Sprintf("%d, %s, %s: %s", attempt.Number, ago(attempt.At, now),
+		add("failed", p.Paint(present.Plain, fmt.Sprintf("%d, %s, %s: %s", attempt.Number, ago(attempt.At, now),
 			attempt.Class, attempt.Error)))
 	}
 	for _, letter := range d.DeadLetters {

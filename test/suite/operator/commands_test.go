@@ -99,6 +99,7 @@ held .*
 number     1 in lane \d+, held by main
 attempts   1
 error      rejected: no such field
+failed     1, .* ago, terminal: rejected: no such field
 died .*, rejected: .*no such field`, "events", "get", dead)
 		e.want(t, "", 0, `payload    {"version":1,.*"n":4`, "events", "get", fine.String(), "--payload")
 		stdout, _ = e.want(t, e.role, 0, "", "events", "get", dead, "-o", "json")
