@@ -3,6 +3,7 @@ package operator
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/posthaste-dev/posthaste/relay/survey"
@@ -117,19 +118,19 @@ func (s *Status) report(found *survey.Report, where identity, topics []Topic) {
 	if found.Pauses != (survey.Pauses{}) {
 		what := "everything"
 		if found.Pauses.All == 0 {
-			what = counted(found.Pauses.Topics, "topic") + " and " + counted(found.Pauses.Types, "type")
+			what = counted(found.Pauses.Topics, "topic", "", "") + " and " + counted(found.Pauses.Types, "type", "", "")
 		}
 		s.because(Degraded, "paused", "operators have paused "+what, "outboxctl pauses")
 	}
 	if s.Dead.Events > 0 {
-		text := counted(s.Dead.Events, "event") + " dead"
+		text := counted(s.Dead.Events, "event", "is", "are") + " dead"
 		if s.BlockedAggregates > 0 {
-			text += fmt.Sprintf("; later events of %s wait behind them", counted(s.BlockedAggregates, "aggregate"))
+			text += fmt.Sprintf("; later events of %s wait behind that", counted(s.BlockedAggregates, "aggregate", "", ""))
 		}
 		s.because(Degraded, "dead", text, "outboxctl problems, outboxctl dead list")
 	}
 	if s.Parked.Events > 0 {
-		s.because(Degraded, "parked", counted(s.Parked.Events, "event")+" parked: no relay knows the type",
+		s.because(Degraded, "parked", counted(s.Parked.Events, "event", "is", "are")+" parked: no relay knows the type",
 			"outboxctl events list state:parked; deploy a relay whose registry knows it")
 	}
 	for _, kind := range found.Retention {
@@ -145,11 +146,11 @@ func (s *Status) reportFleet(found *survey.Report) {
 	const start = "start outbox-publisher, or look why it stopped: outboxctl relays --all"
 	switch {
 	case s.Relays == 0 && s.waits() > 0:
-		s.because(Broken, "no_relay", fmt.Sprintf("no relay is alive, and %s wait", counted(s.waits(), "event")), start)
+		s.because(Broken, "no_relay", "no relay is alive, and "+counted(s.waits(), "event", "waits", "wait"), start)
 	case s.Relays == 0:
 		s.because(Degraded, "no_relay", "no relay is alive", start)
 	case s.UnheldLanes > 0:
-		s.because(Degraded, "lanes_unheld", counted(s.UnheldLanes, "lane")+" held by nobody: their events wait",
+		s.because(Degraded, "lanes_unheld", counted(s.UnheldLanes, "lane", "is", "are")+" held by nobody: what is in there waits",
 			"outboxctl lanes; a relay takes them within a lease")
 	}
 	if oldest := found.Ready.Oldest; oldest > lateAge && s.Relays > 0 && found.Pauses.All == 0 {
@@ -184,13 +185,14 @@ func (s *Status) because(health Health, code, text, do string) {
 	s.Reasons = append(s.Reasons, Reason{code, health, text, do})
 }
 
-// counted is a number with its noun.
-func counted(n int64, noun string) string {
+// counted is a number with its noun and its verb.
+func counted(n int64, noun, one, many string) string {
+	text := fmt.Sprintf("%d %ss %s", n, noun, many)
 	switch {
 	case n == 1:
-		return "1 " + noun
+		text = "1 " + noun + " " + one
 	case n >= survey.Limit:
-		return fmt.Sprintf("at least %d %ss", n, noun)
+		text = "at least " + text
 	}
-	return fmt.Sprintf("%d %ss", n, noun)
+	return strings.TrimRight(text, " ")
 }

@@ -87,7 +87,7 @@ func shopSteps(first int64) func() outbox.Event {
 	return func() outbox.Event {
 		if len(todo) == 0 {
 			number++
-			id, total := strconv.FormatInt(number, 10), float64(number*37%9000)/100+5
+			id, total := strconv.FormatInt(number, 10), float64(number*37%9000+500)/100
 			customer := fmt.Sprintf("c%d", number%12)
 			if number%5 == 0 {
 				todo = append(todo, demoEvent("customer_registered", customer, object{"name": "Customer " + customer}))

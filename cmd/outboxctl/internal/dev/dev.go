@@ -150,7 +150,7 @@ func (d *developer) runRelay(ctx context.Context) (err error) {
 			Poll: 100 * time.Millisecond, Lease: 10 * time.Second, Drain: 3 * time.Second, MaxDelay: 30 * time.Second,
 		},
 		Database: d.Database, BeforeConnect: d.BeforeConnect, Schema: d.Schema, Registry: registry, Publisher: d.broker,
-		Name: name, Logger: slog.New(quiet{d.Notice}), Observe: d.observe,
+		Name: name, Logger: slog.New(quiet{d.Notice}), Observe: d.observe, SurveyEvery: 2 * time.Second,
 	})
 	if err != nil {
 		return err
