@@ -96,7 +96,7 @@ func showAggregate(root *rootCommand, p *present.Printer, found operator.Aggrega
 		return err
 	}
 	if hidden := found.Looked - len(found.Events); hidden > 0 {
-		root.note(p, "%d older ones that are published or discarded are not shown: --limit", hidden)
+		root.notef(p, "%d older ones that are published or discarded are not shown: --limit", hidden)
 	}
 	return nil
 }

@@ -95,10 +95,10 @@ func (c *eventsList) say(p *present.Printer, page operator.EventPage) {
 		if page.Window.Complete {
 			how = "looked through all"
 		}
-		c.root.note(p, "%s %d events, back to %s", how, page.Window.Looked, ago(*page.Window.Since, now))
+		c.root.notef(p, "%s %d events, back to %s", how, page.Window.Looked, ago(*page.Window.Since, now))
 	}
 	if page.Next != "" {
-		c.root.note(p, "there is more: --after %s", page.Next)
+		c.root.notef(p, "there is more: --after %s", page.Next)
 	}
 }
 

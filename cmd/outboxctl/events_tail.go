@@ -50,36 +50,38 @@ func (c *eventsTail) run(ctx context.Context, p *present.Printer) error {
 	case c.last < 0 || c.last > 1000 || c.count < 0:
 		return usageError{"--last is 0 to 1000, --count not below 0"}
 	}
-	return c.root.look(ctx, func(op *operator.Operator) error {
-		tail, shown := op.Tail(filter), 0
-		tick := time.NewTicker(c.every)
-		defer tick.Stop()
-		for {
-			changes, left, err := tail.Next(ctx, c.last)
-			if ctx.Err() != nil {
-				return nil //nolint:nilerr // it was interrupted, which is how it ends
-			}
-			if err != nil {
+	return c.root.look(ctx, func(op *operator.Operator) error { return c.follow(ctx, p, op.Tail(filter)) })
+}
+
+// follow looks again and again, until it is interrupted or has shown enough.
+func (c *eventsTail) follow(ctx context.Context, p *present.Printer, tail *operator.Tail) error {
+	tick := time.NewTicker(c.every)
+	defer tick.Stop()
+	for shown := 0; ; {
+		changes, left, err := tail.Next(ctx, c.last)
+		if ctx.Err() != nil {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		for _, change := range changes {
+			if err := p.Stream(change, func() string { return changeLine(p, change) }); err != nil {
 				return err
 			}
-			for _, change := range changes {
-				if err := p.Stream(change, func() string { return changeLine(p, change) }); err != nil {
-					return err
-				}
-				if shown++; shown == c.count {
-					return nil
-				}
-			}
-			if left {
-				c.root.note(p, "there is more than can be shown")
-			}
-			select {
-			case <-ctx.Done():
+			if shown++; shown == c.count {
 				return nil
-			case <-tick.C:
 			}
 		}
-	})
+		if left {
+			c.root.notef(p, "there is more than can be shown")
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+	}
 }
 
 // changeLine is what people see of an event that is new or has changed.
@@ -88,7 +90,7 @@ func changeLine(p *present.Printer, c operator.Change) string {
 	if c.Was != "" {
 		stands = p.Paint(present.Faint, c.Was+" →") + " " + stands
 	}
-	line := p.Paint(present.Faint, c.CreatedAt.Local().Format(time.TimeOnly)) + "  " + p.Paint(present.Plain,
+	line := p.Paint(present.Faint, c.CreatedAt.UTC().Format("15:04:05Z")) + "  " + p.Paint(present.Plain,
 		c.ID.String()+"  "+cut(c.Type, 40)+"  "+cut(c.AggregateType+"/"+c.AggregateID, 48)) + "  " + stands
 	if c.LastError != "" && c.State != "published" {
 		line += "  " + p.Paint(present.Plain, cut(c.LastError, 80))

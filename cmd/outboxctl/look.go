@@ -29,8 +29,8 @@ func (c *rootCommand) look(ctx context.Context, work func(*operator.Operator) er
 	return c.hint(err, "viewer")
 }
 
-// note tells people something beside the result; programs do not see it.
-func (c *rootCommand) note(p *present.Printer, format string, args ...any) {
+// notef tells people something beside the result; programs do not see it.
+func (c *rootCommand) notef(p *present.Printer, format string, args ...any) {
 	if p.ForPeople() {
 		_, _ = fmt.Fprintf(c.warn, format+"\n", args...)
 	}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -22,7 +21,8 @@ func newMigrateLookups(root *rootCommand) *cobra.Command {
 		Long: `Add or drop what answers questions about many events, within 100 ms on a table of 5 million. By id, by
 aggregate and by the states of held and dead events there are indexes already. The others are optional:
 
-  type       an index by event type and number. Every emit writes into it: {wal}
+  type       an index by event type and number. Every emit writes into it: 655 bytes of WAL where it is 551 without, as
+             'make bench-look' counts.
   published  a function for people with psql, outbox_id_at: by time events are asked by their ids, which begin with it.
              It costs an emit nothing, and 'outboxctl events list published:...' does not need it. There is no index on
              published_at: with one every publish would write into every index of the table.
@@ -31,15 +31,11 @@ Without the index a search by type looks at the newest 50,000 events, and says s
 		Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error { return errors.New("add or drop is missing") },
 	}
-	cmd.Long = strings.ReplaceAll(cmd.Long, "{wal}", costOfType)
 	cmd.AddCommand(lookupsCommand(root, "add", "Add optional look-ups, while producers write", "added",
 		(*operator.Operator).AddLookup), lookupsCommand(root, "drop", "Drop optional look-ups", "dropped",
 		(*operator.Operator).DropLookup))
 	return cmd
 }
-
-// costOfType is what bench-look counts.
-const costOfType = "'make bench-look' counts the WAL."
 
 func lookupsCommand(root *rootCommand, verb, short, done string,
 	do func(*operator.Operator, context.Context, operator.Lookup) (bool, error),

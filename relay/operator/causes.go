@@ -263,6 +263,7 @@ func (f *facts) behind() []Cause {
 				Code: CauseBehindRetrying, Keeps: true, Says: fmt.Sprintf("It is behind an event of its aggregate that failed "+
 					"and is tried again %s: %s, after %s%s.", f.when(h.due), it, plural(h.attempts, "attempt"), lastError),
 			})
+		case state.Ready, state.Waiting, state.Dead, state.Published, state.Discarded: // not what others wait behind
 		}
 	}
 	if f.event.State == state.Waiting.String() && len(causes) == 0 && !f.typePaused() {

@@ -147,7 +147,6 @@ type search struct {
 	// Where it begins and ends: ids, or the number for the look by type.
 	least, below outbox.ID
 	belowSeq     int64
-	looked       string
 }
 
 func newSearch(ctx context.Context, l *looking, filter Filter, page Page) (*search, error) {

@@ -118,7 +118,7 @@ func ParseFilter(text string) (Filter, error) {
 	var problems []error
 	seen := map[string]bool{}
 	for _, term := range terms {
-		if err := f.read(term, seen); err != nil {
+		if err := readTerm(&f, term, seen); err != nil {
 			problems = append(problems, err)
 		}
 	}
@@ -128,8 +128,8 @@ func ParseFilter(text string) (Filter, error) {
 	return f, nil
 }
 
-// read takes in one term.
-func (f *Filter) read(term string, seen map[string]bool) error {
+// readTerm takes in one term.
+func readTerm(f *Filter, term string, seen map[string]bool) error {
 	field, value, named := strings.Cut(term, ":")
 	if !named {
 		if id, err := outbox.ParseID(term); err == nil {
@@ -445,7 +445,7 @@ func (f Filter) check() error {
 		problems = append(problems, errors.New("it has too many values"))
 	}
 	if len(f.States) > 0 && len(f.stateNumbers()) != len(f.States) {
-		problems = append(problems, fmt.Errorf("States: %.200q has a word that is no state", f.States))
+		problems = append(problems, fmt.Errorf("%.200q has a word that is no state", f.States))
 	}
 	if f.AggregateID != "" && f.AggregateType == "" {
 		problems = append(problems, errors.New("an AggregateID needs its AggregateType"))

@@ -215,7 +215,7 @@ func TestEventsTail(t *testing.T) {
 		if changes, _, err := quiet.Next(t.Context(), 0); err != nil || len(changes) != 1 || changes[0].ID != ids[0] {
 			t.Errorf("%v, %v", changes, err)
 		}
-		e.want(t, e.role, 0, `(?s)\d\d:\d\d:\d\d  `+old.String()+`  order_shipped  order/1  published\n.*order/3`, "events",
+		e.want(t, e.role, 0, `(?s)\d\d:\d\d:\d\dZ  `+old.String()+`  order_shipped  order/1  published\n.*order/3`, "events",
 			"tail", "--count", "3")
 		// It waits for what comes.
 		ended := make(chan string, 1)
