@@ -39,6 +39,9 @@ func (f *facts) isParked() bool { return f.event.State == state.Parked.String() 
 
 // published says when, and how long it took.
 func (f *facts) published() Cause {
+	if f.event.PublishedAt == nil {
+		return Cause{Code: CausePublished, Says: "It is published. When, somebody has taken away."}
+	}
 	at := *f.event.PublishedAt
 	return Cause{Code: CausePublished, Says: fmt.Sprintf("It is published: the broker acknowledged it at %s, %s ago, %s "+
 		"after its transaction began.", at.Format(time.RFC3339), span(f.now.Sub(at)), span(at.Sub(f.event.CreatedAt)))}
@@ -398,10 +401,18 @@ func (f *facts) own() []Cause {
 		causes = append(causes, Cause{
 			Code: CauseBacklog, Keeps: true, Says: fmt.Sprintf("%s of its lane are ready before it, the oldest since %s. The "+
 				"relay works on them: the last publish of the lane was %s ago.", f.atLeast(f.before.ready),
-				span(f.now.Sub(*f.before.oldest)), span(f.now.Sub(*f.lastOut))),
+				f.since(f.before.oldest), f.since(f.lastOut)),
 		})
 	}
 	return causes
+}
+
+// since is for how long something is so; nobody knows where there is no time.
+func (f *facts) since(at *time.Time) string {
+	if at == nil {
+		return "an unknown time"
+	}
+	return span(f.now.Sub(*at))
 }
 
 // backlogAtLeast is how many events before it are worth a word: a relay has fewer of a lane in flight anyway.

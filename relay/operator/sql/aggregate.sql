@@ -1,7 +1,9 @@
 -- The events of the aggregate $1 and $2 in their order: those that are open, and the newest $3; at most $4 in all,
 -- and of $5 that are looked at. The first column is how many were. States: 6 published, 7 discarded.
 SELECT e.looked, e.id::text, e.seq, e.lane, e.namespace, e.event_type, e.aggregate_type, e.aggregate_id,
-       coalesce(e.tenant_id, ''), coalesce(h.kind, e.state), e.created_at, e.published_at, h.since, h.due,
+       coalesce(e.tenant_id, ''), coalesce(h.kind, e.state), greatest(least(e.created_at, '9999-12-31'), '0001-01-01'),
+       CASE WHEN isfinite(e.published_at) THEN e.published_at END, CASE WHEN isfinite(h.since) THEN h.since END,
+       CASE WHEN h.due IS NOT NULL THEN greatest(least(h.due, '9999-12-31'), '0001-01-01') END,
        e.attempt_count, coalesce(e.last_error, ''), NULL, NULL, NULL
   FROM (SELECT e.*, count(*) OVER () AS looked, row_number() OVER (ORDER BY e.seq DESC) AS newest,
                row_number() OVER (PARTITION BY e.state IN (6, 7) ORDER BY e.seq) AS oldest

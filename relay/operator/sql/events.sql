@@ -3,9 +3,12 @@
 -- for all; $8 and $9 created not before and before; $10 and $11 published so, null for all; $12 and $13 the least and
 -- most attempts; $14 how many to find. {looked} is the rows to look at, each with its place among them, {order} their
 -- order, {payload} what is asked of payloads, {content} the columns that not every role may read.
--- A row that is not held has no row in outbox_held, so that is asked only where the state is 1.
+-- A row that is not held has no row in outbox_held, so that is asked only where the state is 1. Times may be infinite
+-- where somebody wrote them by hand.
 SELECT e.place, e.id::text, e.seq, e.lane, e.namespace, e.event_type, e.aggregate_type, e.aggregate_id,
-       coalesce(e.tenant_id, ''), coalesce(h.kind, e.state), e.created_at, e.published_at, h.since, h.due,
+       coalesce(e.tenant_id, ''), coalesce(h.kind, e.state), greatest(least(e.created_at, '9999-12-31'), '0001-01-01'),
+       CASE WHEN isfinite(e.published_at) THEN e.published_at END, CASE WHEN isfinite(h.since) THEN h.since END,
+       CASE WHEN h.due IS NOT NULL THEN greatest(least(h.due, '9999-12-31'), '0001-01-01') END,
        e.attempt_count, coalesce(e.last_error, ''), {content}
   FROM ({looked}) e
   LEFT JOIN LATERAL (

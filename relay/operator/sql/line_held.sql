@@ -15,7 +15,9 @@ WITH RECURSIVE types AS (
          ORDER BY h.event_type LIMIT 1) n
      WHERE t.place < 100
 )
-SELECT h.seq, h.kind, h.due, h.since, h.event_type, e.id::text, e.attempt_count, coalesce(e.last_error, ''),
+SELECT h.seq, h.kind, CASE WHEN h.due IS NOT NULL THEN greatest(least(h.due, '9999-12-31'), '0001-01-01') END,
+       greatest(least(h.since, '9999-12-31'), '0001-01-01'), h.event_type, e.id::text, e.attempt_count,
+       coalesce(e.last_error, ''),
        coalesce((SELECT d.topic FROM {schema}.outbox_dlq d WHERE d.event_id = e.id ORDER BY d.id DESC LIMIT 1), '')
   FROM types t CROSS JOIN LATERAL (
        SELECT h.lane, h.seq, h.kind, h.due, h.since, h.event_type, row_number() OVER (ORDER BY h.seq) AS place

@@ -176,6 +176,21 @@ var situations = []situation{
 		e.Exec(t, "UPDATE {schema}.outbox_lanes SET floor = 1000")
 		return e.emit(t, shipped.New("1", order{}))[0]
 	}, "below_floor", []string{"not above the floor 1000"}},
+	{"parked, though its type is known", func(t *testing.T, e *env) outbox.ID {
+		t.Helper()
+		e.hold(t, e.join(t, "first", "orders"))
+		id := e.emit(t, shipped.New("1", order{}))[0]
+		e.move(t, id, int(state.Parked))
+		return id
+	}, "parked", []string{"It is parked, though the relay that holds its lane knows its type", "outboxctl release"}},
+	{"a retry that somebody has put off for good", func(t *testing.T, e *env) outbox.ID {
+		t.Helper()
+		e.hold(t, e.join(t, "first", "orders"))
+		id := e.emit(t, shipped.New("1", order{}))[0]
+		e.move(t, id, int(state.Retrying))
+		e.Exec(t, "UPDATE {schema}.outbox_held SET due = 'infinity', since = '-infinity'")
+		return id
+	}, "backoff", []string{"It failed and is tried again in"}},
 	{"what it waited for is gone", func(t *testing.T, e *env) outbox.ID {
 		t.Helper()
 		e.hold(t, e.join(t, "first", "orders"))
@@ -339,6 +354,11 @@ func stuck(t *testing.T, e *env) outbox.ID {
 		$$ BEGIN RAISE 'the disk is full'; END $$`)
 	e.Exec(t, `CREATE TRIGGER refuse BEFORE UPDATE ON {schema}.outbox_events FOR EACH ROW EXECUTE FUNCTION
 		{schema}.refuse()`)
+	t.Cleanup(func() { // so that the relay can stop
+		if _, err := e.Pool.Exec(context.Background(), e.SQL("DROP TRIGGER refuse ON {schema}.outbox_events")); err != nil {
+			t.Error(err)
+		}
+	})
 	e.Exec(t, "UPDATE {schema}.outbox_lanes SET acquired_at = acquired_at - interval '2 hours'")
 	published := make(chan struct{}, 1)
 	e.answers(func(*publish.Message) error {

@@ -10,7 +10,7 @@ import (
 
 // TestMain runs more tests at a time than there are processors: most of them wait for a relay.
 func TestMain(m *testing.M) {
-	if err := flag.Set("test.parallel", "8"); err != nil {
+	if err := flag.Set("test.parallel", "14"); err != nil {
 		panic(err)
 	}
 	var err error
