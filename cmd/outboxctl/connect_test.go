@@ -28,7 +28,8 @@ func TestAnotherMachineNeedsTLS(t *testing.T) {
 	for _, line := range []string{
 		"migrate up", "migrate status", "migrate down --target 1", "grant relay app", "pauses", "prune",
 		"pause --all --reason x --actor ada", "emit a --aggregate order/1", "dev",
-		"skip 01997c1e-8f2a-7c3d-9b1e-2f3a4b5c6d7e --actor ada --reason x",
+		"status", "top --count 1", "problems", "lanes", "relays", "topics", "grants --check",
+		"skip 01997c1e-8f2a-7c3d-9b1e-2f3a4b5c6d7e --actor ada --reason x", "events list", "events tail", "dead list",
 	} {
 		for _, mode := range []string{"", "?sslmode=disable", "?sslmode=prefer", "?sslmode=require", "?sslmode=verify-ca"} {
 			code, _, stderr := call(t, map[string]string{"DATABASE_URL": url + mode}, strings.Fields(line)...)

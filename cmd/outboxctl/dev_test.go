@@ -122,7 +122,7 @@ func TestDevDeliversEveryType(t *testing.T) {
 		}
 		r.ended <- exitDone
 		for _, text := range []string{
-			"✓ connected to PostgreSQL 1", "is at version 8 (8 migrations in ", "✓ relay ready: events of every type",
+			"✓ connected to PostgreSQL 1", "is at version 9 (9 migrations in ", "✓ relay ready: events of every type",
 			`outboxctl emit order_created --aggregate order/1 --data '{"total":12.5}' --schema ` + e.schema,
 			`never_seen is a new type`, "stopped; 3 events delivered",
 		} {

@@ -167,7 +167,8 @@ func TestPasswordsAreNotPrinted(t *testing.T) {
 			for _, line := range []string{
 				"migrate up", "migrate down --target 1", "migrate status", "grant relay app", "pauses",
 				"pause --all --reason x --actor ada", "prune", "prune --dry-run", "emit a --aggregate order/1",
-				"dev",
+				"dev", "status", "problems", "doctor", "check", "events list", "events export", "dead list",
+				"events explain 01997c1e-8f2a-7c3d-9b1e-2f3a4b5c6d7e", "aggregate show a/b", "migrate lookups add",
 			} {
 				code, stdout, stderr := call(t, environment, strings.Fields(line)...)
 				if code == exitDone || strings.Contains(stdout+stderr, secret) {

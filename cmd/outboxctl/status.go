@@ -20,8 +20,8 @@ func newStatus(root *rootCommand) *cobra.Command {
 		Long: `Say how the outbox does: healthy, degraded or broken, with every reason and what to do about it; then how many
 events wait and for how long, and what each topic carried in the last five minutes.
 
-Counts go up to 10,000, and ≈ marks what is an estimate. Rates come from outbox_minutes, which relays write that survey
-(metrics.survey of outbox-publisher): without them there are none. The exit code says nothing about the health:
+Counts go up to 10,000, and ≈ marks what is an estimate. Rates come from outbox_minutes, which relays write that
+survey (metrics.survey of outbox-publisher): without them there are none. The exit code says nothing about the health:
 for that there is 'outboxctl check'. The viewer role is enough.`,
 		Example: "  outboxctl status\n  outboxctl status -o json",
 		Args:    cobra.NoArgs,

@@ -403,10 +403,17 @@ func texts(ids []outbox.ID) []string {
 	return list
 }
 
+// inOrder tells whether rows are looked at in the order of an index, and no further than needed.
+func (s *search) inOrder() bool { return s.by == "newest" || s.by == "type" }
+
 // run finds the page.
 func (s *search) run(ctx context.Context) (page EventPage, err error) {
-	statement := s.statement()
-	rows, err := s.Query(ctx, statement, s.args...)
+	if s.inOrder() {
+		if _, err := s.Exec(ctx, s.sql("look_in_order")); err != nil {
+			return page, err //nolint:wrapcheck // look says what it was
+		}
+	}
+	rows, err := s.Query(ctx, s.statement(), s.args...)
 	if err != nil {
 		return page, err //nolint:wrapcheck // look says what it was
 	}

@@ -1,4 +1,35 @@
 package operator
 
+import (
+	"context"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+)
+
 // SetWindow has searches look at fewer events, so that a test needs no 50,000.
 func (o *Operator) SetWindow(events int) { o.window = events }
+
+// PlanOf is the plan of the look for a filter.
+func (o *Operator) PlanOf(ctx context.Context, filter Filter) (plan string, err error) {
+	err = o.look(ctx, "plan", func(l *looking) error {
+		s, err := newSearch(ctx, l, filter, Page{})
+		if err != nil {
+			return err
+		}
+		if s.inOrder() {
+			if _, err := l.Exec(ctx, l.sql("look_in_order")); err != nil {
+				return err
+			}
+		}
+		rows, err := l.Query(ctx, "EXPLAIN (ANALYZE, BUFFERS, TIMING OFF, COSTS OFF) "+s.statement(),
+			append([]any{pgx.QueryExecModeExec}, s.args...)...)
+		if err != nil {
+			return err
+		}
+		lines, err := pgx.CollectRows(rows, pgx.RowTo[string])
+		plan = strings.Join(lines, "\n")
+		return err
+	})
+	return plan, err
+}

@@ -49,8 +49,7 @@ func (o *Operator) inLook(ctx context.Context, query func(l *looking) error) err
 	}
 	defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }()
 	l := &looking{Tx: tx, schema: o.schema, window: o.window}
-	if err := tx.QueryRow(ctx, "SELECT set_config('statement_timeout', $1::text, true), clock_timestamp()",
-		lookTimeout).Scan(nil, &l.now); err != nil {
+	if err := tx.QueryRow(ctx, l.sql("look_begin"), lookTimeout).Scan(&l.now); err != nil {
 		return err //nolint:wrapcheck // look says what it was
 	}
 	return query(l)
