@@ -17,8 +17,8 @@ type Finding struct {
 	Fix, Advice string
 }
 
-// Configuration is what [Program.Run] would be configured with. An error that is a *[config.Error] says everything that is
-// wrong with it.
+// Configuration is what [Program.Run] would be configured with. An error that is a *[config.Error] says everything
+// that is wrong with it.
 func (p Program) Configuration(args, environ []string) (*config.Values, error) {
 	found, err := p.withDefaults().load(args, environ)
 	if err != nil {
@@ -27,8 +27,8 @@ func (p Program) Configuration(args, environ []string) (*config.Values, error) {
 	return found.values, nil
 }
 
-// Diagnose asks the broker of a configuration whether everything is there that its topics need. It publishes nothing. The
-// error is about the configuration.
+// Diagnose asks the broker of a configuration whether everything is there that its topics need. It publishes nothing.
+// The error is about the configuration.
 func (p Program) Diagnose(ctx context.Context, args, environ []string) (broker string, findings []Finding, err error) {
 	p = p.withDefaults()
 	found, err := p.load(args, environ)

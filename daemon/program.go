@@ -71,7 +71,8 @@ type Broker struct {
 	// Check says what is wrong with their values when this broker is chosen. Unless insecure is true, it refuses
 	// a server on another machine without verified TLS. Defaults to nothing.
 	Check func(values *config.Values, insecure bool) []config.Problem
-	// Diagnose asks the broker whether everything is there that the topics need, and publishes nothing. Defaults to nothing.
+	// Diagnose asks the broker whether everything is there that the topics need, and publishes nothing. Defaults to
+	// nothing.
 	Diagnose func(ctx context.Context, values *config.Values, options Options) []Finding
 	// Open makes a publisher. It does not wait for the broker: one that is away comes back.
 	Open func(ctx context.Context, values *config.Values, options Options) (*Connection, error)

@@ -23,18 +23,19 @@ type checkCommand struct {
 	ages    [4]time.Duration
 }
 
-// checkStatus ends the program with the code that monitoring systems prescribe. All of it was printed.
-type checkStatus struct{ code int }
+// statusError ends the program with the code that monitoring systems prescribe. All of it was printed.
+type statusError struct{ code int }
 
-func (checkStatus) Error() string { return "not ok" }
+func (statusError) Error() string { return "not ok" }
 
 func newCheck(root *rootCommand) *cobra.Command {
 	c := &checkCommand{root: root, config: check.Defaults()}
 	cmd := &cobra.Command{
 		Use:   "check",
 		Short: "Say for a monitoring system how the outbox stands: ok, warning, critical or unknown",
-		Long: `Say for a monitoring system how the outbox stands. The exit code is the state, as Nagios prescribes it: 0 ok, 1 warning,
-2 critical, 3 unknown (the database does not answer, or the role may not look, or the command line is wrong).
+		Long: `Say for a monitoring system how the outbox stands. The exit code is the state, as Nagios prescribes it: 0
+ok, 1 warning, 2 critical, 3 unknown (the database does not answer, or the role may not look, or the command line is
+wrong).
 
   age               seconds since the oldest event that is ready was emitted: how far the relays are behind
   pending           events that are ready
@@ -114,13 +115,13 @@ func (c *checkCommand) run(ctx context.Context, out io.Writer) error {
 		result = check.Run(asking, pool, c.config)
 	}
 	if ctx.Err() != nil {
-		return ctx.Err() //nolint:wrapcheck // it is told as interrupted
+		return ctx.Err()
 	}
 	if err := c.print(out, result); err != nil {
 		return err
 	}
 	if result.State != check.OK {
-		return checkStatus{int(result.State)}
+		return statusError{int(result.State)}
 	}
 	return nil
 }

@@ -28,13 +28,14 @@ func newConfig(root *rootCommand) *cobra.Command {
 	cmd := root.show(&cobra.Command{
 		Use:   "config [-- FLAG...]",
 		Short: "Show and check the configuration of outbox-publisher, key by key, with where each value comes from",
-		Long: `Show every key of outbox-publisher with its value and where that came from (a flag, the environment, the file, the
-default), as outbox-publisher would read them here. Secrets are not shown. What stands behind -- are flags of
-outbox-publisher.
+		Long: `Show every key of outbox-publisher with its value and where that came from (a flag, the environment, the
+file, the default), as outbox-publisher would read them here. Secrets are not shown. What stands behind -- are flags
+of outbox-publisher.
 
 Where it would not start with them, everything that is wrong is told at once, and the exit code is 1. It asks no server:
 'outboxctl doctor --config FILE' does that. docs/reference/configuration.md has all keys.`,
-		Example: "  outboxctl config\n  outboxctl config --config publisher.yaml\n  outboxctl config -o json -- --relay-batch=100",
+		Example: "  outboxctl config\n  outboxctl config --config publisher.yaml\n  outboxctl config -o json -- " +
+			"--relay-batch=100",
 		Args: func(_ *cobra.Command, args []string) error {
 			flags = args
 			return nil
@@ -87,8 +88,8 @@ func notConfigured(err error) error {
 	return err
 }
 
-// publisherConfiguration is the configuration of outbox-publisher for whoever asks its broker. One that lacks the database
-// alone is completed: outboxctl was told the database in another way. given: there is one at all.
+// publisherConfiguration is the configuration of outbox-publisher for whoever asks its broker. One that lacks the
+// database alone is completed: outboxctl was told the database in another way. given: there is one at all.
 func (c *rootCommand) publisherConfiguration(file string) (environ, args []string, given bool, err error) {
 	environ, args = c.publisherEnvironment(), publisherFlags(file, nil)
 	if file == "" && c.getenv("POSTHASTE_CONFIG") == "" && c.getenv("POSTHASTE_BROKER") == "" {

@@ -31,9 +31,10 @@ func newDoctor(root *rootCommand) *cobra.Command {
 	cmd := root.show(&cobra.Command{
 		Use:   "doctor",
 		Short: "Look for what is broken, and say what ends it",
-		Long: `Look for what is broken, and say what ends it: the way to the database (name, port, TLS, login), the schema's version,
-grants, indexes, settings of tables, roles and the server, plans of the hot statements, transactions that hold others
-up, clocks, the sequence, relays and lanes, a restored database, pauses, and retention. It changes nothing.
+		Long: `Look for what is broken, and say what ends it: the way to the database (name, port, TLS, login), the
+schema's version, grants, indexes, settings of tables, roles and the server, plans of the hot statements, transactions
+that hold others up, clocks, the sequence, relays and lanes, a restored database, pauses, and retention. It changes
+nothing.
 
 With outbox-publisher's configuration (--config FILE, POSTHASTE_CONFIG, or POSTHASTE_BROKER and other variables) also
 its broker: whether it answers, and whether each topic is there, durable, and may be published to. Nothing is published.
@@ -96,7 +97,7 @@ func (c *doctorCommand) run(ctx context.Context, p *present.Printer) error {
 		}
 	}
 	if ctx.Err() != nil {
-		return ctx.Err() //nolint:wrapcheck // it is told as interrupted
+		return ctx.Err()
 	}
 	return showReport(p, report)
 }
@@ -127,7 +128,7 @@ func showReport(p *present.Printer, report doctor.Report) error {
 		if len(report.Findings) == 0 {
 			line := p.Paint(present.Good, "no findings")
 			if len(report.LeftOut) > 0 {
-				line += p.Paint(present.Plain, " (left out: "+strings.Join(report.LeftOut, "; ")+")")
+				line += " " + p.Paint(present.Plain, "(left out: "+strings.Join(report.LeftOut, "; ")+")")
 			}
 			return []string{line}
 		}
@@ -139,7 +140,8 @@ func showReport(p *present.Printer, report doctor.Report) error {
 	if err != nil || len(report.Findings) == 0 {
 		return err
 	}
-	return problem{code: "findings", exit: exitFailed, err: errors.New(plural(len(report.Findings), "finding", "findings"))}
+	return problem{code: "findings", exit: exitFailed, err: errors.New(plural(len(report.Findings), "finding",
+		"findings"))}
 }
 
 func findingLines(p *present.Printer, finding doctor.Finding) []string {

@@ -17,7 +17,7 @@ import (
 func (c *doctorCommand) checkBroker(ctx context.Context, environ, args []string, report *doctor.Report) error {
 	name, findings, err := program.New("").Diagnose(ctx, args, environ)
 	if err != nil {
-		return err //nolint:wrapcheck // it is told as a finding
+		return err
 	}
 	for _, found := range findings {
 		finding := doctor.New(found.Code, name+": "+found.Text)
@@ -47,7 +47,7 @@ func (c *doctorCommand) checkRedis(ctx context.Context, address string, report *
 	defer func() { _ = client.Close() }()
 	guard, err := redisinbox.New(client, redisinbox.Config{})
 	if err != nil {
-		return err //nolint:wrapcheck // it says what it is
+		return err
 	}
 	findings, err := guard.Check(ctx)
 	if err != nil {

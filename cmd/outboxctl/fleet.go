@@ -19,8 +19,8 @@ func newLanes(root *rootCommand) *cobra.Command {
 	cmd := root.show(&cobra.Command{
 		Use:   "lanes",
 		Short: "List the lanes: which relay holds each since when, and how far it is",
-		Long: `List the lanes: which relay holds each, since when and for how long still, and how far it is. All events at or below
-the floor are settled or held; newest is the highest number in the lane.
+		Long: `List the lanes: which relay holds each, since when and for how long still, and how far it is. All events at
+or below the floor are settled or held; newest is the highest number in the lane.
 
 A lane that no live relay holds publishes nothing: it is free, or its owner has died and was not ended yet. The viewer
 role is enough.`,
@@ -101,7 +101,8 @@ func newRelays(root *rootCommand) *cobra.Command {
 	cmd := root.show(&cobra.Command{
 		Use:   "relays",
 		Short: "List the relays: which are alive, their versions, their last beats and their lanes",
-		Long: `List the relays: which are alive, their versions, when they started, their last beats, and the lanes that they hold.
+		Long: `List the relays: which are alive, their versions, when they started, their last beats, and the lanes that
+they hold.
 
 "dead" is one that has not beaten for its lease and that no other relay has ended: its lanes publish nothing until one
 does. With --all also those that ended within the last day or so. The viewer role is enough.`,
@@ -155,9 +156,9 @@ func newTopics(root *rootCommand) *cobra.Command {
 	return root.show(&cobra.Command{
 		Use:   "topics",
 		Short: "List the topics: which types go there, which relays know them, and what is paused and why",
-		Long: `List the topics: which event types go there and which relays know them, as the relays that are there say it; whether
-relays have paused it by themselves, because publishing fails (failing: since when and with which error), and whether
-operators have paused it, or a type that goes there (paused: who, since when and why).
+		Long: `List the topics: which event types go there and which relays know them, as the relays that are there say it;
+whether relays have paused it by themselves, because publishing fails (failing: since when and with which error), and
+whether operators have paused it, or a type that goes there (paused: who, since when and why).
 
 The viewer role is enough.`,
 		Example: "  outboxctl topics\n  outboxctl topics -o json",

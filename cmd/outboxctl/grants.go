@@ -35,8 +35,8 @@ func newGrants(root *rootCommand) *cobra.Command {
 	cmd := root.show(&cobra.Command{
 		Use:   "grants",
 		Short: "Show what each part may do on which object, or check what the roles of the database may",
-		Long: `Show what each part may do on which object, as 'outboxctl grant' gives it. A number is of how many columns; -o json
-names them.
+		Long: `Show what each part may do on which object, as 'outboxctl grant' gives it. A number is of how many columns;
+-o json names them.
 
 With --check, compare it with the database: every role that was granted something there, the parts that it has, which
 of their rights it lacks, and which it has beyond them, with the SQL that ends it, for the owner of the tables. The exit
@@ -134,8 +134,14 @@ func checkGrants(ctx context.Context, p *present.Printer, op *operator.Operator,
 	err = present.List(p, reports, "no role was granted anything: only the owner of the tables may use them",
 		present.Column[roleReport]{Name: "ROLE", Of: func(r roleReport) string { return r.Name() }},
 		present.Column[roleReport]{Name: "PARTS", Of: func(r roleReport) string { return strings.Join(r.Parts, " ") }},
-		present.Column[roleReport]{Name: "LACKS", Optional: true, Of: func(r roleReport) string { return inWords(r.Missing) }},
-		present.Column[roleReport]{Name: "BEYOND", Optional: true, Of: func(r roleReport) string { return inWords(r.Surplus) }})
+		present.Column[roleReport]{
+			Name: "LACKS", Optional: true,
+			Of: func(r roleReport) string { return inWords(r.Missing) },
+		},
+		present.Column[roleReport]{
+			Name: "BEYOND", Optional: true,
+			Of: func(r roleReport) string { return inWords(r.Surplus) },
+		})
 	if err != nil || differs == 0 {
 		return err
 	}

@@ -52,7 +52,7 @@ func executeWith(ctx context.Context, args []string, stdin io.Reader, stdout, st
 	if err == nil {
 		return exitDone
 	}
-	if status := (checkStatus{}); errors.As(err, &status) {
+	if status := (statusError{}); errors.As(err, &status) {
 		return status.code
 	}
 	code := report(ctx, stderr, err, called.CommandPath(), c.output != present.Table)

@@ -84,9 +84,9 @@ func diagnose(ctx context.Context, values *config.Values, options daemon.Options
 	return x.findings
 }
 
-// checkTopic sends a message that no stream takes: it expects one of another name. So the answer is the stream's own, and
-// the way there and back, and the right to publish, are shown without a message. It returns false where the others would
-// tell the same.
+// checkTopic sends a message that no stream takes: it expects one of another name. So the answer is the stream's own,
+// and the way there and back, and the right to publish, are shown without a message. It returns false where the
+// others would tell the same.
 func (x *examiner) checkTopic(ctx context.Context, topic string) bool {
 	ctx, cancel := context.WithTimeout(ctx, answerWithin)
 	defer cancel()
@@ -164,7 +164,8 @@ func (x *examiner) read(ctx context.Context, topic string, answer *nats.Msg) {
 	}
 	if said.Error.ErrorCode != codeStreamNotMatch {
 		x.add(daemon.Finding{
-			Code: "topic_forbidden", Text: fmt.Sprintf("the stream of the subject %s answers: %s", topic, said.Error.Description),
+			Code: "topic_forbidden", Text: fmt.Sprintf("the stream of the subject %s answers: %s", topic,
+				said.Error.Description),
 			Advice: "end what the stream says",
 		})
 		return
@@ -195,7 +196,8 @@ func (x *examiner) checkStream(ctx context.Context, name string) {
 	if info.Config.Storage == jetstream.MemoryStorage {
 		x.add(daemon.Finding{
 			Code: "stream_in_memory", Text: fmt.Sprintf("the stream %s is kept in memory", name),
-			Advice: "make a stream that is kept in files, and move the subjects to it: the storage of a stream cannot be changed",
+			Advice: "make a stream that is kept in files, and move the subjects to it: the storage of a stream cannot " +
+				"be changed",
 		})
 	}
 	if info.Cluster != nil && info.Cluster.Name != "" && info.Config.Replicas < 2 {

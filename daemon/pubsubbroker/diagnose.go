@@ -23,8 +23,8 @@ var codes = map[string]string{
 	googlepubsub.SubscriptionsUnknown: "topic_unknown",
 }
 
-// diagnose asks Pub/Sub about each topic: whether it is there, whether this publisher may publish to it, whether anybody
-// subscribes.
+// diagnose asks Pub/Sub about each topic: whether it is there, whether this publisher may publish to it, whether
+// anybody subscribes.
 func diagnose(ctx context.Context, values *config.Values, options daemon.Options) (found []daemon.Finding) {
 	unreachable := func(err error) []daemon.Finding {
 		return append(found, daemon.Finding{

@@ -31,8 +31,8 @@ var topicsFailingSQL string
 const (
 	// MaxRelays is the most that a list of relays has. A relay that dies at every start leaves a row each time.
 	MaxRelays = 1_000
-	// mostRoutes is the most rows of types and topics that are read.
-	mostRoutes = 20_000
+	// mostTopicRows is the most rows of types and topics that are read.
+	mostTopicRows = 20_000
 )
 
 // A Lane is one of the lanes that relays share, and who holds it.
@@ -130,8 +130,8 @@ func (o *Operator) Lanes(ctx context.Context) (lanes []Lane, err error) {
 	return lanes, err
 }
 
-// Relays lists the relays that are there and, if ended is true, those that were: rows stay for a day. At most MaxRelays,
-// the newest.
+// Relays lists the relays that are there and, if ended is true, those that were: rows stay for a day. At most
+// MaxRelays, the newest.
 func (o *Operator) Relays(ctx context.Context, ended bool) (relays []Relay, err error) {
 	err = o.look(ctx, "relays", func(tx *looking) error {
 		var relay Relay
@@ -161,7 +161,7 @@ func (o *Operator) Topics(ctx context.Context) (topics []Topic, err error) {
 	err = o.look(ctx, "topics", func(tx *looking) error {
 		var name string
 		var known TopicType
-		err := o.rows(ctx, tx, topicsKnownSQL, []any{mostRoutes}, []any{&name, &known.Name, &known.Relays, &known.Alive},
+		err := o.rows(ctx, tx, topicsKnownSQL, []any{mostTopicRows}, []any{&name, &known.Name, &known.Relays, &known.Alive},
 			func() {
 				found := known
 				found.Relays = slices.Clone(known.Relays)
@@ -169,7 +169,7 @@ func (o *Operator) Topics(ctx context.Context) (topics []Topic, err error) {
 				topic.Types = append(topic.Types, found)
 			})
 		var failure TopicFailure
-		err = errors.Join(err, o.rows(ctx, tx, topicsFailingSQL, []any{mostRoutes},
+		err = errors.Join(err, o.rows(ctx, tx, topicsFailingSQL, []any{mostTopicRows},
 			[]any{&name, &failure.Relay, &failure.RelayName, &failure.Error, &failure.Since},
 			func() { topic := named(name); topic.Failing = append(topic.Failing, failure) }))
 		if err != nil {

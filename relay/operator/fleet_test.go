@@ -103,7 +103,7 @@ func TestTopics(t *testing.T) {
 			($1::text::uuid, 'mail', 'mails')`, a)
 		e.exec(`INSERT INTO {schema}.outbox_topics (relay, topic, paused, error) VALUES
 			($1::text::uuid, 'mails', true, 'no such topic'), ($1::text::uuid, 'orders', false, '')`, a)
-		for _, scope := range []operator.Scope{operator.TypeScope("order_paid"), operator.TopicScope("elsewhere")} {
+		for _, scope := range []operator.Scope{operator.TypeScope("order_paid"), operator.TopicScope("other")} {
 			if _, err := e.operator.Pause(t.Context(), action(), scope); err != nil {
 				t.Fatal(err)
 			}
@@ -112,15 +112,18 @@ func TestTopics(t *testing.T) {
 		if err != nil || len(topics) != 3 {
 			t.Fatalf("got %+v, %v", topics, err)
 		}
-		elsewhere, mails, orders := topics[0], topics[1], topics[2]
-		if elsewhere.Name != "elsewhere" || len(elsewhere.Types) != 0 || len(elsewhere.Paused) != 1 {
-			t.Errorf("got %+v", elsewhere)
+		mails, orders, other := topics[0], topics[1], topics[2]
+		if other.Name != "other" || len(other.Types) != 0 || len(other.Paused) != 1 {
+			t.Errorf("got %+v", other)
 		}
 		if len(mails.Failing) != 1 || mails.Failing[0].Error != "no such topic" || mails.Failing[0].RelayName != "a" ||
 			len(mails.Paused) != 0 {
 			t.Errorf("got %+v", mails)
 		}
-		if len(orders.Types) != 2 || orders.Types[0].Alive != 1 || !slices.Equal(orders.Types[0].Relays, []string{"a", "b"}) ||
+		if len(orders.Types) != 2 || orders.Types[0].Alive != 1 || !slices.Equal(orders.Types[0].Relays, []string{
+			"a",
+			"b",
+		}) ||
 			len(orders.Failing) != 0 || len(orders.Paused) != 1 || orders.Paused[0].Actor != "ann" {
 			t.Errorf("got %+v", orders)
 		}

@@ -91,8 +91,8 @@ var publicRights = []Right{
 }
 
 // Grants lists the roles that were granted something on the outbox, with what their parts lack and what they have
-// beyond them. Owners have everything and are not listed, nor is who has rights only as a member of a role that is. Every
-// role may ask.
+// beyond them. Owners have everything and are not listed, nor is who has rights only as a member of a role that is.
+// Every role may ask.
 func (o *Operator) Grants(ctx context.Context) (roles []RoleGrants, err error) {
 	err = o.look(ctx, "grants", func(tx *looking) error {
 		granted := map[string][]Right{}

@@ -1,5 +1,5 @@
-// Package check says for a monitoring system how an outbox stands: a few numbers, each with its limits, and the worst of
-// them. The numbers are those of a survey, with its bounds.
+// Package check says for a monitoring system how an outbox stands: a few numbers, each with its limits, and the worst
+// of them. The numbers are those of a survey, with its bounds.
 package check
 
 import (
@@ -68,18 +68,22 @@ type Config struct {
 func Defaults() Config {
 	return Config{
 		Age: Limits{60, 600}, Held: Limits{900, 86400}, Pending: Limits{None, None}, Dead: Limits{0, 100},
-		Blocked: Limits{0, 10}, Unheld: Limits{0, 16}, Paused: Limits{0, None}, Failing: Limits{0, None}, Relays: Limits{1, 1},
+		Blocked: Limits{0, 10}, Unheld: Limits{0, 16}, Paused: Limits{0, None}, Failing: Limits{
+			0,
+			None,
+		}, Relays: Limits{1, 1},
 	}
 }
 
 // A Check is one number.
 type Check struct {
+	Limits
+
 	Name  string  `json:"check"`
 	State State   `json:"state"`
 	Value float64 `json:"value"`
 	// Unit is "s" for seconds, else empty.
 	Unit string `json:"unit,omitempty"`
-	Limits
 	// AtLeast says that the limits are from below.
 	AtLeast bool `json:"atLeast,omitempty"`
 	// Text says it in words.
@@ -99,24 +103,25 @@ func Run(ctx context.Context, pool *pgxpool.Pool, config Config) Result {
 	}
 	var result Result
 	version := checkSchema(ctx, pool, config.Schema)
-	result.add(version)
+	result = result.with(version)
 	if version.State != Unknown && version.State != Critical {
 		report, failures := survey.Look(ctx, pool, survey.Config{Schema: config.Schema})
 		for _, check := range fromSurvey(config, report, failures) {
-			result.add(check)
+			result = result.with(check)
 		}
-		result.add(checkTopics(ctx, pool, config))
+		result = result.with(checkTopics(ctx, pool, config))
 	}
 	return result
 }
 
-// add takes one in, and keeps the worst state. What is not known is not worse than what is known to be critical.
-func (r *Result) add(check Check) {
+// with takes one in, and keeps the worst state. What is not known is not worse than what is known to be critical.
+func (r Result) with(check Check) Result {
 	r.Checks = append(r.Checks, check)
 	severity := map[State]int{OK: 0, Warning: 1, Unknown: 2, Critical: 3}
 	if severity[check.State] > severity[r.State] {
 		r.State = check.State
 	}
+	return r
 }
 
 // compare finds the state of a number.
@@ -194,7 +199,8 @@ func fromSurvey(config Config, report survey.Report, failed map[string]error) (c
 			held.Round(time.Second)),
 	})
 	add("dead", Check{
-		Name: "dead", Value: float64(report.Dead.Events), Limits: config.Dead, Text: counted(report.Dead.Events) + " events are dead",
+		Name: "dead", Value: float64(report.Dead.Events), Limits: config.Dead, Text: counted(report.Dead.Events) + " " +
+			"events are dead",
 	})
 	add("dead", Check{
 		Name: "blocked", Value: float64(report.BlockedAggregates), Limits: config.Blocked,

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Nagios is the result as its plugins print it: one line with the state, what is wrong and the numbers with their limits,
-// and a line for each that is wrong.
+// Nagios is the result as its plugins print it: one line with the state, what is wrong and the numbers with their
+// limits, and a line for each that is wrong.
 func (r Result) Nagios() string {
 	var wrong, numbers []string
 	for _, check := range r.Checks {

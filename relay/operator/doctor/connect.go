@@ -27,7 +27,7 @@ func (x *examination) connect(ctx context.Context) bool {
 	defer cancel()
 	conn, err := pgx.ConnectConfig(ctx, x.Database)
 	if err != nil {
-		x.tellConnect(err)
+		x.reportConnect(err)
 		return false
 	}
 	x.conn, x.role = conn, x.Database.User
@@ -36,9 +36,9 @@ func (x *examination) connect(ctx context.Context) bool {
 		(SELECT r.rolsuper FROM pg_catalog.pg_roles r WHERE r.rolname = current_user)`).Scan(&x.role, &standby, &x.superuser)
 	switch {
 	case err != nil:
-		x.advise("connect_failed", "look at the server's log", "the session cannot be used: %v", err)
+		x.advisef("connect_failed", "look at the server's log", "the session cannot be used: %v", err)
 	case standby:
-		x.advise("standby", "let the URL lead to the primary, for instance with target_session_attrs=read-write",
+		x.advisef("standby", "let the URL lead to the primary, for instance with target_session_attrs=read-write",
 			"%s is in recovery", conn.PgConn().Conn().RemoteAddr())
 	default:
 		return true
@@ -49,18 +49,18 @@ func (x *examination) connect(ctx context.Context) bool {
 
 // reach finds a server of the URL that answers at all.
 func (x *examination) reach(ctx context.Context) bool {
-	type place struct {
+	type serverAddress struct {
 		host string
 		port uint16
 	}
-	places := []place{{x.Database.Host, x.Database.Port}}
+	servers := []serverAddress{{x.Database.Host, x.Database.Port}}
 	for _, other := range x.Database.Fallbacks {
-		if next := (place{other.Host, other.Port}); next != places[len(places)-1] {
-			places = append(places, next)
+		if next := (serverAddress{other.Host, other.Port}); next != servers[len(servers)-1] {
+			servers = append(servers, next)
 		}
 	}
 	var problems []func()
-	for _, p := range places {
+	for _, p := range servers {
 		ctx, cancel := context.WithTimeout(ctx, x.Timeout)
 		err := dial(ctx, p.host, p.port)
 		cancel()
@@ -69,17 +69,18 @@ func (x *examination) reach(ctx context.Context) bool {
 		}
 		problems = append(problems, func() {
 			if unknown := (*net.DNSError)(nil); errors.As(err, &unknown) {
-				x.advise("name_unknown", "correct the host in the database URL, or the name server of this machine; 'getent hosts "+
+				x.advisef("name_unknown", "correct the host in the database URL, or the name server of this machine; "+
+					"'getent hosts "+
 					Quote(p.host)+"' asks as well", "the host %s cannot be found: %v", p.host, unknown.Err)
 				return
 			}
-			x.advise("port_closed", "start the server, or correct host and port in the database URL; 'pg_isready -h "+
+			x.advisef("port_closed", "start the server, or correct host and port in the database URL; 'pg_isready -h "+
 				Quote(p.host)+" -p "+strconv.Itoa(int(p.port))+"' asks as well", "nobody answers at %s: %v",
 				net.JoinHostPort(p.host, strconv.Itoa(int(p.port))), err)
 		})
 	}
-	for _, tell := range problems {
-		tell()
+	for _, report := range problems {
+		report()
 	}
 	return false
 }
@@ -94,36 +95,37 @@ func dial(ctx context.Context, host string, port uint16) error {
 	}
 	conn, err := (&net.Dialer{}).DialContext(ctx, network, address)
 	if err != nil {
-		var syscall *net.OpError
-		if errors.As(err, &syscall) {
-			return syscall.Err
+		if operation, is := errors.AsType[*net.OpError](err); is {
+			return operation.Err
 		}
 		return err //nolint:wrapcheck // it is told as it is
 	}
 	return conn.Close() //nolint:wrapcheck // it has answered
 }
 
-// tellConnect says why a server that answers takes no session.
-func (x *examination) tellConnect(err error) {
+// reportConnect says why a server that answers takes no session.
+func (x *examination) reportConnect(err error) {
 	text := err.Error()
-	if refused := (*pgconn.PgError)(nil); errors.As(err, &refused) {
-		text = refused.Message
+	if answer := (*pgconn.PgError)(nil); errors.As(err, &answer) {
+		text = answer.Message
 	}
 	switch code := sqlstate.Of(err); {
 	case aboutTLS(err):
-		x.advise("tls_failed", "compare sslmode and sslrootcert of the database URL with what the server has (SHOW ssl): "+
+		x.advisef("tls_failed", "compare sslmode and sslrootcert of the database URL with what the server has (SHOW ssl): "+
 			"sslmode=verify-full needs ssl = on there and a certificate for this very host", "TLS with %s fails: %s",
 			x.Database.Host, lastLine(text))
 	case strings.HasPrefix(code, "28"):
-		x.advise("login_failed", "look at the user and password of the URL, and at pg_hba.conf of the server; its log says more",
+		x.advisef("login_failed", "look at the user and password of the URL, and at pg_hba.conf of the server; its "+
+			"log says more",
 			"the server refuses the user %s: %s", x.Database.User, text)
 	case code == "3D000":
-		x.advise("database_missing", "correct the database in the URL; 'psql -l' lists them", "%s", text)
+		x.advisef("database_missing", "correct the database in the URL; 'psql -l' lists them", "%s", text)
 	case code == "53300":
-		x.advise("connect_failed", "find out who has the connections (SELECT usename, count(*) FROM pg_stat_activity GROUP BY 1)"+
+		x.advisef("connect_failed", "find out who has the connections (SELECT usename, count(*) FROM "+
+			"pg_stat_activity GROUP BY 1)"+
 			", or raise max_connections", "no connection is left: %s", text)
 	default:
-		x.advise("connect_failed", "look at the server's log", "%s", lastLine(text))
+		x.advisef("connect_failed", "look at the server's log", "%s", lastLine(text))
 	}
 }
 
@@ -166,7 +168,7 @@ func (x *examination) checkClock(ctx context.Context) error {
 	if difference < 0 {
 		which = "behind"
 	}
-	x.command("clock_differs", "sudo timedatectl set-ntp true", "the database's clock is %s %s this machine's",
+	x.commandf("clock_differs", "sudo timedatectl set-ntp true", "the database's clock is %s %s this machine's",
 		difference.Abs().Round(time.Millisecond), which)
 	return nil
 }

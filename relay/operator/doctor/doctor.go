@@ -168,13 +168,13 @@ func (x *examination) run(ctx context.Context, stage, what string, look func(con
 	switch {
 	case err == nil:
 	case sqlstate.PermissionDenied(err):
-		x.leaveOut("%s: the role %s may not look (grant it viewer, or connect as the owner)", what, x.role)
+		x.leaveOutf("%s: the role %s may not look (grant it viewer, or connect as the owner)", what, x.role)
 	default:
-		x.advise("not_examined", "run it again; the error says what to do", "%s: %v", what, err)
+		x.advisef("not_examined", "run it again; the error says what to do", "%s: %v", what, err)
 	}
 }
 
-func (x *examination) leaveOut(format string, args ...any) {
+func (x *examination) leaveOutf(format string, args ...any) {
 	x.report.LeftOut = append(x.report.LeftOut, fmt.Sprintf(format, args...))
 }
 
@@ -188,22 +188,22 @@ func (x *examination) found(code string) bool {
 	return slices.ContainsFunc(x.report.Findings, func(f Finding) bool { return f.Code == code })
 }
 
-// advise adds a finding that no text ends.
-func (x *examination) advise(code, advice, format string, args ...any) {
+// advisef adds a finding that no text ends.
+func (x *examination) advisef(code, advice, format string, args ...any) {
 	finding := New(code, fmt.Sprintf(format, args...))
 	finding.Advice = advice
 	x.report.Findings = append(x.report.Findings, finding)
 }
 
-// sql adds a finding that SQL ends.
-func (x *examination) sql(code, fix, format string, args ...any) {
+// sqlf adds a finding that SQL ends.
+func (x *examination) sqlf(code, fix, format string, args ...any) {
 	finding := New(code, fmt.Sprintf(format, args...))
 	finding.Fix, finding.FixWith = fix+";", WithSQL
 	x.report.Findings = append(x.report.Findings, finding)
 }
 
-// command adds a finding that a command ends.
-func (x *examination) command(code, fix, format string, args ...any) {
+// commandf adds a finding that a command ends.
+func (x *examination) commandf(code, fix, format string, args ...any) {
 	finding := New(code, fmt.Sprintf(format, args...))
 	finding.Fix, finding.FixWith = fix, WithCommand
 	x.report.Findings = append(x.report.Findings, finding)
@@ -211,17 +211,15 @@ func (x *examination) command(code, fix, format string, args ...any) {
 
 // outboxctl is a command line for this outbox. The database is in the environment.
 func (x *examination) outboxctl(words ...string) string {
-	line := "outboxctl"
-	for _, word := range words {
-		line += " " + Quote(word)
-	}
+	words = append([]string{"outboxctl"}, words...)
 	if x.Schema != outbox.DefaultSchema {
-		line += " --schema " + Quote(x.Schema)
+		words = append(words, "--schema", x.Schema)
 	}
-	for _, word := range x.Arguments {
-		line += " " + Quote(word)
+	words = append(words, x.Arguments...)
+	for i, word := range words {
+		words[i] = Quote(word)
 	}
-	return line
+	return strings.Join(words, " ")
 }
 
 // Quote is a word as a shell takes it for one.

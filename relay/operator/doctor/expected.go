@@ -35,7 +35,7 @@ var (
 func readExpected() (expected, error) {
 	migrations, err := schema.Outbox.Migrations()
 	if err != nil {
-		return expected{}, err //nolint:wrapcheck // run names the check
+		return expected{}, err
 	}
 	e := expected{settings: map[string]map[string]string{}}
 	for _, migration := range migrations {

@@ -16,7 +16,8 @@ const (
 	deadFor = time.Minute
 	// mostNamed is how many of many are named.
 	mostNamed = 20
-	// failover is how recently the outbox must have been in use elsewhere to be taken for a failover, as a relay's default.
+	// failover is how recently the outbox must have been in use elsewhere to be taken for a failover, as a relay's
+	// default.
 	failover = 10 * time.Minute
 )
 
@@ -24,7 +25,7 @@ const (
 func (x *examination) checkFleet(ctx context.Context) error {
 	relays, err := x.op.Relays(ctx, false)
 	if err != nil {
-		return err //nolint:wrapcheck // run names the check
+		return err
 	}
 	alive := 0
 	var dead []string
@@ -37,15 +38,15 @@ func (x *examination) checkFleet(ctx context.Context) error {
 		}
 	}
 	if alive == 0 {
-		x.advise("no_relay", "start one: outbox-publisher, or a relay of your own", "no relay is alive")
+		x.advisef("no_relay", "start one: outbox-publisher, or a relay of your own", "no relay is alive")
 	}
 	if len(dead) > 0 {
-		x.sql("relay_dead", "SELECT "+x.name("outbox_end_expired")+"(NULL, 1000, true)",
+		x.sqlf("relay_dead", "SELECT "+x.name("outbox_end_expired")+"(NULL, 1000, true)",
 			"%s: the lease is over, and the lanes are not given back", strings.Join(dead[:min(len(dead), mostNamed)], ", "))
 	}
 	lanes, err := x.op.Lanes(ctx)
 	if err != nil {
-		return err //nolint:wrapcheck // run names the check
+		return err
 	}
 	var unheld []int16
 	var needs []string
@@ -56,7 +57,7 @@ func (x *examination) checkFleet(ctx context.Context) error {
 		needs = append(needs, lane.Needs...)
 	}
 	if len(unheld) > 0 && alive > 0 {
-		x.advise("lanes_unheld", "run it again after a minute; if they stay, look at the log of the relays",
+		x.advisef("lanes_unheld", "run it again after a minute; if they stay, look at the log of the relays",
 			"no live relay holds lane %s", operator.Ranges(unheld))
 	}
 	return x.checkTopics(ctx, needs)
@@ -66,7 +67,7 @@ func (x *examination) checkFleet(ctx context.Context) error {
 func (x *examination) checkTopics(ctx context.Context, needs []string) error {
 	topics, err := x.op.Topics(ctx)
 	if err != nil {
-		return err //nolint:wrapcheck // run names the check
+		return err
 	}
 	known := map[string]bool{}
 	for _, topic := range topics {
@@ -75,7 +76,8 @@ func (x *examination) checkTopics(ctx context.Context, needs []string) error {
 		}
 		if len(topic.Failing) > 0 {
 			failure := topic.Failing[0]
-			x.advise("topic_failing", "the error is the broker's: what it says is to be ended there; 'outboxctl topics' has all",
+			x.advisef("topic_failing", "the error is the broker's: what it says is to be ended there; 'outboxctl "+
+				"topics' has all",
 				"%s, by %d relays since %s: %s", topic.Name, len(topic.Failing), failure.Since.UTC().Format(time.RFC3339),
 				failure.Error)
 		}
@@ -83,7 +85,7 @@ func (x *examination) checkTopics(ctx context.Context, needs []string) error {
 	slices.Sort(needs)
 	unknown := slices.DeleteFunc(slices.Compact(needs), func(name string) bool { return known[name] })
 	if len(unknown) > 0 {
-		x.advise("type_unknown", "deploy a relay whose registry has them; what is parked then goes by itself",
+		x.advisef("type_unknown", "deploy a relay whose registry has them; what is parked then goes by itself",
 			"parked: %s", strings.Join(unknown[:min(len(unknown), mostNamed)], ", "))
 	}
 	return nil
@@ -104,7 +106,7 @@ func (x *examination) checkIdentity(ctx context.Context) error {
 		if !same {
 			from = "in another cluster"
 		}
-		x.command("restored", x.outboxctl("resume", "--restored", "--reason", "this is the outbox to go on with"),
+		x.commandf("restored", x.outboxctl("resume", "--restored", "--reason", "this is the outbox to go on with"),
 			"the relays were last seen %s, %s ago", from, age(seconds))
 	})
 }
@@ -117,9 +119,9 @@ func (x *examination) checkPauses(ctx context.Context) error {
 		if pause.Name != "" {
 			words = append(words, pause.Name)
 		}
-		x.command("paused", x.outboxctl(append(words, "--reason", "it goes on")...), "%s", pause)
+		x.commandf("paused", x.outboxctl(append(words, "--reason", "it goes on")...), "%s", pause)
 	}
-	return err //nolint:wrapcheck // run names the check
+	return err
 }
 
 // checkBlocking names dead events that others wait behind.
@@ -138,7 +140,7 @@ func (x *examination) checkBlocking(ctx context.Context) error {
 			count = "at least " + count
 		}
 		words := append([]string{"redrive"}, ids...)
-		x.command("dead_blocking", x.outboxctl(append(words, "--reason", "what it died of is repaired")...),
+		x.commandf("dead_blocking", x.outboxctl(append(words, "--reason", "what it died of is repaired")...),
 			"%s dead events block their aggregates, for instance %s", count, example)
 	}
 	return err
@@ -160,7 +162,7 @@ func (x *examination) checkRetention(ctx context.Context) error {
 				words = append(words, "--confirmed", strings.TrimRight(confirm[1], ".,;"))
 			}
 			if !x.found("retention_halted") {
-				x.command("retention_halted", x.outboxctl(words...), "retention of what is %s deletes nothing: %s", kind, reason)
+				x.commandf("retention_halted", x.outboxctl(words...), "retention of what is %s deletes nothing: %s", kind, reason)
 			}
 		case seconds == nil && x.Now().Sub(x.installed) > x.RetentionAge:
 			never = append(never, kind)
@@ -174,7 +176,7 @@ func (x *examination) checkRetention(ctx context.Context) error {
 			problem = "retention has not run within " + x.RetentionAge.String() + " for " + strings.Join(append(stale, never...),
 				", ")
 		}
-		x.command("retention_stale", x.outboxctl("prune"), "%s", problem)
+		x.commandf("retention_stale", x.outboxctl("prune"), "%s", problem)
 	}
 	return err
 }

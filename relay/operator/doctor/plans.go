@@ -45,7 +45,7 @@ func (x *examination) checkPlans(ctx context.Context) error {
 			if err != nil {
 				return err
 			}
-			x.sql("plan_bad", fix, "%s does not use %s", statement.what, statement.index)
+			x.sqlf("plan_bad", fix, "%s does not use %s", statement.what, statement.index)
 			return nil // the others have the same cause
 		}
 	}

@@ -40,7 +40,7 @@ func (x *examination) checkRowSecurity(ctx context.Context) error {
 	var table, role string
 	roles := x.rolesOf("relay", "janitor")
 	return x.rows(ctx, "row_security", []any{x.namespace(), roles}, []any{&table, &role}, func() {
-		x.sql("rows_hidden", fmt.Sprintf("CREATE POLICY %s ON %s FOR ALL TO %s USING (true)", ident("outbox_sees_all_"+role),
+		x.sqlf("rows_hidden", fmt.Sprintf("CREATE POLICY %s ON %s FOR ALL TO %s USING (true)", ident("outbox_sees_all_"+role),
 			x.name(table), ident(role)), "row security of %s hides rows from %s", table, role)
 	})
 }

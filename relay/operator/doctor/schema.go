@@ -19,13 +19,15 @@ func (x *examination) checkVersion(ctx context.Context) error {
 		return err
 	}
 	var version int64
-	err = x.conn.QueryRow(ctx, "SELECT schema_version, installed_at FROM "+x.name("outbox_meta")).Scan(&version, &x.installed)
+	err = x.conn.QueryRow(ctx, "SELECT schema_version, installed_at FROM "+x.name("outbox_meta")).Scan(&version,
+		&x.installed)
 	switch sqlstate.Of(err) {
 	case sqlstate.UndefinedTable, sqlstate.InvalidSchemaName:
-		x.command("no_outbox", x.outboxctl("migrate", "up"), "there is no outbox in schema %s", x.Schema)
+		x.commandf("no_outbox", x.outboxctl("migrate", "up"), "there is no outbox in schema %s", x.Schema)
 		return nil
 	case sqlstate.InsufficientPrivilege:
-		x.sql("schema_unreadable", fmt.Sprintf("SELECT %s(%s, %s)", x.name("outbox_grant"), literal("viewer"), literal(x.role)),
+		x.sqlf("schema_unreadable", fmt.Sprintf("SELECT %s(%s, %s)", x.name("outbox_grant"), literal("viewer"),
+			literal(x.role)),
 			"the role %s may not read outbox_meta in schema %s", x.role, x.Schema)
 		return nil
 	}
@@ -33,11 +35,13 @@ func (x *examination) checkVersion(ctx context.Context) error {
 	case err != nil:
 		return err //nolint:wrapcheck // run names the check
 	case version < want.newest:
-		x.command("schema_old", x.outboxctl("migrate", "up"), "the tables are at version %d, this outboxctl knows %d", version,
+		x.commandf("schema_old", x.outboxctl("migrate", "up"), "the tables are at version %d, this outboxctl knows %d",
+			version,
 			want.newest)
 	case version > want.newest:
-		x.advise("schema_new", "use the outboxctl of the version that migrated", "the tables are at version %d, this outboxctl "+
-			"knows %d", version, want.newest)
+		x.advisef("schema_new", "use the outboxctl of the version that migrated",
+			"the tables are at version %d, this outboxctl "+
+				"knows %d", version, want.newest)
 	}
 	return nil
 }
@@ -75,7 +79,7 @@ func (x *examination) checkVersionTable(ctx context.Context) error {
 		}
 	}
 	if len(missing) > 0 {
-		x.sql("migration_unrecorded", fmt.Sprintf("INSERT INTO %s (version_id, is_applied) VALUES %s", table,
+		x.sqlf("migration_unrecorded", fmt.Sprintf("INSERT INTO %s (version_id, is_applied) VALUES %s", table,
 			strings.Join(values, ", ")), "outbox_schema_version does not have version %s, and the tables do",
 			strings.Join(missing, ", "))
 	}
@@ -108,23 +112,23 @@ func (x *examination) checkObjects(ctx context.Context) error {
 	for kind, names := range map[string][]string{"table": want.tables, "view": want.views, "function": want.functions} {
 		for _, name := range names {
 			if !there[kind+" "+name] {
-				x.advise("object_missing", "restore it from a backup, or from 'outboxctl migrate sql'", "the %s %s is missing",
+				x.advisef("object_missing", "restore it from a backup, or from 'outboxctl migrate sql'", "the %s %s is missing",
 					kind, name)
 			}
 		}
 	}
 	for _, trigger := range want.triggers {
 		if !there["trigger "+trigger.name] && there["table "+trigger.table] {
-			x.sql("trigger_missing", trigger.qualified(x.name), "the trigger %s of %s is missing", trigger.name, trigger.table)
+			x.sqlf("trigger_missing", trigger.qualified(x.name), "the trigger %s of %s is missing", trigger.name, trigger.table)
 		}
 	}
 	for name, table := range disabled {
-		x.sql("trigger_disabled", fmt.Sprintf("ALTER TABLE %s ENABLE TRIGGER %s", x.name(table), ident(name)),
+		x.sqlf("trigger_disabled", fmt.Sprintf("ALTER TABLE %s ENABLE TRIGGER %s", x.name(table), ident(name)),
 			"the trigger %s of %s is switched off", name, table)
 	}
 	if len(unpinned) > 0 {
 		slices.Sort(unpinned)
-		x.sql("function_unpinned", "SELECT "+x.name("outbox_seal")+"()", "%s: the search_path is not pinned",
+		x.sqlf("function_unpinned", "SELECT "+x.name("outbox_seal")+"()", "%s: the search_path is not pinned",
 			strings.Join(slices.Compact(unpinned), ", "))
 	}
 	return x.checkOpen(ctx)
@@ -136,7 +140,7 @@ func (x *examination) checkOpen(ctx context.Context) error {
 	err := x.conn.QueryRow(ctx, "SELECT pg_catalog.has_schema_privilege('public', $1::text::regnamespace, 'CREATE')",
 		x.namespace()).Scan(&open)
 	if err == nil && open {
-		x.sql("schema_open", "REVOKE CREATE ON SCHEMA "+ident(x.Schema)+" FROM PUBLIC",
+		x.sqlf("schema_open", "REVOKE CREATE ON SCHEMA "+ident(x.Schema)+" FROM PUBLIC",
 			"everybody may create objects in schema %s", x.Schema)
 	}
 	return err //nolint:wrapcheck // run names the check
@@ -147,15 +151,15 @@ func (x *examination) checkGrants(ctx context.Context) (err error) {
 	if x.Part != "" {
 		missing, err := x.op.Lacking(ctx, x.Part)
 		if err != nil {
-			return err //nolint:wrapcheck // run names the check
+			return err
 		}
 		if len(missing) > 0 {
-			x.sql("part_incomplete", fmt.Sprintf("SELECT %s(%s, %s)", x.name("outbox_grant"), literal(x.Part), literal(x.role)),
+			x.sqlf("part_incomplete", fmt.Sprintf("SELECT %s(%s, %s)", x.name("outbox_grant"), literal(x.Part), literal(x.role)),
 				"the role %s is no %s: it lacks %s", x.role, x.Part, some(missing))
 		}
 	}
 	if x.roles, err = x.op.Grants(ctx); err != nil {
-		return err //nolint:wrapcheck // run names the check
+		return err
 	}
 	for _, role := range x.roles {
 		// That everybody may create something is told by itself.
@@ -173,7 +177,7 @@ func (x *examination) checkGrants(ctx context.Context) (err error) {
 		if len(role.Surplus) > 0 {
 			words = append(words, "has beyond its parts "+some(role.Surplus))
 		}
-		x.sql("grants_differ", fix, "the role %s (%s) %s", role.Name(), strings.Join(role.Parts, ", "),
+		x.sqlf("grants_differ", fix, "the role %s (%s) %s", role.Name(), strings.Join(role.Parts, ", "),
 			strings.Join(words, ", and "))
 	}
 	return nil

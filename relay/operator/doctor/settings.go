@@ -25,7 +25,7 @@ func (x *examination) checkSettings(ctx context.Context) error {
 		if name == "autovacuum" || name == "track_counts" {
 			code = "autovacuum_off"
 		}
-		x.sql(code, "ALTER SYSTEM SET "+name+" = on; SELECT pg_reload_conf()", "the server runs with %s = off", name)
+		x.sqlf(code, "ALTER SYSTEM SET "+name+" = on; SELECT pg_reload_conf()", "the server runs with %s = off", name)
 	})
 	if err != nil {
 		return err
@@ -56,7 +56,7 @@ func (x *examination) checkSettings(ctx context.Context) error {
 		if bad.code == "read_only_role" { // it may be so for whoever repairs it
 			fix = "SET default_transaction_read_only = off; " + fix
 		}
-		x.sql(bad.code, fix, "%s has %s = %s", who, name, value)
+		x.sqlf(bad.code, fix, "%s has %s = %s", who, name, value)
 	})
 }
 

@@ -28,27 +28,28 @@ func (x *examination) checkIndexes(ctx context.Context) error {
 	var name, table string
 	var valid, building, special bool
 	var columns []string
-	err = x.rows(ctx, "indexes", []any{x.namespace()}, []any{&name, &table, &valid, &building, &columns, &special}, func() {
-		there[name] = true
-		ours := name == eventsKey.name || slices.ContainsFunc(want.indexes, func(m made) bool { return m.name == name })
-		drop := "DROP INDEX CONCURRENTLY " + x.name(name)
-		var delivery []string
-		for _, column := range deliveryColumns {
-			if table == eventsKey.table && slices.Contains(columns, column) {
-				delivery = append(delivery, column)
+	err = x.rows(ctx, "indexes", []any{x.namespace()}, []any{&name, &table, &valid, &building, &columns, &special},
+		func() {
+			there[name] = true
+			ours := name == eventsKey.name || slices.ContainsFunc(want.indexes, func(m made) bool { return m.name == name })
+			drop := "DROP INDEX CONCURRENTLY " + x.name(name)
+			var delivery []string
+			for _, column := range deliveryColumns {
+				if table == eventsKey.table && slices.Contains(columns, column) {
+					delivery = append(delivery, column)
+				}
 			}
-		}
-		switch {
-		case !valid && !building:
-			x.noPlan[name] = true
-			x.sql("index_invalid", "REINDEX INDEX CONCURRENTLY "+x.name(name), "the index %s of %s is not valid", name, table)
-		case ours:
-		case len(delivery) > 0:
-			x.sql("index_on_delivery", drop, "the index %s of %s names %s", name, table, strings.Join(delivery, ", "))
-		case table == eventsKey.table && special:
-			x.sql("index_costly", drop, "the index %s of %s is partial or over an expression", name, table)
-		}
-	})
+			switch {
+			case !valid && !building:
+				x.noPlan[name] = true
+				x.sqlf("index_invalid", "REINDEX INDEX CONCURRENTLY "+x.name(name), "the index %s of %s is not valid", name, table)
+			case ours:
+			case len(delivery) > 0:
+				x.sqlf("index_on_delivery", drop, "the index %s of %s names %s", name, table, strings.Join(delivery, ", "))
+			case table == eventsKey.table && special:
+				x.sqlf("index_costly", drop, "the index %s of %s is partial or over an expression", name, table)
+			}
+		})
 	if err != nil {
 		return err
 	}
@@ -56,12 +57,12 @@ func (x *examination) checkIndexes(ctx context.Context) error {
 		if !there[index.name] {
 			x.noPlan[index.name] = true
 			statement := strings.Replace(index.qualified(x.name), "INDEX ", "INDEX CONCURRENTLY ", 1)
-			x.sql("index_missing", statement, "the index %s of %s is missing", index.name, index.table)
+			x.sqlf("index_missing", statement, "the index %s of %s is missing", index.name, index.table)
 		}
 	}
 	if !there[eventsKey.name] {
 		x.noPlan[eventsKey.name] = true
-		x.sql("index_missing", strings.Replace(eventsKey.statement, "outbox_events ADD", x.name("outbox_events")+" ADD", 1),
+		x.sqlf("index_missing", strings.Replace(eventsKey.statement, "outbox_events ADD", x.name("outbox_events")+" ADD", 1),
 			"the primary key of outbox_events is missing")
 	}
 	return nil
@@ -78,41 +79,46 @@ func (x *examination) checkTables(ctx context.Context) error {
 	var options, checks []string
 	return x.rows(ctx, "tables", []any{x.namespace()}, []any{&table, &logged, &partitioned, &options, &checks}, func() {
 		if !logged {
-			x.sql("table_unlogged", "ALTER TABLE "+x.name(table)+" SET LOGGED", "the table %s is unlogged", table)
+			x.sqlf("table_unlogged", "ALTER TABLE "+x.name(table)+" SET LOGGED", "the table %s is unlogged", table)
 		}
 		if table == eventsKey.table {
 			for _, check := range checks {
-				x.sql("check_costly", fmt.Sprintf("ALTER TABLE %s DROP CONSTRAINT %s", x.name(table), ident(check)),
+				x.sqlf("check_costly", fmt.Sprintf("ALTER TABLE %s DROP CONSTRAINT %s", x.name(table), ident(check)),
 					"outbox_events has the CHECK %s", check)
 			}
 		}
 		if partitioned { // its partitions have settings of their own
 			return
 		}
-		has := map[string]string{}
-		for _, option := range options {
-			name, value, _ := strings.Cut(option, "=")
-			has[name] = value
-		}
-		if off, set := has["autovacuum_enabled"]; set && (off == "false" || off == "off" || off == "0" || off == "no") {
-			x.sql("autovacuum_off", "ALTER TABLE "+x.name(table)+" RESET (autovacuum_enabled)", "autovacuum is off for %s", table)
-		}
-		var wrong, words []string
-		for _, name := range slices.Sorted(maps.Keys(want.settings[table])) {
-			value := want.settings[table][name]
-			if got, set := has[name]; !set || number(got) > number(value) {
-				wrong = append(wrong, name+" = "+value)
-				if !set {
-					got = "the default"
-				}
-				words = append(words, name+" is "+got)
-			}
-		}
-		if len(wrong) > 0 {
-			x.sql("table_settings", fmt.Sprintf("ALTER TABLE %s SET (%s)", x.name(table), strings.Join(wrong, ", ")),
-				"of %s %s", table, strings.Join(words, ", "))
-		}
+		x.checkTableSettings(table, options, want.settings[table])
 	})
+}
+
+// checkTableSettings compares those of one table.
+func (x *examination) checkTableSettings(table string, options []string, want map[string]string) {
+	has := map[string]string{}
+	for _, option := range options {
+		name, value, _ := strings.Cut(option, "=")
+		has[name] = value
+	}
+	if value, set := has["autovacuum_enabled"]; set && isOff(value) {
+		x.sqlf("autovacuum_off", "ALTER TABLE "+x.name(table)+" RESET (autovacuum_enabled)", "autovacuum is off for %s",
+			table)
+	}
+	var wrong, words []string
+	for _, name := range slices.Sorted(maps.Keys(want)) {
+		if got, set := has[name]; !set || number(got) > number(want[name]) {
+			wrong = append(wrong, name+" = "+want[name])
+			if !set {
+				got = "the default"
+			}
+			words = append(words, name+" is "+got)
+		}
+	}
+	if len(wrong) > 0 {
+		x.sqlf("table_settings", fmt.Sprintf("ALTER TABLE %s SET (%s)", x.name(table), strings.Join(wrong, ", ")),
+			"of %s %s", table, strings.Join(words, ", "))
+	}
 }
 
 func number(text string) float64 {
@@ -125,24 +131,26 @@ func (x *examination) checkSequence(ctx context.Context) error {
 	var cache, increment int64
 	var cycles, readable bool
 	sequence := x.name("outbox_events_seq_seq")
-	err := x.conn.QueryRow(ctx, `SELECT s.seqcache, s.seqincrement, s.seqcycle, pg_catalog.has_sequence_privilege(s.seqrelid, 
-		'SELECT') FROM pg_catalog.pg_sequence s WHERE s.seqrelid = pg_catalog.to_regclass($1::text)`, sequence).Scan(&cache,
+	err := x.conn.QueryRow(ctx, `SELECT s.seqcache, s.seqincrement, s.seqcycle,
+		pg_catalog.has_sequence_privilege(s.seqrelid, 'SELECT')
+		FROM pg_catalog.pg_sequence s WHERE s.seqrelid = pg_catalog.to_regclass($1::text)`, sequence).Scan(&cache,
 		&increment, &cycles, &readable)
 	if err != nil {
 		return err //nolint:wrapcheck // run names the check
 	}
 	if cache != 1 || increment != 1 || cycles {
-		x.sql("sequence_cached", "ALTER SEQUENCE "+sequence+" CACHE 1 INCREMENT BY 1 NO CYCLE",
+		x.sqlf("sequence_cached", "ALTER SEQUENCE "+sequence+" CACHE 1 INCREMENT BY 1 NO CYCLE",
 			"the sequence of outbox_events has CACHE %d, INCREMENT BY %d, CYCLE %t", cache, increment, cycles)
 	}
 	if !readable {
-		x.leaveOut("the sequence against the table: the role %s may not read it (the relay and the owner may)", x.role)
+		x.leaveOutf("the sequence against the table: the role %s may not read it (the relay and the owner may)", x.role)
 		return nil
 	}
 	var last, highest int64
 	err = x.rows(ctx, "sequence", nil, []any{&last, &highest}, func() {})
 	if err == nil && last < highest {
-		x.sql("sequence_behind", x.repairSequence(highest), "the sequence stands at %d, and numbers up to %d are in use", last,
+		x.sqlf("sequence_behind", x.repairSequence(highest),
+			"the sequence stands at %d, and numbers up to %d are in use", last,
 			highest)
 	}
 	return err

@@ -17,24 +17,26 @@ func (x *examination) checkTransactions(ctx context.Context) error {
 			fix := fmt.Sprintf("SELECT pg_terminate_backend(%d)", pid)
 			who := fmt.Sprintf("the session %d of %s (%s, %s)", pid, user, application, state)
 			if writes {
-				x.sql("old_writer", fix, "%s has written to the outbox and is open for %s", who, age(seconds))
+				x.sqlf("old_writer", fix, "%s has written to the outbox and is open for %s", who, age(seconds))
 			} else {
-				x.sql("old_snapshot", fix, "%s holds a snapshot for %s", who, age(seconds))
+				x.sqlf("old_snapshot", fix, "%s holds a snapshot for %s", who, age(seconds))
 			}
 		})
 	if err != nil {
 		return err
 	}
 	var seesAll bool
-	if err := x.conn.QueryRow(ctx, "SELECT pg_catalog.pg_has_role('pg_read_all_stats', 'USAGE')").Scan(&seesAll); err != nil {
+	if err := x.conn.QueryRow(ctx, "SELECT pg_catalog.pg_has_role('pg_read_all_stats', "+
+		"'USAGE')").Scan(&seesAll); err != nil {
 		return err //nolint:wrapcheck // run names the check
 	}
 	if !seesAll && !x.superuser {
-		x.leaveOut("transactions of others: the role %s may not see them (GRANT pg_read_all_stats TO %s)", x.role, ident(x.role))
+		x.leaveOutf("transactions of others: the role %s may not see them (GRANT pg_read_all_stats TO %s)", x.role,
+			ident(x.role))
 	}
 	var gid, owner string
 	err = x.rows(ctx, "prepared", []any{x.OldTransaction.Seconds()}, []any{&gid, &owner, &seconds}, func() {
-		x.sql("old_prepared", "ROLLBACK PREPARED "+literal(gid),
+		x.sqlf("old_prepared", "ROLLBACK PREPARED "+literal(gid),
 			"the transaction %s of %s is prepared for %s, and neither committed nor rolled back (if it is meant to be, COMMIT "+
 				"PREPARED ends it as well)", gid, owner, age(seconds))
 	})
@@ -45,7 +47,7 @@ func (x *examination) checkTransactions(ctx context.Context) error {
 	var snapshot bool
 	var bytes int64
 	return x.rows(ctx, "slots", []any{x.SlotBytes}, []any{&slot, &kind, &snapshot, &bytes}, func() {
-		x.sql("slot_unused", "SELECT pg_drop_replication_slot("+literal(slot)+")",
+		x.sqlf("slot_unused", "SELECT pg_drop_replication_slot("+literal(slot)+")",
 			"nobody uses the %s replication slot %s, and it keeps %d MB of log", kind, slot, bytes>>20)
 	})
 }

@@ -9,10 +9,12 @@ SELECT w.place, CASE w.kind
                SELECT FROM pg_catalog.pg_proc p WHERE p.pronamespace = $1::text::regnamespace AND p.proname = w.object
                   AND NOT pg_catalog.has_function_privilege(w.role, p.oid, w.privilege))
            WHEN 'sequence' THEN coalesce(pg_catalog.has_sequence_privilege(w.role, c.oid, w.privilege), false)
-           ELSE CASE WHEN w.column_name = '' THEN coalesce(pg_catalog.has_table_privilege(w.role, c.oid, w.privilege), false)
+           ELSE CASE WHEN w.column_name = ''
+                THEN coalesce(pg_catalog.has_table_privilege(w.role, c.oid, w.privilege), false)
                 ELSE coalesce((SELECT pg_catalog.has_column_privilege(w.role, c.oid, a.attnum, w.privilege)
                                  FROM pg_catalog.pg_attribute a
-                                WHERE a.attrelid = c.oid AND a.attname = w.column_name AND NOT a.attisdropped), false) END
+                                WHERE a.attrelid = c.oid AND a.attname = w.column_name
+                                  AND NOT a.attisdropped), false) END
        END
   FROM unnest($2::text[]::name[], $3::text[], $4::text[], $5::text[], $6::text[]) WITH ORDINALITY
        w(role, privilege, kind, object, column_name, place)

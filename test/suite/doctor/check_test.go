@@ -37,14 +37,16 @@ func TestCheck(t *testing.T) {
 			want(0, `(?s)posthaste_check_state\{check="age"\} 0\n.*posthaste_check_value\{check="pending"\} 20\n.*`+
 				`posthaste_check_worst_state 0\n$`, patient, "--format", "prometheus")
 			want(1, `^OUTBOX WARNING - WARNING: 20 events are ready \|`, patient, "--warn-pending", "19")
-			want(2, `^OUTBOX CRITICAL - CRITICAL: 20 events are ready \|`, patient, "--warn-pending", "9", "--crit-pending", "19")
+			want(2, `^OUTBOX CRITICAL - CRITICAL: 20 events are ready \|`, patient, "--warn-pending", "9",
+				"--crit-pending", "19")
 			want(2, `^OUTBOX CRITICAL - CRITICAL: the oldest event that is ready is `, "--crit-age", "0s")
 			want(1, `1 relays are alive`, patient, "--warn-relays", "2")
 
 			e.exec("SELECT {schema}.outbox_pause('ada', 'a | b', 'topic', 'orders')")
 			e.exec(`INSERT INTO {schema}.outbox_topics (relay, topic, paused, error)
 				SELECT id, 'mails|x', true, 'no such topic' FROM {schema}.outbox_relays`)
-			want(1, `^OUTBOX WARNING - WARNING: operators have paused 1 things; WARNING: publishing fails to mails/x \|`, patient)
+			want(1, `^OUTBOX WARNING - WARNING: operators have paused 1 things; WARNING: publishing fails to mails/x \|`,
+				patient)
 			want(2, `paused 1 things`, patient, "--crit-paused", "0")
 			e.exec("UPDATE {schema}.outbox_events SET state = 5 WHERE seq = 1")
 			e.exec(`INSERT INTO {schema}.outbox_dlq (event_seq, event_id, created_at, attempts, blocking, namespace, event_type,
@@ -85,7 +87,8 @@ func TestCheckThatCannotKnow(t *testing.T) {
 		!strings.Contains(stdout, "there is no outbox in schema nosuch") {
 		t.Errorf("no outbox: exit code %d: %s", code, stdout)
 	}
-	if code, _, stderr := e.run(e.url, "", outboxctl, "check", "--format", "xml"); code != 3 || !strings.Contains(stderr, "xml") {
+	if code, _, stderr := e.run(e.url, "", outboxctl, "check", "--format", "xml"); code != 3 ||
+		!strings.Contains(stderr, "xml") {
 		t.Errorf("wrong use: exit code %d: %s", code, stderr)
 	}
 }

@@ -15,7 +15,7 @@ import (
 type fault struct {
 	code  string
 	name  string   // tells it from others with the same code
-	plant []string // SQL, each by itself
+	begin []string // SQL, each by itself
 	hold  []string // SQL of a session that stays open
 	as    string   // the part that runs the doctor; empty: a superuser
 	args  []string
@@ -24,90 +24,96 @@ type fault struct {
 
 // faults are planted one after the other in one outbox: the fix of each leaves it well.
 var faults = []fault{
-	{code: "migration_unrecorded", plant: []string{"DELETE FROM {schema}.outbox_schema_version WHERE version_id IN (3, 4)"}},
-	{code: "trigger_missing", plant: []string{"DROP TRIGGER outbox_events_keep_open ON {schema}.outbox_events"}},
-	{code: "trigger_missing", name: "of facts", plant: []string{
+	{code: "migration_unrecorded", begin: []string{"DELETE FROM {schema}.outbox_schema_version WHERE version_id IN " +
+		"(3, 4)"}},
+	{code: "trigger_missing", begin: []string{"DROP TRIGGER outbox_events_keep_open ON {schema}.outbox_events"}},
+	{code: "trigger_missing", name: "of facts", begin: []string{
 		"DROP TRIGGER outbox_events_append_only ON {schema}.outbox_events",
 	}},
-	{code: "trigger_disabled", plant: []string{"ALTER TABLE {schema}.outbox_dlq DISABLE TRIGGER outbox_dlq_append_only"}},
-	{code: "function_unpinned", plant: []string{
+	{code: "trigger_disabled", begin: []string{"ALTER TABLE {schema}.outbox_dlq DISABLE TRIGGER outbox_dlq_append_only"}},
+	{code: "function_unpinned", begin: []string{
 		"ALTER FUNCTION {schema}.outbox_act(text, text, text, uuid[], uuid) RESET search_path",
 	}},
-	{code: "schema_open", plant: []string{"GRANT CREATE ON SCHEMA {schema} TO PUBLIC"}},
+	{code: "schema_open", begin: []string{"GRANT CREATE ON SCHEMA {schema} TO PUBLIC"}},
 	{code: "schema_unreadable", as: "stranger"},
 	{
 		code: "part_incomplete", as: "relay", args: []string{"--part", "relay"},
-		plant: []string{"REVOKE SELECT ON {schema}.outbox_pauses FROM {relay}"},
+		begin: []string{"REVOKE SELECT ON {schema}.outbox_pauses FROM {relay}"},
 	},
-	{code: "grants_differ", name: "too little", plant: []string{"REVOKE DELETE ON {schema}.outbox_dedupe FROM {janitor}"}},
-	{code: "grants_differ", name: "too much", plant: []string{"GRANT SELECT ON {schema}.outbox_events TO {viewer}"}},
-	{code: "grants_differ", name: "everybody", plant: []string{"GRANT SELECT ON {schema}.outbox_dlq TO PUBLIC"}},
-	{code: "rows_hidden", plant: []string{"ALTER TABLE {schema}.outbox_events ENABLE ROW LEVEL SECURITY"}, after: func(e *env) {
-		e.exec("ALTER TABLE {schema}.outbox_events DISABLE ROW LEVEL SECURITY")
-	}},
-	{code: "index_missing", plant: []string{"DROP INDEX {schema}.outbox_events_id"}},
-	{code: "index_missing", name: "the key", plant: []string{
+	{code: "grants_differ", name: "too little", begin: []string{"REVOKE DELETE ON {schema}.outbox_dedupe FROM {janitor}"}},
+	{code: "grants_differ", name: "too much", begin: []string{"GRANT SELECT ON {schema}.outbox_events TO {viewer}"}},
+	{code: "grants_differ", name: "everybody", begin: []string{"GRANT SELECT ON {schema}.outbox_dlq TO PUBLIC"}},
+	{
+		code: "rows_hidden", begin: []string{"ALTER TABLE {schema}.outbox_events ENABLE ROW LEVEL SECURITY"},
+		after: func(e *env) {
+			e.exec("ALTER TABLE {schema}.outbox_events DISABLE ROW LEVEL SECURITY")
+		},
+	},
+	{code: "index_missing", begin: []string{"DROP INDEX {schema}.outbox_events_id"}},
+	{code: "index_missing", name: "the key", begin: []string{
 		"ALTER TABLE {schema}.outbox_events DROP CONSTRAINT outbox_events_pkey",
 	}},
-	{code: "index_invalid", plant: []string{
+	{code: "index_invalid", begin: []string{
 		`UPDATE pg_index SET indisvalid = false WHERE indexrelid = '{schema}.outbox_held_due'::regclass`,
 	}},
-	{code: "index_on_delivery", plant: []string{"CREATE INDEX by_time ON {schema}.outbox_events (published_at)"}},
-	{code: "index_on_delivery", name: "in a predicate", plant: []string{
+	{code: "index_on_delivery", begin: []string{"CREATE INDEX by_time ON {schema}.outbox_events (published_at)"}},
+	{code: "index_on_delivery", name: "in a predicate", begin: []string{
 		`CREATE INDEX "ready only" ON {schema}.outbox_events (id) WHERE state = 0`,
 	}},
-	{code: "index_costly", plant: []string{"CREATE INDEX lower_type ON {schema}.outbox_events (lower(event_type))"}},
-	{code: "check_costly", plant: []string{
+	{code: "index_costly", begin: []string{"CREATE INDEX lower_type ON {schema}.outbox_events (lower(event_type))"}},
+	{code: "check_costly", begin: []string{
 		"ALTER TABLE {schema}.outbox_events ADD CONSTRAINT typed CHECK (event_type <> '')",
 	}},
-	{code: "table_unlogged", plant: []string{"ALTER TABLE {schema}.outbox_events SET UNLOGGED"}},
-	{code: "table_settings", plant: []string{"ALTER TABLE {schema}.outbox_events RESET (fillfactor)"}},
-	{code: "table_settings", name: "autovacuum", plant: []string{
+	{code: "table_unlogged", begin: []string{"ALTER TABLE {schema}.outbox_events SET UNLOGGED"}},
+	{code: "table_settings", begin: []string{"ALTER TABLE {schema}.outbox_events RESET (fillfactor)"}},
+	{code: "table_settings", name: "autovacuum", begin: []string{
 		"ALTER TABLE {schema}.outbox_events SET (autovacuum_vacuum_scale_factor = 0.2)",
 	}},
-	{code: "autovacuum_off", plant: []string{"ALTER TABLE {schema}.outbox_held SET (autovacuum_enabled = false)"}},
-	{code: "sequence_cached", plant: []string{"ALTER SEQUENCE {schema}.outbox_events_seq_seq CACHE 50"}},
+	{code: "autovacuum_off", begin: []string{"ALTER TABLE {schema}.outbox_held SET (autovacuum_enabled = false)"}},
+	{code: "sequence_cached", begin: []string{"ALTER SEQUENCE {schema}.outbox_events_seq_seq CACHE 50"}},
 	{
-		code: "sequence_behind", plant: []string{`SELECT setval('{schema}.outbox_events_seq_seq', 3)`},
+		code: "sequence_behind", begin: []string{`SELECT setval('{schema}.outbox_events_seq_seq', 3)`},
 		after: func(e *env) { e.staff() },
 	},
-	{code: "commit_not_durable", plant: []string{"ALTER ROLE {producer} SET synchronous_commit = off"}},
-	{code: "triggers_off", plant: []string{"ALTER ROLE {relay} IN DATABASE {database} SET session_replication_role = replica"}},
-	{code: "read_only_role", plant: []string{"ALTER DATABASE {database} SET default_transaction_read_only = on"}},
-	{code: "planner_off", plant: []string{"ALTER ROLE {relay} SET enable_indexscan = off"}},
-	{code: "plan_bad", plant: []string{"ALTER DATABASE {database} SET enable_indexscan = off"}},
+	{code: "commit_not_durable", begin: []string{"ALTER ROLE {producer} SET synchronous_commit = off"}},
+	{code: "triggers_off", begin: []string{"ALTER ROLE {relay} IN DATABASE {database} SET session_replication_role " +
+		"= replica"}},
+	{code: "read_only_role", begin: []string{"ALTER DATABASE {database} SET default_transaction_read_only = on"}},
+	{code: "planner_off", begin: []string{"ALTER ROLE {relay} SET enable_indexscan = off"}},
+	{code: "plan_bad", begin: []string{"ALTER DATABASE {database} SET enable_indexscan = off"}},
 	{code: "old_writer", hold: []string{"BEGIN", "SELECT {schema}.outbox_emit('order_created', 'order', '1', '{}')"}},
 	{code: "old_snapshot", hold: []string{"BEGIN ISOLATION LEVEL REPEATABLE READ", "SELECT 1 FROM {schema}.outbox_meta"}},
 	{code: "old_prepared", hold: []string{
 		"BEGIN", "SELECT {schema}.outbox_emit('order_created', 'order', '1', '{}')", "PREPARE TRANSACTION '{database}''s'",
 	}},
 	{
-		code: "slot_unused", plant: []string{"SELECT pg_create_physical_replication_slot('{database}', true)"},
+		code: "slot_unused", begin: []string{"SELECT pg_create_physical_replication_slot('{database}', true)"},
 		args: []string{"--slot-megabytes", "0"},
 	},
-	{code: "relay_dead", plant: []string{
+	{code: "relay_dead", begin: []string{
 		`INSERT INTO {schema}.outbox_relays (id, token, name, started_at)
 		VALUES (gen_random_uuid(), gen_random_uuid(), 'gone', now() - interval '2 hours')`,
 		`INSERT INTO {schema}.outbox_beats (relay, number, until)
 		SELECT id, 1, now() - interval '1 hour' FROM {schema}.outbox_relays WHERE name = 'gone'`,
 	}},
-	{code: "restored", plant: []string{"UPDATE {schema}.outbox_identity SET system_identifier = 1"}},
-	{code: "restored", name: "to a point in time", plant: []string{
+	{code: "restored", begin: []string{"UPDATE {schema}.outbox_identity SET system_identifier = 1"}},
+	{code: "restored", name: "to a point in time", begin: []string{
 		"UPDATE {schema}.outbox_identity SET timeline = 999, seen_at = now() - interval '1 day'",
 	}},
-	{code: "paused", plant: []string{"SELECT {schema}.outbox_pause('ada', 'the broker moves', 'topic', 'or ders')"}},
-	{code: "paused", name: "everything", plant: []string{"SELECT {schema}.outbox_pause('ada', 'the broker moves', 'all')"}},
-	{code: "dead_blocking", plant: []string{
+	{code: "paused", begin: []string{"SELECT {schema}.outbox_pause('ada', 'the broker moves', 'topic', 'or ders')"}},
+	{code: "paused", name: "everything", begin: []string{"SELECT {schema}.outbox_pause('ada', 'the broker moves', " +
+		"'all')"}},
+	{code: "dead_blocking", begin: []string{
 		"UPDATE {schema}.outbox_events SET state = 1, attempt_count = 10, last_error = 'too odd' WHERE seq <= 2",
 		`INSERT INTO {schema}.outbox_held (lane, seq, kind, namespace, event_type, aggregate_type, aggregate_id)
 		SELECT lane, seq, 4, namespace, event_type, aggregate_type, aggregate_id FROM {schema}.outbox_events WHERE seq <= 2`,
 	}},
-	{code: "retention_halted", plant: []string{
+	{code: "retention_halted", begin: []string{
 		`UPDATE {schema}.outbox_retention SET halted_at = now(), ran_at = now() - interval '20 days', cut_off = now() -
 		interval '60 days', halt_reason = 'the cut-off would move by 720h. If this is right, set Confirmed to '
 		|| to_char(now() at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"') WHERE kind = 'published'`,
 	}},
-	{code: "retention_stale", plant: []string{
+	{code: "retention_stale", begin: []string{
 		"UPDATE {schema}.outbox_retention SET ran_at = now() - interval '3 days', cut_off = now() - interval '33 days'",
 	}},
 }
@@ -126,7 +132,7 @@ func TestDoctorFindsEachFault(t *testing.T) {
 				t.Run(f.code+"/"+f.name, func(t *testing.T) {
 					(&env{
 						t: t, bin: e.bin, url: e.url, database: e.database, schema: e.schema, roles: e.roles, admin: e.admin,
-					}).plant(f)
+					}).inflict(f)
 				})
 				found[f.code] = true
 			}
@@ -139,14 +145,14 @@ func TestDoctorFindsEachFault(t *testing.T) {
 	}
 }
 
-// plant plants one fault.
-func (e *env) plant(f fault) {
+// inflict plants one fault, and has it found and ended.
+func (e *env) inflict(f fault) {
 	e.t.Helper()
 	address := e.url
 	if f.as != "" {
 		address = pgtest.As(e.t, e.url, e.roles[f.as])
 	}
-	for _, statement := range f.plant {
+	for _, statement := range f.begin {
 		e.exec(statement)
 	}
 	if f.hold != nil {
@@ -181,7 +187,8 @@ func TestDoctorOfTheSchema(t *testing.T) {
 			e.schema = "it's new"
 			for _, step := range []struct{ code, before string }{{"no_outbox", ""}, {"schema_old", "7"}} {
 				if step.before != "" {
-					if code, _, stderr := e.run(e.url, "", filepath.Join(bin, "outboxctl"), "migrate", "down", "--target", step.before, "--schema",
+					if code, _, stderr := e.run(e.url, "", filepath.Join(bin, "outboxctl"), "migrate", "down", "--target",
+						step.before, "--schema",
 						e.schema); code != 0 {
 						t.Fatal(stderr)
 					}
@@ -230,7 +237,7 @@ func TestDoctorOfTheFleet(t *testing.T) {
 		t.Run(server.Name, func(t *testing.T) {
 			t.Parallel()
 			e := newEnv(t, server, bin)
-			for _, step := range []struct{ want, plant, end string }{
+			for _, step := range []struct{ want, begin, end string }{
 				{
 					"lanes_unheld", leases.Steal, leases.Return,
 				},
@@ -243,10 +250,10 @@ func TestDoctorOfTheFleet(t *testing.T) {
 					"UPDATE {schema}.outbox_lanes SET needs = '{}'",
 				},
 			} {
-				if step.plant == leases.Steal {
-					e.exec(step.plant, []int16{1, 2, 3, 9})
+				if step.begin == leases.Steal {
+					e.exec(step.begin, []int16{1, 2, 3, 9})
 				} else {
-					e.exec(step.plant)
+					e.exec(step.begin)
 				}
 				report := e.doctor(e.url)
 				if got := codes(report); !slices.Equal(got, []string{step.want}) || report.Findings[0].Advice == "" {

@@ -81,7 +81,8 @@ func newEnv(t *testing.T, server pgtest.Server, bin string) *env {
 		e.roles[part] = pgtest.NewRole(t, server, part) // goes after the database, which has grants for it
 	}
 	std := pgtest.OpenSQL(t, "pgx", server.URL)
-	if _, err := std.ExecContext(t.Context(), "CREATE DATABASE "+e.database+" TEMPLATE template0 ENCODING 'UTF8'"); err != nil {
+	if _, err := std.ExecContext(t.Context(), "CREATE DATABASE "+e.database+" TEMPLATE template0 ENCODING "+
+		"'UTF8'"); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
@@ -95,7 +96,8 @@ func newEnv(t *testing.T, server pgtest.Server, bin string) *env {
 	}
 	parsed.Path = "/" + e.database
 	e.url = parsed.String()
-	if err := schema.Outbox.Up(t.Context(), pgtest.OpenSQL(t, "pgx", e.url), schema.Options{Schema: e.schema}); err != nil {
+	if err := schema.Outbox.Up(t.Context(), pgtest.OpenSQL(t, "pgx", e.url),
+		schema.Options{Schema: e.schema}); err != nil {
 		t.Fatal(err)
 	}
 	e.admin = e.connect(e.url)
@@ -134,7 +136,8 @@ func (e *env) connect(address string) *pgx.Conn {
 }
 
 func (e *env) sql(statement string) string {
-	statement = strings.NewReplacer("{schema}", pgx.Identifier{e.schema}.Sanitize(), "{database}", e.database).Replace(statement)
+	statement = strings.NewReplacer("{schema}", pgx.Identifier{e.schema}.Sanitize(), "{database}",
+		e.database).Replace(statement)
 	for part, role := range e.roles {
 		statement = strings.ReplaceAll(statement, "{"+part+"}", role)
 	}

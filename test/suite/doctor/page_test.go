@@ -46,3 +46,16 @@ func TestThePageListsEveryFinding(t *testing.T) {
 		}
 	}
 }
+
+// TestTheDoctorAsksAsTheRelayDoes: the statement about the sequence is the relay's own.
+func TestTheDoctorAsksAsTheRelayDoes(t *testing.T) {
+	t.Parallel()
+	relays, err := os.ReadFile("../../../relay/sql/sequence.sql")
+	if err != nil {
+		t.Fatal(err)
+	}
+	doctors, err := os.ReadFile("../../../relay/operator/doctor/sql/sequence.sql")
+	if err != nil || string(relays) != string(doctors) {
+		t.Errorf("relay/sql/sequence.sql and relay/operator/doctor/sql/sequence.sql differ (%v)", err)
+	}
+}

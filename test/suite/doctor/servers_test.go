@@ -26,7 +26,8 @@ func (e *env) configured(lines ...string) string {
 	folder := e.t.TempDir()
 	registry := "contracts:\n"
 	for _, name := range []string{"orders", "mails"} {
-		registry += fmt.Sprintf("  - type: %s_changed\n    aggregate: order\n    topic: %[1]s\n    schema: {type: object}\n", name)
+		registry += fmt.Sprintf("  - type: %s_changed\n    aggregate: order\n    topic: %[1]s\n    schema: {type: "+
+			"object}\n", name)
 	}
 	text := "registry.file: " + filepath.Join(folder, "registry.yaml") + "\n" + strings.Join(lines, "\n") + "\n"
 	for name, content := range map[string]string{"registry.yaml": registry, "publisher.yaml": text} {
@@ -71,7 +72,10 @@ func TestDoctorOfNATS(t *testing.T) {
 	if err := js.DeleteStream(ctx, "ALL"); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := js.CreateStream(ctx, jetstream.StreamConfig{Name: "ALL", Subjects: []string{"orders", "mails"}}); err != nil {
+	if _, err := js.CreateStream(ctx, jetstream.StreamConfig{Name: "ALL", Subjects: []string{
+		"orders",
+		"mails",
+	}}); err != nil {
 		t.Fatal(err)
 	}
 	want()
@@ -183,7 +187,8 @@ func TestConfig(t *testing.T) {
 	code, stdout, stderr := e.run("postgres://relay:s3cret@127.0.0.1/db", "", filepath.Join(e.bin, "outboxctl"), "config",
 		"--config", file, "--", "--relay-batch=77")
 	for _, want := range []string{
-		`(?m)^relay.batch +77 +flag`, `(?m)^relay.lease +40s +environment`, `(?m)^broker +nats +`, `(?m)^relay.drain +20s +default`,
+		`(?m)^relay.batch +77 +flag`, `(?m)^relay.lease +40s +environment`, `(?m)^broker +nats +`,
+		`(?m)^relay.drain +20s +default`,
 	} {
 		if !matches(want, stdout) {
 			t.Errorf("%s is missing", want)
@@ -193,9 +198,11 @@ func TestConfig(t *testing.T) {
 		t.Errorf("exit code %d\n%s%s", code, stdout, stderr)
 	}
 	file = e.configured("broker: nuts", "relay.batch: none")
-	code, stdout, stderr = e.run("postgres://relay@127.0.0.1/db", "", filepath.Join(e.bin, "outboxctl"), "config", "--config",
+	code, stdout, stderr = e.run("postgres://relay@127.0.0.1/db", "", filepath.Join(e.bin, "outboxctl"), "config",
+		"--config",
 		file, "-o", "json")
-	if code != 1 || stdout != "" || !strings.Contains(stderr, "invalid_configuration") || !strings.Contains(stderr, "nuts") ||
+	if code != 1 || stdout != "" || !strings.Contains(stderr, "invalid_configuration") || !strings.Contains(stderr,
+		"nuts") ||
 		!strings.Contains(stderr, "relay.batch") {
 		t.Errorf("exit code %d\n%s%s", code, stdout, stderr)
 	}

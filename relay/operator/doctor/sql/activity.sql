@@ -7,7 +7,8 @@ SELECT a.pid, coalesce(a.usename::text, ''), coalesce(a.application_name, ''), c
         SELECT FROM pg_catalog.pg_locks l JOIN pg_catalog.pg_class c ON c.oid = l.relation
          WHERE l.pid = a.pid AND l.locktype = 'relation' AND l.mode = 'RowExclusiveLock' AND l.granted
            AND l.database = (SELECT d.oid FROM pg_catalog.pg_database d WHERE d.datname = current_database())
-           AND c.relnamespace = $1::text::regnamespace AND pg_catalog.starts_with(c.relname, 'outbox_events')) AS writes) w
+           AND c.relnamespace = $1::text::regnamespace
+           AND pg_catalog.starts_with(c.relname, 'outbox_events')) AS writes) w
  WHERE a.datname = current_database() AND a.pid <> pg_catalog.pg_backend_pid() AND a.backend_type = 'client backend'
    AND a.xact_start < clock_timestamp() - $2::float8 * interval '1 second'
    AND (w.writes OR a.backend_xmin IS NOT NULL)

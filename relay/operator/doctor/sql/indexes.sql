@@ -1,5 +1,5 @@
--- $1 the schema. The indexes of the outbox: their table, whether they can be used, whether somebody makes them just now,
--- which columns they name anywhere, and whether they are partial or over an expression.
+-- $1 the schema. The indexes of the outbox: their table, whether they can be used, whether somebody makes them just
+-- now, which columns they name anywhere, and whether they are partial or over an expression.
 SELECT i.relname::text, t.relname::text, x.indisvalid AND x.indisready,
        EXISTS (SELECT FROM pg_catalog.pg_stat_progress_create_index p WHERE p.index_relid = x.indexrelid),
        ARRAY(SELECT DISTINCT a.attname::text FROM pg_catalog.pg_attribute a

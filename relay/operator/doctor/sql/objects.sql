@@ -2,7 +2,8 @@
 -- pinned, if it is one that needs it, and how a trigger is enabled.
 SELECT CASE c.relkind WHEN 'v' THEN 'view' ELSE 'table' END, c.relname::text, '', false
   FROM pg_catalog.pg_class c
- WHERE c.relnamespace = $1::text::regnamespace AND c.relkind IN ('r', 'p', 'v') AND pg_catalog.starts_with(c.relname, 'outbox_')
+ WHERE c.relnamespace = $1::text::regnamespace AND c.relkind IN ('r', 'p', 'v')
+   AND pg_catalog.starts_with(c.relname, 'outbox_')
  UNION ALL
 SELECT 'function', p.proname::text, p.oid::regprocedure::text,
        l.lanname = 'plpgsql' AND NOT EXISTS (
