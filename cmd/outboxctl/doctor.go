@@ -83,6 +83,12 @@ func (c *doctorCommand) run(ctx context.Context, p *present.Printer) error {
 	if given && unusable == nil {
 		unusable = c.checkBroker(ctx, environ, args, &report)
 	}
+	for i, finding := range report.Findings {
+		if finding.Code == "no_relay" && c.config != "" && unusable == nil {
+			report.Findings[i].Advice, report.Findings[i].FixWith = "", doctor.WithCommand
+			report.Findings[i].Fix = "outbox-publisher --config=" + doctor.Quote(c.config)
+		}
+	}
 	switch {
 	case unusable != nil:
 		finding := doctor.New("config_invalid", unusable.Error())

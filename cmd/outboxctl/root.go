@@ -77,7 +77,8 @@ stronger; but other users of the machine can read command lines, so no password 
 A database on another machine needs sslmode=verify-full, as outbox-publisher asks for it. --insecure-allow database, or
 POSTHASTE_INSECURE_ALLOW=database, lets it go over the network in plain text.
 
-Exit codes: 0 done, 1 failed, 2 not understood, 3 not found, 4 not let in by the database, 130 interrupted.`,
+Exit codes: 0 done, 1 failed, 2 not understood, 3 not found, 4 not let in by the database, 130 interrupted. Those of
+'check' are what monitoring systems prescribe.`,
 		Args:          cobra.NoArgs,
 		RunE:          func(*cobra.Command, []string) error { return errors.New("a command is missing") },
 		SilenceErrors: true,
