@@ -100,6 +100,9 @@ proof-drain-stop: services-postgres publisher-binaries ## Prove that a stopped p
 proof-leaks: services-postgres publisher-binaries ## Prove that no log, metric, trace, answer or error shows a secret or personal data (SHORT=1 for less)
 	@services/services up nats >/dev/null
 	@$(call program,./test/cmd/proof-leaks) $(if $(SHORT),-short)
+proof-quickstart: services-postgres ## Prove the first minute: README's quick start in an empty folder, from a module proxy, and the module that init writes (SHORT=1 for less)
+	@services/services up nats >/dev/null
+	@$(call program,./test/cmd/proof-quickstart) $(if $(SHORT),-short)
 proof-marketplace: services-postgres ## Prove the whole marketplace: API, publishers and workers killed under load, over NATS and Pub/Sub, with both inboxes (SHORT=1 for less)
 	@services/services up nats redis >/dev/null
 	@go build -trimpath -o bin/marketplace/ ./examples/marketplace/cmd/...
@@ -133,4 +136,4 @@ publisher-binaries:
 services-postgres:
 	@services/services up postgres18 postgres15 pgbouncer >/dev/null
 
-.PHONY: run-outbox-publisher example-event marketplace help services services-status services-check services-down build test examples lint format tidy house coverage check-deps check-deploy check-alerts check-costs vulncheck cli-reference notices proof-emit bench-emit proof-sim proof-model proof-order proof-crash proof-chaos proof-failover proof-hostile proof-inbox proof-mutants proof-retention proof-publisher proof-drain-stop proof-leaks proof-marketplace proof-pubsub proofs fuzz bench-inbox bench-pinned bench-growth bench-look bench-pubsub bench-drain ci publisher-binaries services-postgres
+.PHONY: run-outbox-publisher example-event marketplace help services services-status services-check services-down build test examples lint format tidy house coverage check-deps check-deploy check-alerts check-costs vulncheck cli-reference notices proof-emit bench-emit proof-sim proof-model proof-order proof-crash proof-chaos proof-failover proof-hostile proof-inbox proof-mutants proof-retention proof-publisher proof-drain-stop proof-leaks proof-marketplace proof-pubsub proof-quickstart proofs fuzz bench-inbox bench-pinned bench-growth bench-look bench-pubsub bench-drain ci publisher-binaries services-postgres
