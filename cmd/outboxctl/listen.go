@@ -176,7 +176,7 @@ func received(message jetstream.Msg) dev.Delivered {
 		At: time.Now(), Topic: message.Subject(), Type: attributes["event_type"], Namespace: attributes["namespace"],
 		Aggregate: attributes["aggregate_type"] + "/" + attributes["aggregate_id"], Tenant: attributes["tenant_id"],
 	}
-	event.ID, _ = outbox.ParseID(attributes["event_id"]) //nolint:errcheck // zero: it has none
+	event.ID, _ = outbox.ParseID(attributes["event_id"]) // zero: it has none
 	if stored, err := message.Metadata(); err == nil {
 		event.At = stored.Timestamp
 	}
@@ -186,7 +186,7 @@ func received(message jetstream.Msg) dev.Delivered {
 	if envelope, err := outbox.DecodeEnvelope(message.Data()); err == nil {
 		event.Data = envelope.Data
 	} else if event.Data = message.Data(); !json.Valid(event.Data) {
-		event.Data, _ = json.Marshal(string(message.Data())) //nolint:errcheck,errchkjson // of a string
+		event.Data, _ = json.Marshal(string(message.Data())) // a text can be encoded
 	}
 	return event
 }

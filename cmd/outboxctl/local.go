@@ -91,7 +91,8 @@ func (c *rootCommand) tryLocation(ctx context.Context, at location) (*pgx.ConnCo
 		conn, err := pgx.ConnectConfig(trying, config)
 		cancel()
 		if err == nil {
-			return config, conn.Close(ctx)
+			_ = conn.Close(ctx) // it has answered
+			return config, nil
 		}
 		var state sqlState
 		switch known := errors.As(err, &state); {

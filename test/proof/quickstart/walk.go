@@ -20,7 +20,7 @@ type Walked struct {
 	Problems  []string
 }
 
-func (w *Walked) problem(format string, args ...any) {
+func (w *Walked) problemf(format string, args ...any) {
 	w.Problems = append(w.Problems, fmt.Sprintf(format, args...))
 }
 
@@ -41,27 +41,27 @@ func (p *Page) Walk(ctx context.Context, in Terminal, patience time.Duration) (*
 	}
 	defer func() { // one that has not been stopped
 		if err := stays.Stop(patience); err != nil {
-			w.problem("%s ended badly: %v", p.Stays, err)
+			w.problemf("%s ended badly: %v", p.Stays, err)
 		}
 	}()
 	if err := stays.Await(ctx, tried, patience); err != nil {
-		w.problem("%v", err)
+		w.problemf("%v", err)
 		return w, ctx.Err()
 	}
 	for _, command := range p.Others {
 		if shown, err := in.Run(ctx, command); err != nil {
-			w.problem("%s failed: %v: %s", command, err, strings.TrimSpace(shown))
+			w.problemf("%s failed: %v: %s", command, err, strings.TrimSpace(shown))
 		}
 	}
 	event := expected[len(expected)-1]
 	if err := stays.Await(ctx, event, patience); err != nil {
-		w.problem("the event is not on screen: %v", err)
+		w.problemf("the event is not on screen: %v", err)
 		return w, ctx.Err()
 	}
 	w.Seconds, w.Delivered = time.Since(begun).Seconds(), event.FindString(stays.Shown())
 	for _, line := range expected {
 		if !line.MatchString(stays.Shown()) {
-			w.problem("the page shows what does not come: %s", line)
+			w.problemf("the page shows what does not come: %s", line)
 		}
 	}
 	return w, w.tryNext(ctx, in, stays.Shown())
@@ -72,12 +72,12 @@ func (w *Walked) tryNext(ctx context.Context, in Terminal, shown string) error {
 	for line := range strings.Lines(shown) {
 		if command := strings.TrimSpace(line); strings.HasPrefix(command, "psql ") {
 			if answer, err := in.Run(ctx, command); err != nil || !strings.Contains(answer, ",t)") {
-				w.problem("what dev says to try does not work: %s: %v: %s", command, err, strings.TrimSpace(answer))
+				w.problemf("what dev says to try does not work: %s: %v: %s", command, err, strings.TrimSpace(answer))
 			}
 			return ctx.Err()
 		}
 	}
-	w.problem("dev says nothing to try with psql")
+	w.problemf("dev says nothing to try with psql")
 	return nil
 }
 
@@ -86,7 +86,7 @@ func WalkModule(ctx context.Context, in Terminal, patience time.Duration) (*Walk
 	w := &Walked{}
 	begun := time.Now()
 	if shown, err := in.Run(ctx, "outboxctl init shop"); err != nil {
-		w.problem("init failed: %v: %s", err, shown)
+		w.problemf("init failed: %v: %s", err, shown)
 		return w, ctx.Err()
 	}
 	in.Folder = filepath.Join(in.Folder, "shop")
@@ -96,13 +96,13 @@ func WalkModule(ctx context.Context, in Terminal, patience time.Duration) (*Walk
 	}
 	block := blockPattern.FindStringSubmatch(string(readme))
 	if block == nil || len(lines(block[2])) != 3 {
-		w.problem("the module's README has no three commands")
+		w.problemf("the module's README has no three commands")
 		return w, nil
 	}
 	commands := lines(block[2])
 	w.Commands = len(commands)
 	if shown, err := in.Run(ctx, commands[0]); err != nil {
-		w.problem("%s failed: %v: %s", commands[0], err, shown)
+		w.problemf("%s failed: %v: %s", commands[0], err, shown)
 		return w, ctx.Err()
 	}
 	relay, err := in.Start(ctx, commands[1])
@@ -112,19 +112,19 @@ func WalkModule(ctx context.Context, in Terminal, patience time.Duration) (*Walk
 	defer func() {
 		// `go run` exits with 1 after every Ctrl-C: what counts is what the program says.
 		if err := relay.Stop(patience); !strings.Contains(relay.Shown(), "the relay has stopped\n") {
-			w.problem("%s ended badly: %v", commands[1], err)
+			w.problemf("%s ended badly: %v", commands[1], err)
 		}
 	}()
 	if err := relay.Await(ctx, regexp.MustCompile(`(?m)^the relay runs`), patience); err != nil {
-		w.problem("%v", err)
+		w.problemf("%v", err)
 		return w, ctx.Err()
 	}
 	if shown, err := in.Run(ctx, commands[2]); err != nil {
-		w.problem("%s failed: %v: %s", commands[2], err, shown)
+		w.problemf("%s failed: %v: %s", commands[2], err, shown)
 	}
 	mail := regexp.MustCompile(`(?m)^mail to .*$`)
 	if err := relay.Await(ctx, mail, patience); err != nil {
-		w.problem("the event was not handled: %v", err)
+		w.problemf("the event was not handled: %v", err)
 		return w, ctx.Err()
 	}
 	w.Seconds, w.Delivered = time.Since(begun).Seconds(), mail.FindString(relay.Shown())

@@ -85,7 +85,7 @@ func Run(ctx context.Context, pool *pgxpool.Pool, config Config) (delivered int,
 		maps.Copy(d.types, demoTypes)
 		pace := config.pace.withDefaults()
 		d.broker.faults = &faults{began: time.Now(), pace: pace}
-		bell := outbox.NewDoorbell(outbox.RingPgx(pool, config.Schema))
+		bell := outbox.NewDoorbell(outbox.RingPgx(pool, config.Schema)) //nolint:contextcheck // it is closed below
 		defer bell.Close()
 		var running sync.WaitGroup
 		defer running.Wait()
@@ -188,6 +188,8 @@ func (d *developer) observe(step relay.Step) {
 		}
 	case relay.StepSettle:
 		d.settled(step, event)
+	case relay.StepRenew, relay.StepRelease, relay.StepLose, relay.StepPublish, relay.StepAck, relay.StepCharge,
+		relay.StepFail: // the log has what is wrong among these
 	}
 }
 
@@ -212,6 +214,7 @@ func (d *developer) settled(step relay.Step, event string) {
 		}
 	case relay.StateDead, relay.StateDeadBlocking:
 		d.Notice(Notice{Bad: true, Text: event + " is dead: " + step.Detail + " (id " + step.Event.String() + ")"})
+	case relay.StateReady, relay.StateRetrying, relay.StateWaiting, relay.StatePublished, relay.StateDiscarded:
 	}
 }
 

@@ -93,5 +93,8 @@ func render(names Names) (files []rendered, err error) {
 		files = append(files, rendered{filepath.FromSlash(name), text.String()})
 		return nil
 	})
-	return files, err
+	if err != nil {
+		return nil, fmt.Errorf("the module's templates: %w", err)
+	}
+	return files, nil
 }
