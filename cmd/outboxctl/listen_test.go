@@ -94,3 +94,28 @@ func TestListenSaysWhatToDo(t *testing.T) {
 		}
 	}
 }
+
+// TestListenKnowsTheBroker by what the environment names, and says what is missing at Pub/Sub.
+func TestListenKnowsTheBroker(t *testing.T) {
+	t.Parallel()
+	emulator := orElse(os.Getenv("SERVICES_PUBSUB_ADDR"), "127.0.0.1:18085")
+	at := map[string]string{"POSTHASTE_PUBSUB_PROJECT": "listen", "POSTHASTE_PUBSUB_ENDPOINT": emulator}
+	both := map[string]string{"POSTHASTE_PUBSUB_PROJECT": "listen", "POSTHASTE_NATS_URL": "nats://127.0.0.1:1"}
+	for _, c := range []struct {
+		environment map[string]string
+		args        string
+		code        int
+		says        string
+	}{
+		{at, "listen nothing-here", exitNotFound, "gcloud pubsub topics create nothing-here"},
+		{at, "listen a --since 1h", exitUsage, "--since"},
+		{both, "listen a", exitUsage, "--broker nats or --broker pubsub"},
+		{both, "listen a --broker kafka", exitUsage, "it is nats or pubsub"},
+		{nil, "listen a --broker pubsub", exitUsage, "pubsub.project: is missing"},
+	} {
+		code, stdout, stderr := call(t, c.environment, strings.Fields(c.args)...)
+		if code != c.code || !strings.Contains(stderr, c.says) {
+			t.Errorf("%s: exit code %d\n%s%s", c.args, code, stdout, stderr)
+		}
+	}
+}
