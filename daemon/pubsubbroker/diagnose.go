@@ -16,8 +16,8 @@ import (
 // answerWithin bounds what a diagnosis waits for.
 const answerWithin = 15 * time.Second
 
-// codes are those of the check, as docs/operate/doctor.md calls them.
-var codes = map[string]string{
+// findingCodes are those of the check, as docs/operate/doctor.md calls them.
+var findingCodes = map[string]string{
 	googlepubsub.TopicInvalid: "topic_invalid", googlepubsub.TopicMissing: "topic_missing",
 	googlepubsub.TopicForbidden: "topic_forbidden", googlepubsub.NoSubscription: "topic_no_subscription",
 	googlepubsub.SubscriptionsUnknown: "topic_unknown",
@@ -71,7 +71,7 @@ func diagnose(ctx context.Context, values *config.Values, options daemon.Options
 
 // describe adds what ends a finding.
 func describe(finding googlepubsub.Finding, topic, project string) daemon.Finding {
-	told := daemon.Finding{Code: codes[finding.Code], Text: finding.Text, Advice: "the text says what to do"}
+	told := daemon.Finding{Code: findingCodes[finding.Code], Text: finding.Text, Advice: "the text says what to do"}
 	switch finding.Code {
 	case googlepubsub.TopicMissing:
 		told.Fix = "gcloud pubsub topics create '" + topic + "' --project '" + project + "'"

@@ -7,8 +7,8 @@ import (
 	"github.com/posthaste-dev/posthaste/relay/operator"
 )
 
-// TestLooksUseTheirIndexes: also where the ids lie in the table as they please, as they do when retention has made room,
-// and where the statistics are of an empty table.
+// TestLooksUseTheirIndexes: also where the ids lie in the table as they please, as they do when retention has made
+// room, and where the statistics are of an empty table.
 func TestLooksUseTheirIndexes(t *testing.T) {
 	t.Parallel()
 	onEachServer(t, func(t *testing.T, e *env) {

@@ -150,7 +150,8 @@ func (s *Status) reportFleet(found *survey.Report) {
 	case s.Relays == 0:
 		s.because(Degraded, "no_relay", "no relay is alive", start)
 	case s.UnheldLanes > 0:
-		s.because(Degraded, "lanes_unheld", counted(s.UnheldLanes, "lane", "is", "are")+" held by nobody: what is in there waits",
+		s.because(Degraded, "lanes_unheld",
+			counted(s.UnheldLanes, "lane", "is", "are")+" held by nobody: what is in there waits",
 			"outboxctl lanes; a relay takes them within a lease")
 	}
 	if oldest := found.Ready.Oldest; oldest > lateAge && s.Relays > 0 && found.Pauses.All == 0 {

@@ -106,7 +106,8 @@ func TestTraffic(t *testing.T) {
 			latencies := make([]int64, 16)
 			latencies[bucket] = published
 			e.Exec(t, `INSERT INTO {schema}.outbox_minutes
-				SELECT date_trunc('minute', clock_timestamp()) - $1::text::interval, $2::text, gen_random_uuid(), $3::bigint + 1, $3, 1, 2, 3, 4, 5, $4::bigint[], $5::bigint, $6::float8`,
+				SELECT date_trunc('minute', clock_timestamp()) - $1::text::interval, $2::text,
+					gen_random_uuid(), $3::bigint + 1, $3, 1, 2, 3, 4, 5, $4::bigint[], $5::bigint, $6::float8`,
 				age, topic, published, latencies, pending, oldest)
 		}
 		write("1 minute", "orders", 90, 2, 7, 1.5)
@@ -166,8 +167,8 @@ func TestProblems(t *testing.T) {
 		}, func() string { return fmt.Sprintf("%+v", found) })
 		slices.SortFunc(found.Problems, func(a, b operator.Problem) int { return strings.Compare(a.Topic, b.Topic) })
 		bill, ship := found.Problems[0], found.Problems[1]
-		if bill.EventType != "order_billed" || bill.Class != "dead: rejected" || !strings.HasSuffix(bill.Error, ": no such customer") ||
-			bill.Example == "" {
+		if bill.EventType != "order_billed" || bill.Class != "dead: rejected" ||
+			!strings.HasSuffix(bill.Error, ": no such customer") || bill.Example == "" {
 			t.Errorf("got %+v", bill)
 		}
 		if ship.EventType != "order_shipped" || ship.Class != "rejected" || ship.Events != 2 ||
