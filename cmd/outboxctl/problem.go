@@ -71,8 +71,8 @@ func report(ctx context.Context, stderr io.Writer, err error, path string, asJSO
 	// Nobody is left to tell if these fail.
 	if asJSON {
 		message := strings.TrimSuffix(known.err.Error(), "; "+known.hint)
-		_ = json.NewEncoder(stderr).Encode(map[string]any{
-			"error": map[string]string{"code": known.code, "message": message, "hint": known.hint},
+		_ = json.NewEncoder(stderr).Encode(map[string]map[string]string{
+			"error": {"code": known.code, "message": message, "hint": known.hint},
 		})
 		return known.exit
 	}

@@ -60,7 +60,7 @@ func (o *Operator) Problems(ctx context.Context) (*Problems, error) {
 			}
 			merge(groups, p)
 		}
-		return rows.Err() //nolint:wrapcheck // look says what it was
+		return rows.Err()
 	})
 	if err != nil {
 		return nil, err

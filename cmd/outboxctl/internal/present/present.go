@@ -120,6 +120,7 @@ type Column[T any] struct {
 // no rows.
 func List[T any](p *Printer, rows []T, none string, columns ...Column[T]) error {
 	switch p.format {
+	case Table:
 	case JSON:
 		if rows == nil {
 			rows = []T{}
