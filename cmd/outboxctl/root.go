@@ -66,7 +66,10 @@ func (c *rootCommand) command() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "outboxctl",
 		Short: "Install and look after a transactional outbox in PostgreSQL",
-		Long: `outboxctl installs and migrates the tables of an outbox, grants its parts their rights, decides about events
+		Long: `'outboxctl dev' shows the first event on this terminal, without a broker; 'outboxctl init' writes a Go module
+to begin with.
+
+outboxctl installs and migrates the tables of an outbox, grants its parts their rights, decides about events
 that are dead or parked, has the relays pause and resume, and deletes what is finished and old.
 
 The database is POSTHASTE_DATABASE_URL, or the content of the file that POSTHASTE_DATABASE_URL_FILE names, or
@@ -87,7 +90,7 @@ Exit codes: 0 done, 1 failed, 2 not understood, 3 not found, 4 not let in by the
 	cmd.PersistentFlags().StringVar(&c.databaseURL, "database-url", "", "the database, if it is not in the environment")
 	cmd.PersistentFlags().StringVar(&c.databaseURLFile, "database-url-file", "", "a file that holds it")
 	cmd.PersistentFlags().StringSliceVar(&c.insecureAllow, "insecure-allow", nil,
-		"what may be on another machine without verified TLS: database")
+		"what may be on another machine without verified TLS: database, nats, pubsub")
 	cmd.PersistentFlags().StringVar(&c.schema, "schema", "public", "the schema of the outbox")
 	cmd.CompletionOptions.HiddenDefaultCmd = true
 	c.addCommands(cmd)

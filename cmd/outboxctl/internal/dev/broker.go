@@ -31,6 +31,7 @@ type Delivered struct {
 type broker struct {
 	mutex  sync.Mutex
 	report func(Delivered) error
+	fail   func(error) // ends the run
 	count  int
 	faults *faults // nil: none
 }
@@ -47,14 +48,18 @@ func (b *broker) Publish(_ context.Context, message *publish.Message) error {
 	b.mutex.Lock()
 	defer b.mutex.Unlock()
 	now := time.Now()
-	b.count++
-	return b.report(Delivered{
+	if err := b.report(Delivered{
 		At: now, Topic: message.Topic, Type: message.EventType, Aggregate: message.AggregateType + "/" + message.AggregateID,
 		Namespace: message.Attributes["namespace"], Tenant: message.Attributes["tenant_id"], ID: message.ID,
 		Data: envelope.Data, Redelivered: message.Redelivered,
 		// The database's clock may be ahead of ours.
 		LatencyMillis: max(0, float64(now.Sub(message.CreatedAt).Microseconds())/1000),
-	})
+	}); err != nil {
+		b.fail(err) // nobody can see it: that is not the event's fault
+		return publish.ErrNotSent
+	}
+	b.count++
+	return nil
 }
 
 func (b *broker) delivered() int {

@@ -45,7 +45,7 @@ type Config struct {
 	Demo bool
 	// Ready is called once, when events are delivered.
 	Ready func()
-	// Delivered is called for each event, one at a time. Its error is one of the publish.
+	// Delivered is called for each event, one at a time. Its error ends the run, and the event waits for the next one.
 	Delivered func(Delivered) error
 	// Notice is told what else people should see: failures, dead letters, topics that pause and go on. It is called by
 	// several goroutines.
@@ -76,9 +76,12 @@ func Others(ctx context.Context, pool *pgxpool.Pool, schema string) ([]string, e
 
 // Run delivers events until the context ends, and returns how many there were.
 func Run(ctx context.Context, pool *pgxpool.Pool, config Config) (delivered int, err error) {
+	var failure error
+	ctx, end := context.WithCancelCause(ctx)
+	defer end(nil)
 	d := &developer{
-		Config: config, broker: &broker{report: config.Delivered}, types: contracts{"order_created": "order"},
-		met: make(chan struct{}, 1),
+		Config: config, types: contracts{"order_created": "order"}, unusable: map[string]bool{}, met: make(chan struct{}, 1),
+		broker: &broker{report: config.Delivered, fail: func(err error) { failure = err; end(err) }},
 	}
 	d.Ready = sync.OnceFunc(config.Ready)
 	if config.Demo {
@@ -105,15 +108,17 @@ func Run(ctx context.Context, pool *pgxpool.Pool, config Config) (delivered int,
 			return d.broker.delivered(), err
 		}
 	}
-	return d.broker.delivered(), nil
+	return d.broker.delivered(), failure // of a publish, which has ended with its relay
 }
 
 // developer is one run.
 type developer struct {
 	Config
 	broker *broker
-	types  contracts     // changes only while no relay runs
-	met    chan struct{} // rung when an event of another type was parked
+	types  contracts // changes only while no relay runs, as does unusable
+	// unusable are types that no contract can have: somebody has written rows past the checks.
+	unusable map[string]bool
+	met      chan struct{} // rung when an event of another type was parked
 }
 
 // learnParked learns the types that wait for a relay that knows them.
@@ -127,7 +132,11 @@ func (d *developer) learnParked(ctx context.Context, pool *pgxpool.Pool) error {
 	}
 	var eventType, aggregateType string
 	if _, err = pgx.ForEachRow(rows, []any{&eventType, &aggregateType}, func() error {
-		d.types.learn(eventType, aggregateType)
+		if _, err := (contracts{eventType: aggregateType}).registry(); err != nil {
+			d.unusable[eventType] = true
+		} else {
+			d.types.learn(eventType, aggregateType)
+		}
 		return nil
 	}); err != nil {
 		return fmt.Errorf("look at what is parked: %w", err)
@@ -203,7 +212,7 @@ func (d *developer) settled(step relay.Step, event string) {
 			d.Notice(Notice{Bad: true, Text: event + " is parked: the registry has no contract for its type"})
 			return
 		}
-		if _, known := d.types[step.Type]; known { // most events of it break the contract
+		if _, known := d.types[step.Type]; known || d.unusable[step.Type] { // most events of it break the contract
 			d.Notice(Notice{Bad: true, Text: event + " is parked: " + step.Detail})
 			return
 		}

@@ -2,6 +2,7 @@ package dev
 
 import (
 	"context"
+	"errors"
 	"os"
 	"strings"
 	"testing"
@@ -10,13 +11,47 @@ import (
 	"github.com/posthaste-dev/posthaste/relay/relaytest"
 )
 
+// TestATerminalThatIsGoneEndsIt: what nobody can see is neither published nor charged.
+func TestATerminalThatIsGoneEndsIt(t *testing.T) {
+	t.Parallel()
+	url := serverURL()
+	pool, schema := relaytest.Database(t, url)
+	// The second is of a type that no contract can have: it must not stop the others.
+	for _, statement := range []string{
+		"SELECT {schema}.outbox_emit('order_created', 'order', '1', '{}')",
+		`INSERT INTO {schema}.outbox_events (id, namespace, lane, event_type, aggregate_type, aggregate_id, payload_json)
+			VALUES ({schema}.outbox_uuid7(), 'default', 1, 'no type', 'order', '1', '{}')`,
+	} {
+		if _, err := pool.Exec(t.Context(), named(statement, schema)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	gone := errors.New("the terminal is gone")
+	delivered, err := Run(t.Context(), pool, Config{
+		Database: url, Schema: schema, Ready: func() {}, Notice: func(Notice) {},
+		Delivered: func(Delivered) error { return gone },
+	})
+	var left string
+	if asking := pool.QueryRow(t.Context(), named(`SELECT string_agg(status || ' ' || attempt_count, ',' ORDER BY status)
+		FROM {schema}.outbox_status WHERE event_type = 'order_created'`, schema)).Scan(&left); asking != nil {
+		t.Fatal(asking)
+	}
+	if !errors.Is(err, gone) || delivered != 0 || left != "pending 0" && left != "retrying 0" {
+		t.Errorf("%d delivered, %v, left: %s", delivered, err, left)
+	}
+}
+
+func serverURL() string {
+	if url := os.Getenv("SERVICES_POSTGRES18_URL"); url != "" {
+		return url
+	}
+	return "postgres://postgres@127.0.0.1:15418/posthaste?sslmode=disable"
+}
+
 // TestTheDemoHasSomethingToShow: events that are delivered, one that dies, a topic that pauses and goes on.
 func TestTheDemoHasSomethingToShow(t *testing.T) {
 	t.Parallel()
-	url := os.Getenv("SERVICES_POSTGRES18_URL")
-	if url == "" {
-		url = "postgres://postgres@127.0.0.1:15418/posthaste?sslmode=disable"
-	}
+	url := serverURL()
 	pool, schema := relaytest.Database(t, url)
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
