@@ -124,6 +124,11 @@ func (r *Running) wait() error {
 
 // Stop is Ctrl-C. It returns how the command has ended; one that does not end is killed.
 func (r *Running) Stop(patience time.Duration) error {
+	select {
+	case <-r.ended: // its number may be somebody else's by now
+		return r.how
+	default:
+	}
 	if err := syscall.Kill(-r.command.Process.Pid, syscall.SIGINT); err != nil && !errors.Is(err, syscall.ESRCH) {
 		return fmt.Errorf("quickstart: %w", err)
 	}
