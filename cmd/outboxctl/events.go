@@ -90,12 +90,8 @@ func (c *eventsList) run(ctx context.Context, p *present.Printer) error {
 // say tells how far it looked.
 func (c *eventsList) say(p *present.Printer, page operator.EventPage) {
 	now := time.Now()
-	if page.Window.By == "newest" && page.Window.Since != nil && len(page.Events) < c.page.Limit {
-		how := "no index answers this: looked through"
-		if page.Window.Complete {
-			how = "looked through all"
-		}
-		c.root.notef(p, "%s %d events, back to %s", how, page.Window.Looked, ago(*page.Window.Since, now))
+	if w := page.Window; !w.Complete && w.Since != nil && len(page.Events) < c.page.Limit {
+		c.root.notef(p, "no index answers this: looked at the newest %d events, back to %s", w.Looked, ago(*w.Since, now))
 	}
 	if page.Next != "" {
 		c.root.notef(p, "there is more: --after %s", page.Next)

@@ -267,8 +267,15 @@ func (s *search) choose(ctx context.Context) error {
 		s.by = "id"
 		return nil
 	case s.filter.AggregateID != "":
-		s.by, s.most = "aggregate", mostGathered
-		return nil
+		var events int
+		if err := s.QueryRow(ctx, s.sql("aggregate_count"), s.filter.AggregateType, s.filter.AggregateID, mostGathered).
+			Scan(&events); err != nil {
+			return err //nolint:wrapcheck // look says what it was
+		}
+		if events < mostGathered { // a larger one is looked for page by page, as what has no index
+			s.by = "aggregate"
+			return nil
+		}
 	}
 	if small, err := s.fewAreHeld(ctx); err != nil || small {
 		s.by = "held"
@@ -364,7 +371,7 @@ func (s *search) statement() string {
 		pieces = append(pieces, "{ids}", s.add(texts(f.IDs)), "{below}", s.add(s.below.String()))
 	case "aggregate":
 		pieces = append(pieces, "{type}", s.add(f.AggregateType), "{aggregate}", s.add(f.AggregateID),
-			"{window}", s.add(s.most), "{below}", s.add(s.below.String()))
+			"{window}", s.add(mostGathered), "{below}", s.add(s.below.String()))
 	case "held":
 		kinds := slices.DeleteFunc(slices.Clone(s.kinds), func(k int16) bool { return k == int16(state.Dead) })
 		pieces = append(pieces, "{kinds}", s.add(kinds), "{window}", s.add(mostGathered), "{below}",
@@ -443,9 +450,6 @@ func (s *search) window(ctx context.Context, events []Event, last int) (w Window
 	}
 	if s.by != "newest" && s.by != "type" {
 		w.Looked, w.Complete = len(events), !full
-		if s.by == "aggregate" && !full {
-			return w, next, s.wholeAggregate(ctx, &w)
-		}
 		return w, next, nil
 	}
 	if full {
@@ -472,14 +476,6 @@ func (s *search) window(ctx context.Context, events []Event, last int) (w Window
 		next = map[bool]string{true: "seq.", false: "id."}[s.by == "type"] + end
 	}
 	return w, next, nil
-}
-
-// wholeAggregate tells whether all events of the aggregate were looked at.
-func (s *search) wholeAggregate(ctx context.Context, w *Window) error {
-	err := s.QueryRow(ctx, s.sql("aggregate_count"), s.filter.AggregateType, s.filter.AggregateID, mostGathered).
-		Scan(&w.Looked)
-	w.Complete = w.Looked < mostGathered
-	return err //nolint:wrapcheck // look says what it was
 }
 
 // readEvents reads rows of events.sql, and the place of the last one.

@@ -33,7 +33,7 @@ error:"connection refused"  a piece of the last error, in upper or lower case
 id:01997c1e-8f2a-...        the event; several with commas
 created:>1h                 older than an hour; created:<2d within the last two days;
                             created:2026-01-31..2026-02-02, or one day of it, in UTC
-published:<10m              the same for when it was published
+published:<10m              the same for when it was published, of events made at most a day before
 attempts:>3                 more than three; also <3 and 3
 data.customer.id:4711       a value of the payload's data, for roles that may read payloads`
 

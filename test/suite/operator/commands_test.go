@@ -50,9 +50,8 @@ func TestEventsCommands(t *testing.T) {
 		e.want(t, e.role, 0, line(age, "waiting", "order_shipped", "order/1", waiting), "events", "list",
 			"aggregate:order/1", "type:order_shipped")
 		e.want(t, e.role, 0, line("no event meets this"), "events", "list", "tenant:nobody")
-		if _, stderr := e.want(t, e.role, 0, dead, "events", "list", "error:such field"); !strings.Contains(stderr,
-			"looked through all 3 events, back to ") {
-			t.Errorf("it does not say how far it looked: %s", stderr)
+		if _, stderr := e.want(t, e.role, 0, dead, "events", "list", "error:such field"); stderr != "" {
+			t.Errorf("it has looked at all of them, and says %s", stderr)
 		}
 		if _, stderr := e.want(t, e.role, 0, "", "events", "list", "--limit", "1"); !strings.Contains(stderr,
 			"there is more: --after id."+fine.String()) {
