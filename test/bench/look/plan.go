@@ -7,7 +7,8 @@ type Plan struct {
 	URL    string // of the server
 	Binary string // outboxctl
 	Events int
-	// Timed tells that times decide: every command within mostTime, the look-ups within mostLookup. Otherwise pages do.
+	// Timed tells that times decide: every command within mostTime, the statements of the look-ups within mostLookup.
+	// Otherwise pages do.
 	Timed bool
 }
 

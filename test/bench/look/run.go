@@ -151,8 +151,22 @@ func (r *run) measure(ctx context.Context, c command) (Found, error) {
 	}
 	slices.Sort(times)
 	found := Found{command: c, Time: times[runs/2], Worst: times[runs-1], Pages: pages.Pages / runs}
+	if found.Database, err = r.inDatabase(ctx); err != nil {
+		return found, err
+	}
 	r.sayf("%s: %s, %d pages", c.name, found.Time.Round(time.Millisecond), found.Pages)
 	return found, nil
+}
+
+// inDatabase is how long the statements of one call took, on the average.
+func (r *run) inDatabase(ctx context.Context) (time.Duration, error) {
+	var milliseconds float64
+	if err := r.db.Control.QueryRow(ctx, `SELECT coalesce(sum(total_exec_time), 0) FROM public.pg_stat_statements
+		WHERE dbid = (SELECT oid FROM pg_database WHERE datname = current_database())
+		  AND query NOT LIKE '%pg_stat_statements%'`).Scan(&milliseconds); err != nil {
+		return 0, fmt.Errorf("look: times: %w", err)
+	}
+	return time.Duration(milliseconds / runs * float64(time.Millisecond)), nil
 }
 
 // emitWAL is how many bytes of the log one emit writes, without images of pages.
