@@ -67,8 +67,8 @@ func (c *eventsExport) export(ctx context.Context, op *operator.Operator, filter
 		}
 		found, err := op.Events(ctx, filter, page)
 		if err != nil {
-			if page.After != "" {
-				err = fmt.Errorf("%w; %d events are written, go on with --after %s", err, written, page.After)
+			if page.After != "" { // also where it was interrupted
+				c.say(written, begun, ", go on with --after "+page.After)
 			}
 			if ctx.Err() != nil {
 				err = errors.Join(ctx.Err(), err)

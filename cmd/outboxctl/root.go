@@ -69,8 +69,9 @@ func (c *rootCommand) command() *cobra.Command {
 		Long: `'outboxctl dev' shows the first event on this terminal, without a broker; 'outboxctl init' writes a Go module
 to begin with.
 
-outboxctl installs and migrates the tables of an outbox, grants its parts their rights, decides about events
-that are dead or parked, has the relays pause and resume, and deletes what is finished and old.
+outboxctl installs and migrates the tables of an outbox, grants its parts their rights, finds events and says why they
+wait, says what is broken and what ends it, decides about events that are dead or parked, has the relays pause and
+resume, and deletes what is finished and old.
 
 The database is POSTHASTE_DATABASE_URL, or the content of the file that POSTHASTE_DATABASE_URL_FILE names, or
 DATABASE_URL: a postgres:// URL or a list like "host=... dbname=...". POSTHASTE_DATABASE_PASSWORD, or the file of
