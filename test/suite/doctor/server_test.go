@@ -75,7 +75,8 @@ func TestDoctorOfTheClock(t *testing.T) {
 			t.Fatal(err)
 		}
 		report := doctor.Run(context.WithoutCancel(t.Context()), doctor.Config{
-			Database: config, Schema: e.schema, OldTransaction: time.Hour, Now: func() time.Time { return time.Now().Add(wrong) },
+			Database: config, Schema: e.schema, OldTransaction: time.Hour,
+			Now: func() time.Time { return time.Now().Add(wrong) },
 		})
 		if got := codes(report); !slices.Equal(got, []string{"clock_differs"}) {
 			t.Errorf("%s: found %q: %+v", wrong, got, report)
