@@ -53,9 +53,16 @@ func diagnose(ctx context.Context, values *config.Values, options daemon.Options
 	x := &examiner{servers: servers, wanted: stream.Get(values), denied: make(chan error, 16), seen: map[string]bool{}}
 	login := &login{values: values, logger: options.Logger, user: user}
 	connected := make(chan struct{}, 1)
+	// Each server was tried once before anybody tells of a failure, and then once more.
+	failures, failed := strings.Count(servers, ",")+1, make(chan struct{})
 	all := append(natsOptions(ctx, values, options.Logger), login.options(ctx)...)
 	x.conn, err = connect(servers, append(all,
 		nats.ConnectHandler(func(*nats.Conn) { connected <- struct{}{} }),
+		nats.ReconnectErrHandler(func(*nats.Conn, error) { // called by one goroutine
+			if failures--; failures == 0 {
+				close(failed)
+			}
+		}),
 		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) {
 			select {
 			case x.denied <- err:
@@ -70,8 +77,11 @@ func diagnose(ctx context.Context, values *config.Values, options daemon.Options
 	defer cancel()
 	select {
 	case <-connected:
+	case <-failed:
 	case <-waiting.Done():
-		return unreachable(ready(x.conn))
+	}
+	if err := ready(x.conn); err != nil {
+		return unreachable(err)
 	}
 	if x.stream, err = jetstream.New(x.conn); err != nil {
 		return unreachable(err)
