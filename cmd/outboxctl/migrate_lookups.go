@@ -21,7 +21,7 @@ func newMigrateLookups(root *rootCommand) *cobra.Command {
 		Long: `Add or drop what answers questions about many events, within 100 ms on a table of 5 million. By id, by
 aggregate and by the states of held and dead events there are indexes already. The others are optional:
 
-  type       an index by event type and number. Every emit writes into it: 655 bytes of WAL where it is 551 without, as
+  type       an index by event type and number. Every emit writes into it: 658 bytes of WAL where it is 551 without, as
              'make bench-look' counts.
   published  a function for people with psql, outbox_id_at: by time events are asked by their ids, which begin with it.
              It costs an emit nothing, and 'outboxctl events list published:...' does not need it. There is no index on
