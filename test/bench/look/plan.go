@@ -45,6 +45,13 @@ const window = 20_000
 // commands are all that are measured, in this order. Those that need an optional look-up come last.
 var commands = []command{
 	{name: "list", args: []string{"events", "list"}, pages: 100},
+	{name: "status", args: []string{"status"}, pages: 10_000},
+	{name: "top", args: []string{"top", "--count", "1"}, pages: 10_000},
+	{name: "problems", args: []string{"problems"}, pages: 2_000},
+	{name: "lanes", args: []string{"lanes"}, pages: 3_000},
+	{name: "relays", args: []string{"relays"}, pages: 1_000},
+	{name: "topics", args: []string{"topics"}, pages: 1_000},
+	{name: "pauses", args: []string{"pauses"}, pages: 100},
 	{name: "list_page", args: []string{"events", "list", "--limit", "1000"}, pages: 3_000},
 	{name: "list_id", args: []string{"events", "list", "id:{published}"}, pages: 100},
 	{name: "list_aggregate", args: []string{"events", "list", "aggregate:{aggregate}"}, pages: 150, lookup: true},

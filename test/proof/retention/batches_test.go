@@ -158,3 +158,18 @@ func TestWhatIsWrongWithTheSettingsIsSaidAtOnce(t *testing.T) {
 		t.Errorf("the defaults: %v", err)
 	}
 }
+
+// TestAttemptsGoWithTheirEvent: what went wrong with an event is kept as long as the event, and no longer.
+func TestAttemptsGoWithTheirEvent(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, s *env) {
+		s.events(t, 30, 31*day)
+		s.events(t, 20, day)
+		s.Exec(t, `INSERT INTO {schema}.outbox_attempts (event_id, number, relay, class, topic, error)
+			SELECT id, n, gen_random_uuid(), 'rejected', 'orders', 'no' FROM {schema}.outbox_events, generate_series(1, 3) n`)
+		s.wantWent(t, s.once(t), "published=30 discarded=0 dead=0 dedupe=0")
+		if n := s.Count(t, "SELECT count(*) FROM {schema}.outbox_attempts"); n != 60 {
+			t.Errorf("%d attempts are left, want 60", n)
+		}
+	})
+}

@@ -67,7 +67,7 @@ func TestTheOperatorsCommands(t *testing.T) {
 				"--actor", "bob", "--schema", db.Schema)
 			run.Env = []string{"POSTHASTE_DATABASE_URL=" + pgtest.As(t, db.URL, stranger)}
 			text, _ := run.CombinedOutput()
-			if run.ProcessState.ExitCode() != 1 || !strings.Contains(string(text), "outboxctl grant operator ROLE") {
+			if run.ProcessState.ExitCode() != 4 || !strings.Contains(string(text), "outboxctl grant operator ROLE") {
 				t.Errorf("%s without rights: exit code %d\n%s", verb, run.ProcessState.ExitCode(), text)
 			}
 		}

@@ -137,7 +137,7 @@ func TestOutboxctlPausesAndResumes(t *testing.T) {
 		admin.must(t, `.*`, do("migrate", "up", "--target", "6")...)
 		admin.mustFail(t, 1, "run 'outboxctl migrate up'", do("pauses")...)
 		admin.must(t, `.*`, do("migrate", "up")...)
-		ctl.mustFail(t, 1, "outboxctl grant operator ROLE", do("pauses")...)
+		ctl.mustFail(t, 4, "outboxctl grant operator ROLE", do("pauses")...)
 		admin.must(t, `.*`, do("grant", "operator", role)...)
 
 		ctl.must(t, `operators have paused nothing\n`, do("pauses")...)
@@ -166,7 +166,7 @@ func TestOutboxctlPausesAndResumes(t *testing.T) {
 	})
 }
 
-// TestOutboxctlExplainsFailures: rights and locks, with exit code 1.
+// TestOutboxctlExplainsFailures: rights and locks, with exit code 1, or 4 where a right is missing.
 func TestOutboxctlExplainsFailures(t *testing.T) {
 	t.Parallel()
 	binary := build(t)
@@ -178,7 +178,7 @@ func TestOutboxctlExplainsFailures(t *testing.T) {
 		migrate := tool{binary, server.URL}
 		migrate.must(t, `.*`, "migrate", "up", "--target", "2", "--schema", name)
 		weak.mustFail(t, 1, "permission denied", "migrate", "status", "--schema", name)
-		weak.mustFail(t, 1, "permission denied", "grant", "relay", stranger, "--schema", name)
+		weak.mustFail(t, 4, "permission denied", "grant", "relay", stranger, "--schema", name)
 		tx, err := openPool(t, server.URL).Begin(t.Context())
 		if err != nil {
 			t.Fatal(err)
