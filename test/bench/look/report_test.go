@@ -2,6 +2,7 @@ package look
 
 import (
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -34,7 +35,8 @@ func TestEveryMustCanBeMissed(t *testing.T) {
 	}{
 		"list took 1.1s, at most 1s": {Full(), func(r *Report) { r.Commands[0].Time = 1100 * time.Millisecond }},
 		"list_aggregate took the database 110ms, at most 100ms": {Full(), func(r *Report) {
-			r.Commands[3].Database = 110 * time.Millisecond
+			at := slices.IndexFunc(r.Commands, func(f Found) bool { return f.name == "list_aggregate" })
+			r.Commands[at].Database = 110 * time.Millisecond
 		}},
 		"list looked at 101 pages, at most 100": {Short(), func(r *Report) { r.Commands[0].Pages = 101 }},
 		"list looked at 0 pages":                {Full(), func(r *Report) { r.Commands[0].Pages = 0 }},

@@ -97,7 +97,7 @@ func TestOutboxctl(t *testing.T) {
 		ctl.mustFail(t, 2, "--yes-delete-everything", "migrate", "down", "--target", "0", "--schema", name)
 		ctl.must(t, `took back 00009_access in \S+\ntook back 00008_history in \S+\n`+
 			`took back 00007_pause in \S+\ntook back 00006_retention in \S+\ntook `+
-			`back 00005_identity in \S+\nschema `+name+` is at version 4: 4 migrations in \S+\n`,
+			`back 00005_identity in \S+\nschema `+name+` is at version 4: 5 migrations in \S+\n`,
 			"migrate", "down", "--target", "4", "--schema", name)
 		ctl.must(t, `(took back \S+ in \S+\n){4}schema `+name+` is at version 0: 4 migrations in \S+\n`, "migrate", "down",
 			"--target", "0", "--yes-delete-everything", "--schema", name)
@@ -116,7 +116,7 @@ func TestOutboxctlBehindPgBouncer(t *testing.T) {
 	ctl, name := tool{build(t), services.PgBouncer18()}, emptySchema(t, server, "ctl")
 	role := pgtest.NewRole(t, server, "app")
 	for range 5 { // so that the pooler hands out more than one connection
-		ctl.must(t, `(applied \S+ in \S+\n){8}schema .*\n`, "migrate", "up", "--schema", name)
+		ctl.must(t, `(applied \S+ in \S+\n){9}schema .*\n`, "migrate", "up", "--schema", name)
 		ctl.must(t, `role .*\n`, "grant", "operator", role, "--schema", name)
 		ctl.must(t, `(took back \S+ in \S+\n){7}schema .*\n`, "migrate", "down", "--target", "1", "--schema", name)
 		ctl.must(t, `took back \S+ in \S+\nschema .*\n`, "migrate", "down", "--target", "0", "--yes-delete-everything",
