@@ -118,7 +118,7 @@ func TestOutboxctlBehindPgBouncer(t *testing.T) {
 	for range 5 { // so that the pooler hands out more than one connection
 		ctl.must(t, `(applied \S+ in \S+\n){9}schema .*\n`, "migrate", "up", "--schema", name)
 		ctl.must(t, `role .*\n`, "grant", "operator", role, "--schema", name)
-		ctl.must(t, `(took back \S+ in \S+\n){7}schema .*\n`, "migrate", "down", "--target", "1", "--schema", name)
+		ctl.must(t, `(took back \S+ in \S+\n){8}schema .*\n`, "migrate", "down", "--target", "1", "--schema", name)
 		ctl.must(t, `took back \S+ in \S+\nschema .*\n`, "migrate", "down", "--target", "0", "--yes-delete-everything",
 			"--schema", name)
 	}
