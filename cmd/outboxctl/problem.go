@@ -63,7 +63,7 @@ func report(ctx context.Context, stderr io.Writer, err error, path string, asJSO
 		var detail problem
 		switch {
 		case ctx.Err() != nil && errors.Is(err, context.Canceled):
-			known = problem{code: "interrupted", exit: exitInterrupt, err: errors.New("interrupted")}
+			known = problem{code: "interrupted", exit: exitInterrupt, err: fmt.Errorf("interrupted: %w", err)}
 		case errors.As(err, &detail):
 			known = problem{code: detail.code, exit: detail.exit, err: err, hint: detail.hint}
 		}

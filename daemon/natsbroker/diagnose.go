@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -147,13 +148,15 @@ func (x *examiner) missing(ctx context.Context, topic string) bool {
 	if name == "" {
 		name = strings.ToUpper(strings.NewReplacer(".", "_", "*", "_", ">", "_").Replace(topic))
 	}
-	verb := "add"
-	if _, err := x.stream.Stream(ctx, name); err == nil {
-		verb = "edit --force"
+	verb, subjects := "add", []string{topic}
+	if stream, err := x.stream.Stream(ctx, name); err == nil {
+		// An edit replaces the subjects: those that it has must stay.
+		verb, subjects = "edit --force", append(slices.Clone(stream.CachedInfo().Config.Subjects), topic)
 	}
 	x.add(daemon.Finding{
 		Code: "topic_missing", Text: fmt.Sprintf("no stream has the subject %s", topic),
-		Fix: fmt.Sprintf("nats --server '%s' stream %s '%s' --subjects '%s'%s", x.servers, verb, name, topic,
+		Fix: fmt.Sprintf("nats --server '%s' stream %s '%s' --subjects '%s'%s", x.servers, verb, name,
+			strings.Join(subjects, ","),
 			map[bool]string{true: " --storage file --defaults"}[verb == "add"]),
 	})
 	return true

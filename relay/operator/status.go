@@ -3,6 +3,7 @@ package operator
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -113,7 +114,7 @@ func (s *Status) report(found *survey.Report, where identity, topics []Topic) {
 		s.because(Broken, "restored", "the database was restored or copied, and the relays publish nothing",
 			"look at what would be sent again, then outboxctl resume --restored")
 	}
-	s.reportFleet(found)
+	s.reportFleet(found, topics)
 	s.reportTopics(topics)
 	if found.Pauses != (survey.Pauses{}) {
 		what := "everything"
@@ -130,8 +131,9 @@ func (s *Status) report(found *survey.Report, where identity, topics []Topic) {
 		s.because(Degraded, "dead", text, "outboxctl problems, outboxctl dead list")
 	}
 	if s.Parked.Events > 0 {
-		s.because(Degraded, "parked", counted(s.Parked.Events, "event", "is", "are")+" parked: no relay knows the type",
-			"outboxctl events list state:parked; deploy a relay whose registry knows it")
+		s.because(Degraded, "parked",
+			counted(s.Parked.Events, "event", "is", "are")+" parked, most often because no relay knows the type",
+			"outboxctl events list state:parked, then outboxctl events explain ID")
 	}
 	for _, kind := range found.Retention {
 		if kind.Halted {
@@ -142,7 +144,7 @@ func (s *Status) report(found *survey.Report, where identity, topics []Topic) {
 }
 
 // reportFleet looks at the relays, and at how long events wait for them.
-func (s *Status) reportFleet(found *survey.Report) {
+func (s *Status) reportFleet(found *survey.Report, topics []Topic) {
 	const start = "start outbox-publisher, or look why it stopped: outboxctl relays --all"
 	switch {
 	case s.Relays == 0 && s.waits() > 0:
@@ -154,7 +156,10 @@ func (s *Status) reportFleet(found *survey.Report) {
 			counted(s.UnheldLanes, "lane", "is", "are")+" held by nobody: what is in there waits",
 			"outboxctl lanes; a relay takes them within a lease")
 	}
-	if oldest := found.Ready.Oldest; oldest > lateAge && s.Relays > 0 && found.Pauses.All == 0 {
+	// Where something is paused or fails, that is why events wait.
+	excused := found.Pauses != (survey.Pauses{}) ||
+		slices.ContainsFunc(topics, func(t Topic) bool { return len(t.Failing) > 0 })
+	if oldest := found.Ready.Oldest; oldest > lateAge && s.Relays > 0 && !excused {
 		health := Degraded
 		if oldest > tooLateAge {
 			health = Broken

@@ -33,6 +33,9 @@ type topicMinute struct {
 // mostKept is how many minutes of topics are kept while they cannot be written.
 const mostKept = 10_000
 
+// farBack is how far a clock must be set back to have been wrong before.
+const farBack = time.Hour
+
 // A Counter counts. Its methods may be called from several goroutines; a nil one counts nothing.
 type Counter struct {
 	now   func() time.Time
@@ -117,10 +120,14 @@ func (c *Counter) count(topic string, change func(*counts)) {
 	change(c.current[topic])
 }
 
-// turn begins a new minute when the last is over. A clock that was set back has the minute go on: none is counted
-// twice.
+// turn begins a new minute when the last is over. A clock that was set back by little has the minute go on: none is
+// counted twice. Where it was far ahead before, what was counted belongs to the minute that it is.
 func (c *Counter) turn(now time.Time) {
 	if now.Before(c.ends) {
+		if c.ends.Sub(now) > farBack {
+			c.minute = now.Truncate(time.Minute)
+			c.ends = c.minute.Add(time.Minute)
+		}
 		return
 	}
 	for topic, n := range c.current {

@@ -62,6 +62,22 @@ func TestMinutes(t *testing.T) {
 	none.Observe(step(core.DidSettle, 0, core.Published, 0))
 }
 
+// A clock that was a year ahead when the relay started does not stop the minutes for a year.
+func TestAClockThatWasFarAhead(t *testing.T) {
+	t.Parallel()
+	right := time.Date(2026, 1, 31, 12, 0, 30, 0, time.UTC)
+	clock := &clock{right.AddDate(1, 0, 0)}
+	c := NewCounter(clock.now)
+	c.Arrived("orders")
+	clock.at = right
+	c.Arrived("orders")
+	clock.at = right.Add(time.Minute)
+	rows := c.finished(nothing)
+	if got := rows[topicMinute{right.Truncate(time.Minute), "orders"}]; len(rows) != 1 || got == nil || got.arrived != 2 {
+		t.Errorf("got %v", rows)
+	}
+}
+
 // What waits makes a row as well, once for each minute; where nothing happens and nothing waits there is none.
 func TestWhatWaits(t *testing.T) {
 	t.Parallel()

@@ -24,7 +24,7 @@ const (
 	// timeout of a statement: what it writes can wait for the next time.
 	timeout = 2 * time.Second
 	// farewell is how long the end of a relay may wait for its last minute.
-	farewell = time.Second
+	farewell = 5 * time.Second
 )
 
 // Waiting is what waits for a topic: how many events, and the age of the oldest.

@@ -156,18 +156,17 @@ var Kinds = []Kind{
 	},
 
 	{
-		"old_writer", Error, "transactions",
-		"it has written to the outbox and not committed: relays publish nothing of what was emitted after it," +
-			" since it may bring earlier events",
+		"old_writer", Warning, "transactions",
+		"it has written to the outbox and not committed: its own events wait, everything else goes on, and " +
+			"relays have more and more to read past",
 	},
 	{
 		"old_snapshot", Warning, "transactions",
 		"it may still look at old versions of rows, so none goes away: tables grow and get slower",
 	},
 	{
-		"old_prepared", Error, "transactions",
-		"nobody has ended it: like an open transaction it holds back events and old versions of rows, also " +
-			"across restarts",
+		"old_prepared", Warning, "transactions",
+		"nobody has ended it: its own events wait, and no old version of a row goes away, also across restarts",
 	},
 	{
 		"slot_unused", Warning, "transactions",

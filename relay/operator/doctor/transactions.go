@@ -14,7 +14,7 @@ func (x *examination) checkTransactions(ctx context.Context) error {
 	var writes bool
 	err := x.rows(ctx, "activity", []any{x.namespace(), x.OldTransaction.Seconds()},
 		[]any{&pid, &user, &application, &state, &seconds, &writes}, func() {
-			fix := fmt.Sprintf("SELECT pg_terminate_backend(%d)", pid)
+			fix := fmt.Sprintf("SELECT pg_terminate_backend(%d, 10000)", pid)
 			who := fmt.Sprintf("the session %d of %s (%s, %s)", pid, user, application, state)
 			if writes {
 				x.sqlf("old_writer", fix, "%s has written to the outbox and is open for %s", who, age(seconds))

@@ -182,7 +182,7 @@ func pruneForbiddenRole(t *testing.T, p *pruner) {
 	p.Exec(t, "SELECT {schema}.outbox_grant('relay', $1)", p.role)
 	p.Exec(t, "SELECT {schema}.outbox_grant('operator', $1)", p.role)
 	for _, args := range [][]string{nil, {"--dry-run"}} {
-		text, said := p.run(t, 1, args...)
+		text, said := p.run(t, 4, args...)
 		wantLast(t, text, `prune .*ok=false`)
 		if !strings.Contains(said, "permission denied for table") ||
 			!strings.Contains(said, "run `outboxctl grant janitor <role>`") {
@@ -240,8 +240,9 @@ func pruneStopped(t *testing.T, p *pruner) {
 		t.Fatal(err)
 	}
 	_ = run.Wait() // its exit code says how it ended
-	if run.ProcessState.ExitCode() != 1 || !strings.Contains(said.String(), "it was stopped; what was deleted stays so") {
-		t.Errorf("exit code %d\n%s%s", run.ProcessState.ExitCode(), out, said)
+	if code := run.ProcessState.ExitCode(); code != 130 ||
+		!strings.Contains(said.String(), "it was stopped; what was deleted stays so") {
+		t.Errorf("exit code %d\n%s%s", code, out, said)
 	}
 	wantLast(t, out.String(), `prune published=\d+00 .*ok=false`)
 	left := p.Count(t, "SELECT count(*) FROM {schema}.outbox_events")

@@ -94,7 +94,7 @@ var situations = []situation{
 		return e.emit(t, shipped.New("1", order{}))[0]
 	}, "no_relay", []string{"No relay is alive", "start outbox-publisher"}},
 	{"relay alive and stuck", stuck, "relay_stuck", []string{
-		"main holds lane", "and is alive: its last beat was", "ready for up to 60 min", "the floor of the lane stands at 0",
+		"main holds lane", "and is alive: its last beat was", "ready for up to 6", "the floor of the lane stands at 0",
 	}},
 	{"everything paused after a restore", restored, "restored", []string{
 		"from another cluster", "publish nothing", "outboxctl resume --restored",
