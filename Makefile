@@ -48,6 +48,10 @@ vulncheck: ## Look for known vulnerabilities in the versions that users of each 
 cli-reference: ## Write docs/reference/cli.md from the help of outboxctl's commands
 	go test ./cmd/outboxctl -run TestReferenceIsGenerated -update
 
+pictures: services-postgres ## Make the pictures of a terminal in docs/pictures anew, from outboxctl itself (two minutes)
+	go build -o bin/outboxctl ./cmd/outboxctl
+	go run ./test/cmd/record-terminal -outboxctl bin/outboxctl -into docs/pictures
+
 notices: ## Write THIRD-PARTY-NOTICES: the licences of what is linked into the programs
 	@scripts/notices
 
@@ -136,4 +140,4 @@ publisher-binaries:
 services-postgres:
 	@services/services up postgres18 postgres15 pgbouncer >/dev/null
 
-.PHONY: run-outbox-publisher example-event marketplace help services services-status services-check services-down build test examples lint format tidy house coverage check-deps check-deploy check-alerts check-costs vulncheck cli-reference notices proof-emit bench-emit proof-sim proof-model proof-order proof-crash proof-chaos proof-failover proof-hostile proof-inbox proof-mutants proof-retention proof-publisher proof-drain-stop proof-leaks proof-marketplace proof-pubsub proof-quickstart proofs fuzz bench-inbox bench-pinned bench-growth bench-look bench-pubsub bench-drain ci publisher-binaries services-postgres
+.PHONY: run-outbox-publisher example-event marketplace help services services-status services-check services-down build test examples lint format tidy house coverage check-deps check-deploy check-alerts check-costs vulncheck cli-reference pictures notices proof-emit bench-emit proof-sim proof-model proof-order proof-crash proof-chaos proof-failover proof-hostile proof-inbox proof-mutants proof-retention proof-publisher proof-drain-stop proof-leaks proof-marketplace proof-pubsub proof-quickstart proofs fuzz bench-inbox bench-pinned bench-growth bench-look bench-pubsub bench-drain ci publisher-binaries services-postgres
