@@ -161,9 +161,10 @@ func TestBoundsPrune(t *testing.T) {
 			},
 			"settle": {
 				ownTypes + ", smallint[], bigint[], bigint[], smallint[], integer[], bigint[], text[], text[], text[], bigint, " +
-					"bigint, smallint[]", relaySQL(t, "settle"),
+					"bigint, smallint[], text[], text[]", relaySQL(t, "settle"),
 				strings.Join([]string{
 					own, list("lane"), list("seq"), zeros, list("6"), zeros, zeros, empty, empty, empty, "500, 800", "'{}'",
+					empty, empty,
 				}, ", "),
 			},
 			"read": {
@@ -231,7 +232,7 @@ func TestTheRelayWorksOnPartitions(t *testing.T) {
 			var unchanged []int64
 			err := relay.QueryRow(t.Context(), db.SQL(relaySQL(t, "settle")), relayOne, tokenOne, []int16{lane}, lanes, numbers,
 				none, next, make([]int32, n), none, nothing, reasons, nothing, numbers[0], numbers[n-1],
-				[]int16{}).Scan(&applied, &held, &at, &unchanged)
+				[]int16{}, nothing, nothing).Scan(&applied, &held, &at, &unchanged)
 			if err != nil || !applied || len(unchanged) != again {
 				t.Errorf("time %d: the settle answered %v, %v, and left %v", again, applied, err, unchanged)
 			}
