@@ -397,14 +397,35 @@ func (f *facts) own() []Cause {
 			Do: "tell whoever writes events past the library, or set the sequence: outboxctl and the relays' logs have it",
 		})
 	}
-	if f.before.ready >= backlogAtLeast && !f.idle() {
-		causes = append(causes, Cause{
-			Code: CauseBacklog, Keeps: true, Says: fmt.Sprintf("%s of its lane are ready before it, the oldest since %s. The "+
-				"relay works on them: the last publish of the lane was %s ago.", f.atLeast(f.before.ready),
-				f.since(f.before.oldest), f.since(f.lastOut)),
-		})
+	return append(causes, f.backlog()...)
+}
+
+// backlog says that others are before it, and whether the relay works on them.
+func (f *facts) backlog() []Cause {
+	before := fmt.Sprintf("%s of its lane are ready before it, the oldest since %s.", f.atLeast(f.before.ready),
+		f.since(f.before.oldest))
+	switch {
+	case f.before.ready < backlogAtLeast:
+		return nil
+	case !f.idle():
+		return []Cause{{
+			Code: CauseBacklog, Keeps: true, Says: fmt.Sprintf("%s The relay works on them: the last publish of the lane was "+
+				"%s ago.", before, f.since(f.lastOut)),
+		}}
+	case f.unsure():
+		return []Cause{{
+			Code: CauseBacklog, Keeps: true, Says: before + " No late publish of the lane was found among those that were " +
+				"looked at, so it is not known when the last one was.",
+			Do: fmt.Sprintf("ask again: if the oldest of them stays and the floor of the lane, now %d, does too, look into "+
+				"the log of %s", f.holder.Floor, f.holder.Relay),
+		}}
 	}
-	return causes
+	return nil
+}
+
+// unsure tells that so much is ready that the last publish may be where nobody looked.
+func (f *facts) unsure() bool {
+	return f.before.ready >= backlogAtLeast && (f.lastOut == nil || f.before.more())
 }
 
 // since is for how long something is so; nobody knows where there is no time.
@@ -419,7 +440,7 @@ func (f *facts) since(at *time.Time) string {
 const backlogAtLeast = 100
 
 func (f *facts) atLeast(n int) string {
-	if f.before.looked >= mostBefore {
+	if f.before.more() {
 		return fmt.Sprintf("%d events and more", n)
 	}
 	return plural(n, "event")
@@ -440,10 +461,11 @@ func (f *facts) stuck() *Cause {
 	if e.State == state.Retrying.String() && e.DueAt != nil {
 		readyFor = f.now.Sub(*e.DueAt)
 	}
-	if !h.Alive || since == nil || f.now.Sub(*since) < f.patience() || readyFor < f.patience() || !f.idle() {
+	if !h.Alive || since == nil || f.now.Sub(*since) < f.patience() || readyFor < f.patience() || !f.idle() ||
+		f.unsure() {
 		return nil
 	}
-	last := "Nothing among the newest events of the lane was ever published"
+	last := "Nothing among the events of the lane around it was ever published"
 	if f.lastOut != nil {
 		last = fmt.Sprintf("Nothing of the lane was published for %s", span(f.now.Sub(*f.lastOut)))
 	}

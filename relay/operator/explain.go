@@ -16,8 +16,8 @@ import (
 // The bounds of an explanation.
 const (
 	mostHeads    = 200
-	mostBefore   = 10_000 // events of the lane that are looked at before it
-	mostNewest   = 1_000  // events of the lane in which the last publish is looked for
+	mostBefore   = 10_000 // events of the lane that are looked at before it, from the floor up and from it down
+	mostAround   = 1_000  // events of the lane in which the last publish is looked for, at each of a few places
 	stuckAtLeast = 30 * time.Second
 )
 
@@ -167,8 +167,12 @@ type head struct {
 type before struct {
 	looked, ready int
 	oldest        *time.Time
+	first         *int64   // the number of the first that is ready
 	types         []string // of its own aggregate
 }
+
+// more tells that there are events between those that were looked at.
+func (b before) more() bool { return b.looked >= 2*mostBefore }
 
 // identity is on which server the outbox was last seen.
 type identity struct {
@@ -253,10 +257,15 @@ func (f *facts) gatherLane(ctx context.Context, l *looking) (err error) {
 		return err //nolint:wrapcheck // look says what it was
 	}
 	if err = l.QueryRow(ctx, l.sql("line_ready"), e.Lane, f.holder.Floor, e.Seq, e.Namespace, e.AggregateType,
-		e.AggregateID, mostBefore).Scan(&f.before.looked, &f.before.ready, &f.before.oldest, &f.before.types); err != nil {
+		e.AggregateID, mostBefore).Scan(&f.before.looked, &f.before.ready, &f.before.oldest, &f.before.first,
+		&f.before.types); err != nil {
 		return err //nolint:wrapcheck // look says what it was
 	}
-	err = l.QueryRow(ctx, l.sql("lane_published"), e.Lane, mostNewest).Scan(&f.lastOut)
+	first := e.Seq
+	if f.before.first != nil {
+		first = *f.before.first
+	}
+	err = l.QueryRow(ctx, l.sql("lane_published"), e.Lane, e.Seq, first, mostAround).Scan(&f.lastOut)
 	return err //nolint:wrapcheck // look says what it was
 }
 
