@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"strconv"
 	"time"
 
@@ -21,7 +20,8 @@ func newProblems(root *rootCommand) *cobra.Command {
 paused. They are grouped by event type, topic and the words of the error, without its numbers, ids and quotes, the last
 seen first, each with an event of it for 'outboxctl events explain'.
 
-The newest 10,000 attempts and dead letters are looked at; it says so if there are more. The viewer role is enough.`,
+The newest 10,000 attempts and dead letters are looked at; it says so if there are more, with -o json in the field
+complete. The viewer role is enough.`,
 		Example: "  outboxctl problems\n  outboxctl problems -o json",
 		Args:    cobra.NoArgs,
 	}, func(ctx context.Context, p *present.Printer) error {
@@ -30,14 +30,17 @@ The newest 10,000 attempts and dead letters are looked at; it says so if there a
 			if err != nil {
 				return err
 			}
+			if root.output == present.JSON {
+				return p.One(found, nil) // it has the field complete
+			}
 			if err := present.List(p, found.Problems, "nothing goes wrong", problemColumns(time.Now())...); err != nil {
 				return err
 			}
 			if found.Complete {
 				return nil
 			}
-			return p.Line(fmt.Sprintf("looked at the newest %d dead letters and %d attempts; there may be more",
-				found.Letters, found.Attempts))
+			return say(root.warn, "looked at the newest %d dead letters and %d attempts; there may be more\n", found.Letters,
+				found.Attempts)
 		})
 	})
 }

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/posthaste-dev/posthaste/internal/clean"
 )
 
@@ -19,8 +21,8 @@ type Problem struct {
 	// dead ones; paused, of a topic that a relay has paused.
 	Class  string    `json:"class"`
 	Error  string    `json:"error"`
-	Count  int64     `json:"count"` // attempts, or dead letters
-	Events int64     `json:"events"`
+	Count  int64     `json:"count"`  // attempts, or dead letters
+	Events int64     `json:"events"` // that they are of
 	First  time.Time `json:"firstSeen"`
 	Last   time.Time `json:"lastSeen"`
 	// Example is one of the events, for outboxctl events explain.
@@ -36,33 +38,24 @@ type Problems struct {
 	Complete bool  `json:"complete"`
 }
 
-const (
-	problemsWindow = 10_000
-	mostProblems   = 2_000
-)
+const problemsWindow = 10_000
+
+// gathered is what was found, by what tells problems apart.
+type gathered map[Problem]*group
+
+// group is a problem with the events that have it.
+type group struct {
+	Problem
+
+	events map[string]bool
+}
 
 // Problems groups what goes wrong: attempts that failed, dead letters that nobody has resolved, topics that are paused
 // by their breaker. It looks at the newest 10,000 attempts and dead letters.
 func (o *Operator) Problems(ctx context.Context) (*Problems, error) {
-	found := &Problems{Complete: true}
-	groups := map[Problem]*Problem{}
-	err := o.look(ctx, "problems", func(l *looking) error {
-		rows, err := l.Query(ctx, l.sql("problems"), problemsWindow, mostProblems)
-		if err != nil {
-			return err //nolint:wrapcheck // look says what it was
-		}
-		defer rows.Close()
-		for rows.Next() {
-			var p Problem
-			if err := rows.Scan(&p.EventType, &p.Topic, &p.Class, &p.Error, &p.Count, &p.Events, &p.First, &p.Last,
-				&p.Example, &found.Letters, &found.Attempts); err != nil {
-				return err //nolint:wrapcheck // look says what it was
-			}
-			merge(groups, p)
-		}
-		return rows.Err()
-	})
-	if err != nil {
+	found := &Problems{Problems: []Problem{}}
+	groups := gathered{}
+	if err := o.look(ctx, "problems", func(l *looking) error { return found.read(ctx, l, groups) }); err != nil {
 		return nil, err
 	}
 	topics, err := o.Topics(ctx)
@@ -71,15 +64,16 @@ func (o *Operator) Problems(ctx context.Context) (*Problems, error) {
 	}
 	for i := range topics {
 		for _, failure := range topics[i].Failing {
-			merge(groups, Problem{
+			groups.add(Problem{
 				Topic: topics[i].Name, Class: "paused", Error: failure.Error, Count: 1,
 				First: failure.Since, Last: failure.Since,
-			})
+			}, nil)
 		}
 	}
-	found.Complete = found.Letters < problemsWindow && found.Attempts < problemsWindow && len(groups) < mostProblems
-	for _, p := range groups {
-		found.Problems = append(found.Problems, *p)
+	found.Complete = found.Letters < problemsWindow && found.Attempts < problemsWindow
+	for _, have := range groups {
+		have.Events = int64(len(have.events))
+		found.Problems = append(found.Problems, have.Problem)
 	}
 	slices.SortFunc(found.Problems, func(a, b Problem) int {
 		return cmp.Or(b.Last.Compare(a.Last), cmp.Compare(a.EventType, b.EventType), cmp.Compare(a.Error, b.Error))
@@ -87,21 +81,49 @@ func (o *Operator) Problems(ctx context.Context) (*Problems, error) {
 	return found, nil
 }
 
-// merge adds a problem to those that are the same but for numbers.
-func merge(groups map[Problem]*Problem, p Problem) {
+// read looks at the newest dead letters and attempts.
+func (p *Problems) read(ctx context.Context, l *looking, groups gathered) error {
+	rows, err := l.Query(ctx, l.sql("problems"), problemsWindow)
+	if err != nil {
+		return err //nolint:wrapcheck // look says what it was
+	}
+	var eventType, topic, class, text, example *string
+	var count *int64
+	var first, last *time.Time
+	var events []string
+	_, err = pgx.ForEachRow(rows, []any{
+		&p.Letters, &p.Attempts, &eventType, &topic, &class, &text, &count, &events, &first, &last, &example,
+	}, func() error {
+		if eventType != nil { // else there is none
+			groups.add(Problem{
+				EventType: *eventType, Topic: *topic, Class: *class, Error: *text, Count: *count, First: *first, Last: *last,
+				Example: *example,
+			}, events)
+		}
+		return nil
+	})
+	return err //nolint:wrapcheck // look says what it was
+}
+
+// add adds a problem to those that are the same but for numbers. An event may have it several times.
+func (g gathered) add(p Problem, events []string) {
 	p.Error = Normalize(p.Error)
 	key := Problem{EventType: p.EventType, Topic: p.Topic, Class: p.Class, Error: p.Error}
-	have := groups[key]
+	have := g[key]
 	if have == nil {
-		groups[key] = &p
-		return
+		have = &group{Problem: p, events: map[string]bool{}}
+		g[key] = have
+	} else {
+		have.Count += p.Count
+		if p.First.Before(have.First) {
+			have.First = p.First
+		}
+		if p.Last.After(have.Last) {
+			have.Last, have.Example = p.Last, p.Example
+		}
 	}
-	have.Count, have.Events = have.Count+p.Count, have.Events+p.Events
-	if p.First.Before(have.First) {
-		have.First = p.First
-	}
-	if p.Last.After(have.Last) {
-		have.Last, have.Example = p.Last, p.Example
+	for _, id := range events {
+		have.events[id] = true
 	}
 }
 
