@@ -139,37 +139,51 @@ func (f *facts) notThere() []Cause {
 
 // fleet says what stops all relays.
 func (f *facts) fleet() []Cause {
-	if f.identity.standby {
-		return []Cause{{
+	var causes []Cause
+	switch {
+	case f.identity.standby:
+		causes = append(causes, Cause{
 			Code: CauseStandby, Keeps: true, Says: "This database is a standby, in recovery: relays need the primary.",
 			Do: "ask the primary, or promote this one",
-		}}
-	}
-	if f.identity.moved() {
+		})
+	case f.identity.moved():
 		what := "from another cluster: this database was restored from a dump, or copied, or the cluster was upgraded"
 		if f.identity.sameCluster {
 			what = fmt.Sprintf("from another timeline: this is %d, and relays were last seen on %d at %s. If that is more "+
 				"than their FailoverWindow ago, they take it for restored to a point in time", f.identity.here, f.identity.timeline,
 				f.identity.seen.UTC().Format(time.RFC3339))
 		}
-		return []Cause{{
+		causes = append(causes, Cause{
 			Code: CauseRestored, Keeps: true, Says: "The outbox comes " + what + ". Relays that run here hold no lane and " +
 				"publish nothing, because they may send again what was sent before.",
 			Do: `see what would go out in a relay's log, then outboxctl resume --restored --reason "..."`,
-		}}
+		})
 	}
 	if len(f.alive) == 0 {
-		says := "No relay is alive."
-		if f.holder.Relay != "" && f.holder.LastBeat != nil {
-			says = fmt.Sprintf("No relay is alive. %s held lane %d, and was last heard of %s ago.", f.holder.Relay, f.event.Lane,
-				span(f.now.Sub(*f.holder.LastBeat)))
-		}
-		return []Cause{{
-			Code: CauseNoRelay, Keeps: true, Says: says,
-			Do: "start outbox-publisher, or look into its log for why it does not reach this database and schema",
-		}}
+		causes = append(causes, f.noRelay())
 	}
-	return nil
+	return causes
+}
+
+// noRelay says that nobody is there. On a database that was restored relays write nothing before they are resumed, so
+// there it is a word of caution, and keeps nothing that the restore does not.
+func (f *facts) noRelay() Cause {
+	says := "No relay is alive."
+	if f.holder.Relay != "" && f.holder.LastBeat != nil {
+		says = fmt.Sprintf("No relay is alive. %s held lane %d, and was last heard of %s ago.", f.holder.Relay, f.event.Lane,
+			span(f.now.Sub(*f.holder.LastBeat)))
+	}
+	c := Cause{
+		Code: CauseNoRelay, Keeps: true, Says: says,
+		Do: "start outbox-publisher, or look into its log for why it does not reach this database and schema",
+	}
+	if f.identity.moved() && !f.identity.standby {
+		c.Keeps = false
+		c.Says = "No relay shows as alive. One that waits for the resume does not show here; where none runs, nothing goes " +
+			"out after it either."
+		c.Do = "see that an outbox-publisher runs against this database and schema"
+	}
+	return c
 }
 
 // pausedBy says what operators have paused.

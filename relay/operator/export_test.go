@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/posthaste-dev/posthaste/internal/state"
 )
 
 // SetWindow has searches look at fewer events, so that a test needs no 50,000.
@@ -32,4 +34,14 @@ func (o *Operator) PlanOf(ctx context.Context, filter Filter) (plan string, err 
 		return err
 	})
 	return plan, err
+}
+
+// CausesOnAStandby are the codes of what keeps an event that is ready on a standby, with so many relays alive.
+func CausesOnAStandby(alive int) (codes []CauseCode) {
+	f := &facts{there: true, alive: make([]aliveRelay, alive), identity: identity{standby: true}}
+	f.event.State = state.Ready.String()
+	for _, cause := range f.fleet() {
+		codes = append(codes, cause.Code)
+	}
+	return codes
 }

@@ -96,8 +96,8 @@ var situations = []situation{
 	{"relay alive and stuck", stuck, "relay_stuck", []string{
 		"main holds lane", "and is alive: its last beat was", "ready for up to 6", "the floor of the lane stands at 0",
 	}},
-	{"everything paused after a restore", restored, "restored", []string{
-		"from another cluster", "publish nothing", "outboxctl resume --restored",
+	{"everything paused after a restore", restored, "restored no_relay", []string{
+		"from another cluster", "publish nothing", "outboxctl resume --restored", "One that waits for the resume does not",
 	}},
 	{"restored to a point in time", func(t *testing.T, e *env) outbox.ID {
 		t.Helper()
@@ -105,7 +105,9 @@ var situations = []situation{
 		e.Exec(t, `INSERT INTO {schema}.outbox_identity (system_identifier, timeline, seen_at)
 			SELECT system_identifier, 999, '2026-01-01' FROM pg_control_system()`)
 		return id
-	}, "restored", []string{"relays were last seen on 999 at 2026-01-01T00:00:00Z"}},
+	}, "restored no_relay", []string{
+		"relays were last seen on 999 at 2026-01-01T00:00:00Z", "No relay shows as alive",
+	}},
 	{"already published", func(t *testing.T, e *env) outbox.ID {
 		t.Helper()
 		e.fleet(t)
