@@ -95,8 +95,12 @@ func showAggregate(root *rootCommand, p *present.Printer, found operator.Aggrega
 	if err := present.List(p, found.Events, "", columns...); err != nil {
 		return err
 	}
-	if hidden := found.Looked - len(found.Events); hidden > 0 {
-		root.notef(p, "%d older ones that are published or discarded are not shown: --limit", hidden)
+	open, over := found.Hidden()
+	if open > 0 {
+		root.notef(p, "%d more that are open are not shown: --limit", open)
+	}
+	if over > 0 {
+		root.notef(p, "%d older ones that are published or discarded are not shown: --limit", over)
 	}
 	return nil
 }

@@ -19,8 +19,10 @@ type Aggregate struct {
 	ID   string `json:"id"`
 	// Events are in their order: the first 100 that are open, and the newest.
 	Events []Event `json:"events"`
-	// Looked is how many events of it were looked at, Complete whether those are all.
+	// Looked is how many events of it were looked at, Open how many of them are neither published nor discarded, and
+	// Complete whether those are all.
 	Looked   int  `json:"looked"`
+	Open     int  `json:"open"`
 	Complete bool `json:"complete"`
 	// Heads are the events that others of it wait behind, one for each topic at the most: dead and blocking, parked or
 	// retrying.
@@ -49,9 +51,11 @@ func (o *Operator) Aggregate(ctx context.Context, aggregateType, id string, limi
 		if err != nil {
 			return err //nolint:wrapcheck // look says what it was
 		}
-		if found.Events, found.Looked, err = readEvents(rows); err != nil {
+		var over int
+		if found.Events, over, err = readEvents(rows, &found.Open); err != nil {
 			return err
 		}
+		found.Looked = over + found.Open
 		if len(found.Events) == 0 {
 			return fmt.Errorf("%s/%s: %w", aggregateType, id, ErrNoEvent)
 		}
@@ -63,6 +67,20 @@ func (o *Operator) Aggregate(ctx context.Context, aggregateType, id string, limi
 		return l.addHolders(ctx, &found)
 	})
 	return found, err
+}
+
+// Hidden is how many of the events that were looked at are not among Events: open ones, and others.
+func (a *Aggregate) Hidden() (open, over int) {
+	open = a.Open
+	over = a.Looked - a.Open
+	for _, event := range a.Events {
+		if event.State == state.Published.String() || event.State == state.Discarded.String() {
+			over--
+		} else {
+			open--
+		}
+	}
+	return open, over
 }
 
 // addTopics fills in the topics of events.

@@ -478,16 +478,16 @@ func (s *search) window(ctx context.Context, events []Event, last int) (w Window
 	return w, next, nil
 }
 
-// readEvents reads rows of events.sql, and the place of the last one.
-func readEvents(rows pgx.Rows) (events []Event, last int, err error) {
+// readEvents reads rows of events.sql, and the place of the last one. Where rows have more columns, they go to more.
+func readEvents(rows pgx.Rows, more ...any) (events []Event, last int, err error) {
 	var e Event
 	var id string
 	var is int16
 	var payload, headers, key *string
-	_, err = pgx.ForEachRow(rows, []any{
+	_, err = pgx.ForEachRow(rows, append([]any{
 		&last, &id, &e.Seq, &e.Lane, &e.Namespace, &e.Type, &e.AggregateType, &e.AggregateID, &e.Tenant, &is,
 		&e.CreatedAt, &e.PublishedAt, &e.HeldSince, &e.DueAt, &e.Attempts, &e.LastError, &payload, &headers, &key,
-	}, func() (err error) {
+	}, more...), func() (err error) {
 		event := e
 		if event.ID, err = outbox.ParseID(id); err != nil {
 			return err
