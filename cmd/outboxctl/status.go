@@ -63,15 +63,27 @@ func statusLines(p *present.Printer, s *operator.Status) []string {
 	}
 	lines = append(lines, "")
 	for _, row := range []struct {
-		name    string
-		backlog operator.Backlog
+		name, part string
+		backlog    operator.Backlog
 	}{
-		{"ready", s.Ready}, {"retrying", s.Retrying}, {"waiting", s.Waiting}, {"parked", s.Parked}, {"dead", s.Dead},
+		{"ready", "ready", s.Ready},
+		{"retrying", "held", s.Retrying},
+		{"waiting", "held", s.Waiting},
+		{"parked", "held", s.Parked},
+		{"dead", "dead", s.Dead},
 	} {
+		if !s.Knows(row.part) {
+			lines = append(lines, fmt.Sprintf("%-9s %8s", row.name, "?"))
+			continue
+		}
 		lines = append(lines, strings.TrimRight(fmt.Sprintf("%-9s %8s  %s", row.name, number(row.backlog),
 			ageOf(row.backlog, "oldest ")), " "))
 	}
-	lines = append(lines, fmt.Sprintf("%-9s %8d", "relays", s.Relays))
+	alive := strconv.FormatInt(s.Relays, 10)
+	if !s.Knows("fleet") {
+		alive = "?"
+	}
+	lines = append(lines, fmt.Sprintf("%-9s %8s", "relays", alive))
 	if len(s.Topics) > 0 {
 		lines = append(lines, "")
 		lines = append(lines, strings.Split(strings.TrimRight(trafficTable(p, s.Topics), "\n"), "\n")...)

@@ -3,10 +3,13 @@ package operator
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/posthaste-dev/posthaste/internal/clean"
+	"github.com/posthaste-dev/posthaste/relay/internal/sqlstate"
 	"github.com/posthaste-dev/posthaste/relay/survey"
 )
 
@@ -54,6 +57,10 @@ type Status struct {
 
 	// Topics is what each carried in the last five minutes.
 	Topics []Traffic `json:"topics"`
+
+	// NotKnown are the parts that the database did not answer: ready, held, dead, fleet, retention or topics. Their
+	// numbers are zero and mean nothing; there is a reason for each, with the code not_known.
+	NotKnown []string `json:"notKnown,omitempty"`
 }
 
 // The ages from which on events that are ready make an outbox degraded, and broken.
@@ -85,17 +92,33 @@ func (o *Operator) Status(ctx context.Context) (*Status, error) {
 		return nil, err
 	}
 	found, failed := survey.Look(ctx, o.db, survey.Config{Schema: o.schema, Topics: topics})
-	for part, err := range failed {
-		return nil, fmt.Errorf("operator: status: %s: %w", part, err)
-	}
 	failing, err := o.Topics(ctx)
 	if err != nil {
-		return nil, err
+		failed["topics"] = err
 	}
+	for part, err := range failed {
+		if ctx.Err() != nil || sqlstate.PermissionDenied(err) {
+			return nil, fmt.Errorf("operator: status: %s: %w", part, err)
+		}
+	}
+	status.NotKnown = slices.Sorted(maps.Keys(failed))
 	status.take(&found)
 	status.report(&found, where, failing)
+	for _, part := range status.NotKnown {
+		status.because(Degraded, "not_known", fmt.Sprintf("%s (%s) is not known: %s", part, partNames[part],
+			clean.Error(failed[part])), "ask again; if it stays so, look what keeps the database: outboxctl doctor")
+	}
 	return status, nil
 }
+
+// partNames say what the parts of a status are about.
+var partNames = map[string]string{
+	"ready": "events that are ready", "held": "events that are retried, wait or are parked", "dead": "dead events",
+	"fleet": "relays, lanes and pauses", "retention": "retention", "topics": "topics that fail",
+}
+
+// Knows tells whether a part of the survey had an answer: ready, held, dead, fleet, retention or topics.
+func (s *Status) Knows(part string) bool { return !slices.Contains(s.NotKnown, part) }
 
 // take takes in what a survey found.
 func (s *Status) take(found *survey.Report) {
@@ -147,6 +170,7 @@ func (s *Status) report(found *survey.Report, where identity, topics []Topic) {
 func (s *Status) reportFleet(found *survey.Report, topics []Topic) {
 	const start = "start outbox-publisher, or look why it stopped: outboxctl relays --all"
 	switch {
+	case !s.Knows("fleet"):
 	case s.Relays == 0 && s.waits() > 0:
 		s.because(Broken, "no_relay", "no relay is alive, and "+counted(s.waits(), "event", "waits", "wait"), start)
 	case s.Relays == 0:
@@ -159,7 +183,7 @@ func (s *Status) reportFleet(found *survey.Report, topics []Topic) {
 	// Where something is paused or fails, that is why events wait.
 	excused := found.Pauses != (survey.Pauses{}) ||
 		slices.ContainsFunc(topics, func(t Topic) bool { return len(t.Failing) > 0 })
-	if oldest := found.Ready.Oldest; oldest > lateAge && s.Relays > 0 && !excused {
+	if oldest := found.Ready.Oldest; oldest > lateAge && s.Relays > 0 && s.Knows("topics") && !excused {
 		health := Degraded
 		if oldest > tooLateAge {
 			health = Broken

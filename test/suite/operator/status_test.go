@@ -98,6 +98,32 @@ func TestStatusOfALateOutbox(t *testing.T) {
 	})
 }
 
+// TestStatusWithoutAPart: what the database does not answer is not known, and the rest is there.
+func TestStatusWithoutAPart(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, e *env) {
+		id := outbox.NewID().String()
+		e.Exec(t, leases.Join, id, "idle", "1 hour")
+		e.Exec(t, leases.Hold, id)
+		e.emit(t, shipped.New("1", order{}))
+		lock := e.Begin(t)
+		if _, err := lock.Exec(t.Context(), e.SQL("LOCK TABLE {schema}.outbox_held IN ACCESS EXCLUSIVE MODE")); err != nil {
+			t.Fatal(err)
+		}
+		status, got := e.status(t)
+		if got != "degraded not_known not_known" || strings.Join(status.NotKnown, " ") != "dead held" ||
+			status.Ready.Events != 1 || status.Relays != 1 {
+			t.Errorf("%s: %+v", got, status)
+		}
+		e.want(t, e.role, 0, `(?s)Degraded: dead .*is not known.*also held .*is not known.*ready +1 .*parked +\?.*relays +1`,
+			"status")
+		if err := lock.Rollback(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		e.awaitStatus(t, "healthy ")
+	})
+}
+
 // TestTraffic adds up what several relays wrote, and says how long the published ones took.
 func TestTraffic(t *testing.T) {
 	t.Parallel()
