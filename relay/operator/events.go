@@ -81,6 +81,8 @@ type EventPage struct {
 	// Next is the After of the next page; empty: there is none.
 	Next   string `json:"next,omitempty"`
 	Window Window `json:"window"`
+
+	at time.Time // of the look, by the database's clock
 }
 
 // A Window says what was looked at for a page. What no index answers is looked for in a bounded number of events.
@@ -109,6 +111,7 @@ func (o *Operator) Events(ctx context.Context, filter Filter, page Page) (EventP
 			return err
 		}
 		found, err = search.run(ctx)
+		found.at = l.now
 		if sqlstate.PermissionDenied(err) && search.readsPayloads() {
 			return ErrPayloads
 		}

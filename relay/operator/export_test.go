@@ -3,6 +3,7 @@ package operator
 import (
 	"context"
 	"strings"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -45,3 +46,6 @@ func CausesOnAStandby(alive int) (codes []CauseCode) {
 	}
 	return codes
 }
+
+// Since is how far back the next look of a tail goes.
+func (t *Tail) Since() time.Time { return t.filter.since }

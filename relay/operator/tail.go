@@ -50,10 +50,14 @@ func (t *Tail) Next(ctx context.Context, begin int) (changes []Change, left bool
 	}
 	first := !t.begun
 	page := Page{Limit: MaxEventPage}
+	var began time.Time
 	for pages := 1; ; pages++ {
 		found, err := t.operator.Events(ctx, t.filter, page)
 		if err != nil {
 			return nil, false, err
+		}
+		if pages == 1 {
+			began = found.at
 		}
 		fresh := 0
 		for _, event := range found.Events {
@@ -76,10 +80,9 @@ func (t *Tail) Next(ctx context.Context, begin int) (changes []Change, left bool
 		}
 		page.After = found.Next
 	}
-	if first {
-		// From now on a search without an index goes no further back than this: what is new has a new id.
-		t.begun, t.filter.since = true, time.Now().Add(-tailSlack)
-	}
+	// The next search without an index goes no further back than this: what is new has a new id. The time is the
+	// database's, because the clock here may be ahead.
+	t.begun, t.filter.since = true, began.Add(-tailSlack)
 	slices.SortStableFunc(changes, func(a, b Change) int { return cmp.Compare(a.Seq, b.Seq) })
 	return changes, left, nil
 }
