@@ -106,12 +106,27 @@ func Run(ctx context.Context, pool *pgxpool.Pool, config Config) Result {
 	result = result.with(version)
 	if version.State != Unknown && version.State != Critical {
 		report, failures := survey.Look(ctx, pool, survey.Config{Schema: config.Schema})
+		failing := checkTopics(ctx, pool, config)
+		stopped := report.Pauses != (survey.Pauses{}) || failing.Value > 0
 		for _, check := range fromSurvey(config, report, failures) {
+			if stopped {
+				check = check.excused()
+			}
 			result = result.with(check)
 		}
-		result = result.with(checkTopics(ctx, pool, config))
+		result = result.with(failing)
 	}
 	return result
+}
+
+// excused is for ages, where something is paused or a topic fails: that is why events wait, and there is a check for
+// each. So the age alone is not critical, as it is no reason in a status.
+func (c Check) excused() Check {
+	if c.State == Critical && (c.Name == "age" || c.Name == "held_age") {
+		c.State = Warning
+		c.Text += ", while something is paused or a topic fails"
+	}
+	return c
 }
 
 // with takes one in, and keeps the worst state. What is not known is not worse than what is known to be critical.

@@ -48,6 +48,15 @@ func TestCheck(t *testing.T) {
 			want(1, `^OUTBOX WARNING - WARNING: operators have paused 1 things; WARNING: publishing fails to mails/x \|`,
 				patient)
 			want(2, `paused 1 things`, patient, "--crit-paused", "0")
+			// What is paused waits, and that alone is not critical; neither is it where a topic fails.
+			const excused = `^OUTBOX WARNING - WARNING: the oldest event that is ready is \S+ old, while something is paused`
+			want(1, excused, "--crit-age", "0s")
+			e.exec("UPDATE {schema}.outbox_topics SET paused = false")
+			want(1, excused, "--crit-age", "0s")
+			e.exec("UPDATE {schema}.outbox_topics SET paused = true")
+			e.exec("SELECT {schema}.outbox_resume('ada', 'over', 'topic', 'orders')")
+			want(1, excused, "--crit-age", "0s")
+			e.exec("SELECT {schema}.outbox_pause('ada', 'a | b', 'topic', 'orders')")
 			e.exec("UPDATE {schema}.outbox_events SET state = 5 WHERE seq = 1")
 			e.exec(`INSERT INTO {schema}.outbox_dlq (event_seq, event_id, created_at, attempts, blocking, namespace, event_type,
 				aggregate_type, aggregate_id, error_reason, payload_json) SELECT seq, id, created_at, 3, false, namespace,
