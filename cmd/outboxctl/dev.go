@@ -42,7 +42,8 @@ are, and an event of another one is parked. --demo has a small shop emit events:
 letters, one topic goes down and comes back, so that the other commands have something to show.
 
 What is printed here counts as published, and goes nowhere else. So it stops where other relays publish from the same
-outbox, unless --yes-take-events is given.`,
+outbox, or where there are events and no 'outboxctl dev' was there within the last day, unless --yes-take-events is
+given. It looks before it changes anything.`,
 		Example: `  outboxctl dev
   outboxctl dev --demo
   outboxctl dev --database-url postgres://localhost/shop --registry registry.yaml`,
@@ -50,7 +51,7 @@ outbox, unless --yes-take-events is given.`,
 	}
 	cmd.Flags().BoolVar(&c.demo, "demo", false, "emit the events of a small shop, with failures")
 	cmd.Flags().StringVar(&c.registry, "registry", "", "a file of contracts, as outbox-publisher has it")
-	cmd.Flags().BoolVar(&c.take, "yes-take-events", false, "also where other relays publish from this outbox")
+	cmd.Flags().BoolVar(&c.take, "yes-take-events", false, "also where other relays publish from this outbox, or may have")
 	return root.show(cmd, c.run)
 }
 
@@ -109,7 +110,7 @@ func devPool(ctx context.Context, connection *pgx.ConnConfig) (*pgxpool.Pool, er
 	return pool, nil
 }
 
-// prepare installs the tables, and looks who else is there.
+// prepare looks whose outbox it is, and installs the tables.
 func (c *devCommand) prepare(ctx context.Context, pool *pgxpool.Pool, config *pgx.ConnConfig, told *devTerminal) error {
 	var version, database string
 	if err := pool.QueryRow(ctx, "SELECT current_setting('server_version'), current_database()").
@@ -118,6 +119,9 @@ func (c *devCommand) prepare(ctx context.Context, pool *pgxpool.Pool, config *pg
 	}
 	version, _, _ = strings.Cut(version, " ")
 	told.done("connected to PostgreSQL " + version + " at " + config.Host + ", database " + database)
+	if err := c.mayTake(ctx, pool); err != nil {
+		return err
+	}
 	db := stdlib.OpenDBFromPool(pool)
 	defer func() { _ = db.Close() }()
 	steps, begun := 0, time.Now()
@@ -133,16 +137,31 @@ func (c *devCommand) prepare(ctx context.Context, pool *pgxpool.Pool, config *pg
 	}
 	told.done(fmt.Sprintf("schema %s is at version %d (%s in %s)", c.root.schema, versions,
 		counted(steps, "migration"), time.Since(begun).Round(time.Millisecond)))
-	others, err := dev.Others(ctx, pool, c.root.schema)
+	return nil
+}
+
+// mayTake looks whose outbox it is before anything is changed there.
+func (c *devCommand) mayTake(ctx context.Context, pool *pgxpool.Pool) error {
+	if c.take {
+		return nil
+	}
+	whose, err := dev.Ask(ctx, pool, c.root.schema)
 	if err != nil {
 		return c.root.hint(err, "relay")
 	}
-	if len(others) > 0 && !c.take {
+	const hint = "use another database, or --schema NAME for an outbox of your own; or pass --yes-take-events"
+	switch {
+	case len(whose.Others) > 0:
 		return problem{
-			code: "other_relays", exit: exitFailed,
+			code: "other_relays", exit: exitFailed, hint: hint,
 			err: fmt.Errorf("other relays publish from this outbox, for instance %s: what is printed here would never reach "+
-				"their broker", strings.Join(others, ", ")),
-			hint: "use another database, or --schema NAME for an outbox of your own; or pass --yes-take-events",
+				"their broker", strings.Join(whose.Others, ", ")),
+		}
+	case whose.Strange:
+		return problem{
+			code: "strange_events", exit: exitFailed, hint: hint,
+			err: errors.New("there are events in this outbox, and no 'outboxctl dev' was here within the last day: they may " +
+				"be somebody's, whose broker would never get what is printed here"),
 		}
 	}
 	return nil

@@ -158,6 +158,37 @@ func TestDevTakesNobodysEvents(t *testing.T) {
 	})
 }
 
+// TestDevLooksBeforeItChanges: an older outbox of somebody stays as it is, also where its relays are forgotten; one in
+// which only a developer was is taken.
+func TestDevLooksBeforeItChanges(t *testing.T) {
+	t.Parallel()
+	onEachServer(t, func(t *testing.T, e *env) {
+		if code, _, stderr := e.call(t, "migrate", "down", "--target", "7"); code != exitDone {
+			t.Fatalf("exit code %d\n%s", code, stderr)
+		}
+		e.exec(t, "SELECT {schema}.outbox_emit('order_created', 'order', '1', '{}')")
+		code, _, stderr := e.call(t, "dev")
+		if code != exitFailed || !strings.Contains(stderr, "there are events in this outbox") ||
+			!strings.Contains(stderr, "--yes-take-events") {
+			t.Errorf("forgotten relays: exit code %d\n%s", code, stderr)
+		}
+		e.exec(t, `INSERT INTO {schema}.outbox_relays (id, token, name) VALUES
+			(gen_random_uuid(), gen_random_uuid(), 'publisher-7')`)
+		if code, _, stderr := e.call(t, "dev"); code != exitFailed || !strings.Contains(stderr, "instance publisher-7") {
+			t.Errorf("a relay: exit code %d\n%s", code, stderr)
+		}
+		if version := e.text(t, "SELECT schema_version::text FROM {schema}.outbox_meta"); version != "7" {
+			t.Errorf("it was migrated to %s", version)
+		}
+		e.exec(t, "UPDATE {schema}.outbox_relays SET name = 'outboxctl dev', ended_at = now()")
+		r := e.dev(t, "dev", "-o", "ndjson")
+		r.wait(t)
+		if got := r.next(t); got.Type != "order_created" {
+			t.Errorf("got %+v", got)
+		}
+	})
+}
+
 // TestAnEventIsOneLine of the terminal, whatever is in it.
 func TestAnEventIsOneLine(t *testing.T) {
 	t.Parallel()

@@ -29,8 +29,17 @@ const (
 //go:embed sql/parked.sql
 var parkedQuery string
 
-//go:embed sql/others.sql
-var othersQuery string
+// Whose outbox it is.
+var (
+	//go:embed sql/tables.sql
+	tablesQuery string
+	//go:embed sql/others.sql
+	othersQuery string
+	//go:embed sql/developer.sql
+	developerQuery string
+	//go:embed sql/events.sql
+	eventsQuery string
+)
 
 // Config says where the outbox is, and who is told what happens.
 type Config struct {
@@ -60,18 +69,40 @@ type Notice struct {
 	Text string
 }
 
-// Others returns the names of some relays that publish, or have published, from this outbox to something else. What a
-// developer's relay takes never reaches that.
-func Others(ctx context.Context, pool *pgxpool.Pool, schema string) ([]string, error) {
-	rows, err := pool.Query(ctx, named(othersQuery, schema), namePrefix)
-	if err != nil {
-		return nil, fmt.Errorf("who else is here: %w", err)
+// Whose is what tells whether an outbox is a developer's.
+type Whose struct {
+	// Others are the names of some relays that publish, or have published, from this outbox to something else. What a
+	// developer's relay takes never reaches that.
+	Others []string
+	// Strange: there are events, and no relay of a developer was here. Relays that ended more than a day ago are
+	// forgotten, so somebody else's may have been.
+	Strange bool
+}
+
+// Ask looks whose outbox it is. It changes nothing, and where there are no tables they are nobody's.
+func Ask(ctx context.Context, pool *pgxpool.Pool, schema string) (found Whose, err error) {
+	var relays, events, developer bool
+	if err := pool.QueryRow(ctx, tablesQuery, schema).Scan(&relays, &events); err != nil {
+		return found, fmt.Errorf("whose outbox is it: %w", err)
 	}
-	names, err := pgx.CollectRows(rows, pgx.RowTo[string])
-	if err != nil {
-		return nil, fmt.Errorf("who else is here: %w", err)
+	if relays {
+		rows, err := pool.Query(ctx, named(othersQuery, schema), namePrefix)
+		if err != nil {
+			return found, fmt.Errorf("who else is here: %w", err)
+		}
+		if found.Others, err = pgx.CollectRows(rows, pgx.RowTo[string]); err != nil {
+			return found, fmt.Errorf("who else is here: %w", err)
+		}
+		if err := pool.QueryRow(ctx, named(developerQuery, schema), namePrefix).Scan(&developer); err != nil {
+			return found, fmt.Errorf("was a developer here: %w", err)
+		}
 	}
-	return names, nil
+	if events && !developer {
+		if err := pool.QueryRow(ctx, named(eventsQuery, schema)).Scan(&found.Strange); err != nil {
+			return found, fmt.Errorf("are there events: %w", err)
+		}
+	}
+	return found, nil
 }
 
 // Run delivers events until the context ends, and returns how many there were.
