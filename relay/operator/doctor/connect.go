@@ -148,12 +148,15 @@ func aboutTLS(err error) bool {
 
 // checkClock compares the clocks. What the question took is not told apart, so it counts for neither.
 func (x *examination) checkClock(ctx context.Context) error {
-	var theirs time.Time
-	began := x.Now()
-	if err := x.conn.QueryRow(ctx, "SELECT clock_timestamp()").Scan(&theirs); err != nil {
+	var began, theirs, ended time.Time
+	if err := x.in(ctx, func(ctx context.Context, tx pgx.Tx) error {
+		began = x.Now()
+		err := tx.QueryRow(ctx, "SELECT clock_timestamp()").Scan(&theirs)
+		ended = x.Now()
 		return err //nolint:wrapcheck // run names the check
+	}); err != nil {
+		return err
 	}
-	ended := x.Now()
 	var difference time.Duration
 	switch {
 	case theirs.Before(began):

@@ -50,6 +50,9 @@ type Finding struct {
 	Advice  string `json:"advice,omitempty"`
 }
 
+// longestCheck is how many times as long as a question a check may take, which asks several.
+const longestCheck = 10
+
 // How a fix is used.
 const (
 	WithSQL     = "sql"
@@ -156,6 +159,7 @@ func (x *examination) examine(ctx context.Context) {
 	} {
 		x.run(ctx, check.stage, check.what, check.look)
 		if x.conn.IsClosed() {
+			x.leaveOutf("what comes after %s: the connection is lost", check.what)
 			return // the others would tell the same
 		}
 	}
@@ -164,7 +168,16 @@ func (x *examination) examine(ctx context.Context) {
 // run makes one check. What this role may not ask is left out, with a word.
 func (x *examination) run(ctx context.Context, stage, what string, look func(context.Context) error) {
 	x.stage = stage
-	err := look(ctx)
+	// Each question has a limit of its own, which the server keeps: this one is for a server that is gone.
+	limited, cancel := context.WithTimeout(ctx, longestCheck*x.Timeout)
+	defer cancel()
+	err := look(limited)
+	if ctx.Err() == nil && (sqlstate.Of(err) == sqlstate.QueryCanceled || errors.Is(err, context.DeadlineExceeded)) {
+		x.advisef("not_examined", "end who holds the lock, and run it again: SELECT pid, relation::regclass FROM "+
+			"pg_locks WHERE mode = 'AccessExclusiveLock' AND granted;",
+			"%s: no answer in time: somebody holds a lock, or the server is too busy: %v", what, err)
+		return
+	}
 	switch {
 	case err == nil:
 	case sqlstate.PermissionDenied(err):
@@ -251,10 +264,14 @@ func (x *examination) in(ctx context.Context, work func(ctx context.Context, tx 
 		}
 		return work(ctx, tx)
 	})
-	if errors.Is(err, context.DeadlineExceeded) {
-		return errors.New("no answer in time")
-	}
 	return err //nolint:wrapcheck // the check is named with it
+}
+
+// row asks for one row.
+func (x *examination) row(ctx context.Context, statement string, args, into []any) error {
+	return x.in(ctx, func(ctx context.Context, tx pgx.Tx) error {
+		return tx.QueryRow(ctx, statement, args...).Scan(into...) //nolint:wrapcheck // the check is named with it
+	})
 }
 
 // rows runs the statement of a file and takes in each row.

@@ -164,7 +164,7 @@ func (x *examination) checkRetention(ctx context.Context) error {
 			if !x.found("retention_halted") {
 				x.commandf("retention_halted", x.outboxctl(words...), "retention of what is %s deletes nothing: %s", kind, reason)
 			}
-		case seconds == nil && x.Now().Sub(x.installed) > x.RetentionAge:
+		case seconds == nil && !x.installed.IsZero() && x.Now().Sub(x.installed) > x.RetentionAge:
 			never = append(never, kind)
 		case seconds != nil && *seconds > x.RetentionAge.Seconds():
 			stale = append(stale, kind)

@@ -7,8 +7,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/jackc/pgx/v5"
-
 	"github.com/posthaste-dev/posthaste/relay/internal/sqlstate"
 )
 
@@ -19,8 +17,8 @@ func (x *examination) checkVersion(ctx context.Context) error {
 		return err
 	}
 	var version int64
-	err = x.conn.QueryRow(ctx, "SELECT schema_version, installed_at FROM "+x.name("outbox_meta")).Scan(&version,
-		&x.installed)
+	err = x.row(ctx, "SELECT schema_version, installed_at FROM "+x.name("outbox_meta"), nil,
+		[]any{&version, &x.installed})
 	switch sqlstate.Of(err) {
 	case sqlstate.UndefinedTable, sqlstate.InvalidSchemaName:
 		x.commandf("no_outbox", x.outboxctl("migrate", "up"), "there is no outbox in schema %s", x.Schema)
@@ -33,7 +31,7 @@ func (x *examination) checkVersion(ctx context.Context) error {
 	}
 	switch {
 	case err != nil:
-		return err //nolint:wrapcheck // run names the check
+		return err
 	case version < want.newest:
 		x.commandf("schema_old", x.outboxctl("migrate", "up"), "the tables are at version %d, this outboxctl knows %d",
 			version,
@@ -51,10 +49,11 @@ func (x *examination) checkVersion(ctx context.Context) error {
 func (x *examination) checkVersionTable(ctx context.Context) error {
 	table := x.name("outbox_schema_version")
 	var there, readable bool
-	err := x.conn.QueryRow(ctx, `SELECT pg_catalog.to_regclass($1::text) IS NOT NULL, coalesce(
-		pg_catalog.has_table_privilege(pg_catalog.to_regclass($1::text), 'SELECT'), false)`, table).Scan(&there, &readable)
+	err := x.row(ctx, `SELECT pg_catalog.to_regclass($1::text) IS NOT NULL, coalesce(
+		pg_catalog.has_table_privilege(pg_catalog.to_regclass($1::text), 'SELECT'), false)`, []any{table},
+		[]any{&there, &readable})
 	if err != nil || !there {
-		return err //nolint:wrapcheck // run names the check
+		return err
 	}
 	if !readable {
 		return nil // it is the owner's alone
@@ -63,13 +62,10 @@ func (x *examination) checkVersionTable(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	rows, err := x.conn.Query(ctx, "SELECT version_id FROM "+table+" WHERE is_applied")
-	if err != nil {
-		return err //nolint:wrapcheck // run names the check
-	}
-	applied, err := pgx.CollectRows(rows, pgx.RowTo[int64])
-	if err != nil {
-		return err //nolint:wrapcheck // run names the check
+	var applied []int64
+	if err := x.row(ctx, "SELECT coalesce(array_agg(version_id), '{}') FROM "+table+" WHERE is_applied", nil,
+		[]any{&applied}); err != nil {
+		return err
 	}
 	var missing, values []string
 	for version := int64(1); version <= want.newest; version++ {
@@ -137,13 +133,13 @@ func (x *examination) checkObjects(ctx context.Context) error {
 // checkOpen: nobody else makes something beside our tables.
 func (x *examination) checkOpen(ctx context.Context) error {
 	var open bool
-	err := x.conn.QueryRow(ctx, "SELECT pg_catalog.has_schema_privilege('public', $1::text::regnamespace, 'CREATE')",
-		x.namespace()).Scan(&open)
+	err := x.row(ctx, "SELECT pg_catalog.has_schema_privilege('public', $1::text::regnamespace, 'CREATE')",
+		[]any{x.namespace()}, []any{&open})
 	if err == nil && open {
 		x.sqlf("schema_open", "REVOKE CREATE ON SCHEMA "+ident(x.Schema)+" FROM PUBLIC",
 			"everybody may create objects in schema %s", x.Schema)
 	}
-	return err //nolint:wrapcheck // run names the check
+	return err
 }
 
 // checkGrants compares what roles may with what their parts say.

@@ -131,12 +131,12 @@ func (x *examination) checkSequence(ctx context.Context) error {
 	var cache, increment int64
 	var cycles, readable bool
 	sequence := x.name("outbox_events_seq_seq")
-	err := x.conn.QueryRow(ctx, `SELECT s.seqcache, s.seqincrement, s.seqcycle,
+	err := x.row(ctx, `SELECT s.seqcache, s.seqincrement, s.seqcycle,
 		pg_catalog.has_sequence_privilege(s.seqrelid, 'SELECT')
-		FROM pg_catalog.pg_sequence s WHERE s.seqrelid = pg_catalog.to_regclass($1::text)`, sequence).Scan(&cache,
-		&increment, &cycles, &readable)
+		FROM pg_catalog.pg_sequence s WHERE s.seqrelid = pg_catalog.to_regclass($1::text)`, []any{sequence},
+		[]any{&cache, &increment, &cycles, &readable})
 	if err != nil {
-		return err //nolint:wrapcheck // run names the check
+		return err
 	}
 	if cache != 1 || increment != 1 || cycles {
 		x.sqlf("sequence_cached", "ALTER SEQUENCE "+sequence+" CACHE 1 INCREMENT BY 1 NO CYCLE",

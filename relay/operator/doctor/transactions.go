@@ -26,9 +26,9 @@ func (x *examination) checkTransactions(ctx context.Context) error {
 		return err
 	}
 	var seesAll bool
-	if err := x.conn.QueryRow(ctx, "SELECT pg_catalog.pg_has_role('pg_read_all_stats', "+
-		"'USAGE')").Scan(&seesAll); err != nil {
-		return err //nolint:wrapcheck // run names the check
+	if err := x.row(ctx, "SELECT pg_catalog.pg_has_role('pg_read_all_stats', 'USAGE')", nil,
+		[]any{&seesAll}); err != nil {
+		return err
 	}
 	if !seesAll && !x.superuser {
 		x.leaveOutf("transactions of others: the role %s may not see them (GRANT pg_read_all_stats TO %s)", x.role,

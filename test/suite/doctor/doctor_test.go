@@ -1,16 +1,19 @@
 package doctor
 
 import (
+	"context"
 	"fmt"
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 
 	"github.com/posthaste-dev/posthaste/relay/operator/doctor"
+	"github.com/posthaste-dev/posthaste/test/kit/eventually"
 	"github.com/posthaste-dev/posthaste/test/kit/leases"
 	"github.com/posthaste-dev/posthaste/test/kit/pgtest"
 )
@@ -224,6 +227,33 @@ func TestDoctorOfTheSchema(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestDoctorEndsWhereATableIsLocked: a migration that hangs must not have the doctor hang.
+func TestDoctorEndsWhereATableIsLocked(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t, pgtest.Servers()[0], build(t))
+	e.open("BEGIN", "LOCK TABLE {schema}.outbox_meta, {schema}.outbox_schema_version")
+	config, err := pgx.ParseConfig(e.url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), eventually.Patience)
+	defer cancel()
+	report := doctor.Run(ctx, doctor.Config{
+		Database: config, Schema: e.schema, OldTransaction: time.Millisecond, Timeout: 5 * time.Second,
+	})
+	said := fmt.Sprintf("%+v", report)
+	for _, words := range []string{
+		"the schema's version: no answer in time: somebody holds a lock", "version table: no answer", "FROM pg_locks",
+	} {
+		if !strings.Contains(said, words) {
+			t.Errorf("it does not say %q: %s", words, said)
+		}
+	}
+	if got := codes(report); ctx.Err() != nil || !slices.Equal(got, []string{"not_examined"}) {
+		t.Errorf("found %q, %s, %v", got, said, ctx.Err())
 	}
 }
 
