@@ -115,8 +115,9 @@ func (c *rootCommand) publisherConfiguration(file string) (environ, args []strin
 		return environ, args, true, err
 	}
 	environ = append(environ, "POSTHASTE_DATABASE_URL="+address)
-	if len(c.insecureAllow) > 0 && c.getenv("POSTHASTE_INSECURE_ALLOW") == "" {
-		environ = append(environ, "POSTHASTE_INSECURE_ALLOW="+strings.Join(c.insecureAllow, ","))
+	allowed := slices.DeleteFunc(slices.Clone(c.insecureAllow), func(name string) bool { return name == allowRedis })
+	if len(allowed) > 0 && c.getenv("POSTHASTE_INSECURE_ALLOW") == "" {
+		environ = append(environ, "POSTHASTE_INSECURE_ALLOW="+strings.Join(allowed, ","))
 	}
 	_, err = program.New("").Configuration(args, environ)
 	return environ, args, true, err

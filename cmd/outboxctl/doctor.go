@@ -37,8 +37,12 @@ that hold others up, clocks, the sequence, relays and lanes, a restored database
 nothing.
 
 With outbox-publisher's configuration (--config FILE, POSTHASTE_CONFIG, or POSTHASTE_BROKER and other variables) also
-its broker: whether it answers, and whether each topic is there, durable, and may be published to. Nothing is published.
-With POSTHASTE_REDIS_URL, POSTHASTE_REDIS_URL_FILE or --redis-url also the Redis of consumers.
+its broker: whether it answers, and whether each topic is there, durable, and may be published to. No stream
+or topic keeps anything of it; but NATS is asked by an empty message that every stream must reject, and that subscribers
+without JetStream do get.
+
+With POSTHASTE_REDIS_URL, POSTHASTE_REDIS_URL_FILE or --redis-url also the Redis
+of consumers; on another machine it needs rediss://, or --insecure-allow redis.
 
 Each finding has a code, what is wrong, why that matters, and the fix: a command, or SQL for the owner of the tables, to
 be pasted as it is. A stage that fails ends those that depend on it. docs/operate/doctor.md lists all findings.
@@ -71,6 +75,10 @@ func (c *doctorCommand) run(ctx context.Context, p *present.Printer) error {
 	if err != nil {
 		return err
 	}
+	redisOptions, err := c.redisOptions(cmp.Or(c.redisURL, redis))
+	if err != nil {
+		return err
+	}
 	database, err := c.root.config()
 	if err != nil {
 		return err
@@ -97,8 +105,8 @@ func (c *doctorCommand) run(ctx context.Context, p *present.Printer) error {
 	case !given:
 		report.LeftOut = append(report.LeftOut, "the broker: no configuration of outbox-publisher is given (--config FILE)")
 	}
-	if redis = cmp.Or(c.redisURL, redis); redis != "" {
-		if err := c.checkRedis(ctx, redis, &report); err != nil {
+	if redisOptions != nil {
+		if err := c.checkRedis(ctx, redisOptions, &report); err != nil {
 			return err
 		}
 	}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"net/netip"
+	"slices"
 	"strings"
 
 	"github.com/redis/go-redis/v9"
@@ -36,13 +38,39 @@ var redisCodes = map[string]string{
 	"server_unknown": "redis_unknown",
 }
 
-// checkRedis asks the Redis of consumers whether it keeps what they mark there.
-func (c *doctorCommand) checkRedis(ctx context.Context, address string, report *doctor.Report) error {
+// redisOptions reads the URL of the Redis of consumers; nil: there is none. What would send the password over a network
+// in plain text is rejected before it is used, as outbox-publisher does it with its servers.
+func (c *doctorCommand) redisOptions(address string) (*redis.Options, error) {
+	if address == "" {
+		return nil, nil //nolint:nilnil // as said
+	}
 	options, err := redis.ParseURL(address)
 	if err != nil { // it may quote the password
-		return usageError{"POSTHASTE_REDIS_URL, or --redis-url, must be a URL like redis://127.0.0.1:6379/0 or rediss://..."}
+		return nil, usageError{
+			"POSTHASTE_REDIS_URL, or --redis-url, must be a URL like redis://127.0.0.1:6379/0 or rediss://...",
+		}
 	}
 	options.ContextTimeoutEnabled = true
+	host, port, err := net.SplitHostPort(options.Addr)
+	if options.Network == "unix" || err == nil && onThisMachine(host) || slices.Contains(c.root.insecureAllow, allowRedis) ||
+		options.TLSConfig != nil && !options.TLSConfig.InsecureSkipVerify {
+		return options, nil
+	}
+	return nil, usageError{fmt.Sprintf("the Redis URL: %s is not on this machine: write rediss://%s, without skip_verify; "+
+		"or allow plain text with --insecure-allow redis", host, net.JoinHostPort(host, port))}
+}
+
+// allowRedis is the name of Redis for --insecure-allow. outbox-publisher, which has no Redis, does not know it.
+const allowRedis = "redis"
+
+// onThisMachine tells whether a host is this machine. Names are not looked up: what they mean can change.
+func onThisMachine(host string) bool {
+	address, err := netip.ParseAddr(host)
+	return strings.EqualFold(host, "localhost") || err == nil && address.Unmap().IsLoopback()
+}
+
+// checkRedis asks the Redis of consumers whether it keeps what they mark there.
+func (c *doctorCommand) checkRedis(ctx context.Context, options *redis.Options, report *doctor.Report) error {
 	client := redis.NewClient(options)
 	defer func() { _ = client.Close() }()
 	guard, err := redisinbox.New(client, redisinbox.Config{})

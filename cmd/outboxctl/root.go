@@ -91,7 +91,7 @@ Exit codes: 0 done, 1 failed, 2 not understood, 3 not found, 4 not let in by the
 	cmd.PersistentFlags().StringVar(&c.databaseURL, "database-url", "", "the database, if it is not in the environment")
 	cmd.PersistentFlags().StringVar(&c.databaseURLFile, "database-url-file", "", "a file that holds it")
 	cmd.PersistentFlags().StringSliceVar(&c.insecureAllow, "insecure-allow", nil,
-		"what may be on another machine without verified TLS: database, nats, pubsub")
+		"what may be on another machine without verified TLS: database, nats, pubsub, redis")
 	cmd.PersistentFlags().StringVar(&c.schema, "schema", "public", "the schema of the outbox")
 	cmd.CompletionOptions.HiddenDefaultCmd = true
 	c.addCommands(cmd)

@@ -96,8 +96,8 @@ func diagnose(ctx context.Context, values *config.Values, options daemon.Options
 }
 
 // checkTopic sends a message that no stream takes: it expects one of another name. So the answer is the stream's own,
-// and the way there and back, and the right to publish, are shown without a message. It returns false where the
-// others would tell the same.
+// and the way there and back, and the right to publish, are shown and nothing is kept. Subscribers without JetStream do
+// get it. It returns false where the others would tell the same.
 func (x *examiner) checkTopic(ctx context.Context, topic string) bool {
 	ctx, cancel := context.WithTimeout(ctx, answerWithin)
 	defer cancel()

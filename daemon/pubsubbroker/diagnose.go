@@ -13,7 +13,7 @@ import (
 	"github.com/posthaste-dev/posthaste/daemon/config"
 )
 
-// answerWithin bounds what a diagnosis waits for.
+// answerWithin bounds what is asked about one topic: there may be hundreds.
 const answerWithin = 15 * time.Second
 
 // findingCodes are those of the check, as docs/operate/doctor.md calls them.
@@ -50,17 +50,18 @@ func diagnose(ctx context.Context, values *config.Values, options daemon.Options
 		return unreachable(err)
 	}
 	defer func() { _ = within(longestClose, publisher.Close) }()
-	ctx, cancel := context.WithTimeout(ctx, answerWithin)
-	defer cancel()
 	for _, topic := range options.Topics {
-		findings, err := publisher.Check(ctx, []string{topic})
+		asking, cancel := context.WithTimeout(ctx, answerWithin)
+		findings, err := publisher.Check(asking, []string{topic})
+		late := asking.Err() != nil
+		cancel()
 		for _, finding := range findings {
 			if finding.Level >= slog.LevelInfo {
 				found = append(found, describe(finding, topic, project.Get(values)))
 			}
 		}
 		if err != nil {
-			if ctx.Err() != nil {
+			if late {
 				err = errors.Join(errors.New("no answer in time"), err)
 			}
 			return unreachable(err) // it is the same for the others

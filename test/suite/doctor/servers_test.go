@@ -38,7 +38,8 @@ func (e *env) configured(lines ...string) string {
 	return filepath.Join(folder, "publisher.yaml")
 }
 
-// TestDoctorOfNATS: what keeps messages from a stream, or the stream from keeping them. Nothing is published.
+// TestDoctorOfNATS: what keeps messages from a stream, or the stream from keeping them. No stream keeps anything of the
+// doctor's.
 func TestDoctorOfNATS(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t, pgtest.Servers()[0], build(t))
@@ -69,6 +70,22 @@ func TestDoctorOfNATS(t *testing.T) {
 	if info, err := stream.Info(ctx); err != nil || info.State.Msgs != 0 {
 		t.Errorf("something was published: %+v, %v", info, err)
 	}
+	if err := js.DeleteStream(ctx, "ALL"); err != nil {
+		t.Fatal(err)
+	}
+	// A stream that lacks one subject is told to have it beside those that it has.
+	if _, err := js.CreateStream(ctx, jetstream.StreamConfig{
+		Name: "ALL", Subjects: []string{"orders", "bills.>"},
+	}); err != nil {
+		t.Fatal(err)
+	}
+	file = e.configured("broker: nats", "nats.url: nats://publisher:p4ss@"+broker.Address, "nats.stream: ALL")
+	want("topic_missing")
+	const edit = " stream edit --force 'ALL' --subjects 'orders,bills.>,mails'"
+	if found := e.doctor(e.url, "--config", file).Findings; len(found) != 1 || !strings.HasSuffix(found[0].Fix, edit) {
+		t.Errorf("the fix does not keep the subjects: %+v", found)
+	}
+	file = e.configured("broker: nats", "nats.url: nats://publisher:p4ss@"+broker.Address)
 	if err := js.DeleteStream(ctx, "ALL"); err != nil {
 		t.Fatal(err)
 	}
@@ -172,6 +189,16 @@ func TestDoctorOfRedis(t *testing.T) {
 	}
 	if left := e.doctor(e.url); len(left.Findings) > 0 {
 		t.Errorf("after the fixes: %+v", left)
+	}
+	e.variable = nil
+	for _, address := range []string{
+		"redis://u:s3cr3t@192.0.2.1:6379", "rediss://u:s3cr3t@192.0.2.1:6379?skip_verify=true",
+	} {
+		code, stdout, stderr := e.run(e.url, "", filepath.Join(e.bin, "outboxctl"), "doctor", "--redis-url", address)
+		if code != 2 || stdout != "" || !strings.Contains(stderr, "192.0.2.1 is not on this machine: write rediss://") ||
+			strings.Contains(stderr, "s3cr3t") {
+			t.Errorf("plain text: exit code %d\n%s%s", code, stdout, stderr)
+		}
 	}
 	e.variable = []string{"POSTHASTE_REDIS_URL=redis://127.0.0.1:1"}
 	if got := codes(e.doctor(e.url)); !slices.Equal(got, []string{"redis_unreachable"}) {
