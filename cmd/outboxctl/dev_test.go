@@ -19,7 +19,7 @@ import (
 type devRun struct {
 	stop   context.CancelFunc
 	ended  chan int
-	events *bufio.Scanner
+	events chan string // closed at the end of what it prints
 	mutex  sync.Mutex
 	said   bytes.Buffer
 	ready  chan struct{}
@@ -46,7 +46,13 @@ func (e *env) dev(t *testing.T, args ...string) *devRun {
 	t.Helper()
 	ctx, stop := context.WithCancel(t.Context())
 	reader, writer := io.Pipe()
-	r := &devRun{stop: stop, ended: make(chan int, 1), events: bufio.NewScanner(reader), ready: make(chan struct{})}
+	r := &devRun{stop: stop, ended: make(chan int, 1), events: make(chan string, 100), ready: make(chan struct{})}
+	go func() {
+		defer close(r.events)
+		for lines := bufio.NewScanner(reader); lines.Scan(); {
+			r.events <- lines.Text()
+		}
+	}()
 	go func() {
 		code := execute(ctx, append(args, "--schema", e.schema), writer, r, func(name string) string {
 			return map[string]string{"DATABASE_URL": e.url}[name]
@@ -57,9 +63,22 @@ func (e *env) dev(t *testing.T, args ...string) *devRun {
 	t.Cleanup(func() {
 		stop()
 		_ = reader.Close()
-		<-r.ended
+		r.code(t)
 	})
 	return r
+}
+
+// code is how it ended, once it has been stopped.
+func (r *devRun) code(t *testing.T) int {
+	t.Helper()
+	select {
+	case code := <-r.ended:
+		r.ended <- code
+		return code
+	case <-time.After(patience):
+		t.Errorf("it does not end\n%s", r.stderr())
+		return -1
+	}
 }
 
 // wait ends when the relay delivers.
@@ -70,16 +89,23 @@ func (r *devRun) wait(t *testing.T) {
 	case code := <-r.ended:
 		r.ended <- code
 		t.Fatalf("it ended with %d\n%s", code, r.stderr())
+	case <-time.After(patience):
+		t.Fatalf("it is not ready\n%s", r.stderr())
 	}
 }
 
 func (r *devRun) next(t *testing.T) (event dev.Delivered) {
 	t.Helper()
-	if !r.events.Scan() {
-		t.Fatalf("no more events\n%s", r.stderr())
-	}
-	if err := json.Unmarshal(r.events.Bytes(), &event); err != nil {
-		t.Fatal(err)
+	select {
+	case line, more := <-r.events:
+		if !more {
+			t.Fatalf("no more events\n%s", r.stderr())
+		}
+		if err := json.Unmarshal([]byte(line), &event); err != nil {
+			t.Fatal(err)
+		}
+	case <-time.After(patience):
+		t.Fatalf("no event comes\n%s", r.stderr())
 	}
 	return event
 }
@@ -117,10 +143,9 @@ func TestDevDeliversEveryType(t *testing.T) {
 		e.exec(t, "SELECT {schema}.outbox_emit('from_sql', 'thing', '8', '{}')")
 		want("from_sql", "thing/8", "{}")
 		r.stop()
-		if code := <-r.ended; code != exitDone {
+		if code := r.code(t); code != exitDone {
 			t.Errorf("exit code %d", code)
 		}
-		r.ended <- exitDone
 		for _, text := range []string{
 			"✓ connected to PostgreSQL 1", "is at version 9 (9 migrations in ", "✓ relay ready: events of every type",
 			`outboxctl emit order_created --aggregate order/1 --data '{"total":12.5}' --schema ` + e.schema,

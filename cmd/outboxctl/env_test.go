@@ -7,12 +7,24 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/posthaste-dev/posthaste/relay/relaytest"
 )
+
+// patience is how long a test waits for what takes a moment, also on a busy machine: only what hangs takes as long.
+const patience = 3 * time.Minute
+
+// within is the test's context with that limit.
+func within(t *testing.T) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	t.Cleanup(cancel)
+	return ctx
+}
 
 // An env is an outbox of its own on a real server.
 type env struct {
@@ -47,7 +59,7 @@ func (e *env) callWith(t *testing.T, input string, args ...string) (code int, st
 	t.Helper()
 	var out, said bytes.Buffer
 	environment := map[string]string{"DATABASE_URL": e.url}
-	code = executeWith(t.Context(), append(args, "--schema", e.schema), strings.NewReader(input), &out, &said,
+	code = executeWith(within(t), append(args, "--schema", e.schema), strings.NewReader(input), &out, &said,
 		func(name string) string { return environment[name] })
 	return code, out.String(), said.String()
 }

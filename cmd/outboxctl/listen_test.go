@@ -26,7 +26,7 @@ func TestListenPrintsWhatArrives(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	js, err := jetstream.New(conn)
+	js, err := jetstream.New(conn, jetstream.WithDefaultTimeout(patience))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -36,7 +36,7 @@ func TestListenPrintsWhatArrives(t *testing.T) {
 	if code != exitNotFound || !strings.Contains(stderr, "nats stream add") {
 		t.Errorf("no stream: exit code %d\n%s", code, stderr)
 	}
-	if _, err := js.CreateStream(t.Context(), jetstream.StreamConfig{Name: topic, Subjects: []string{topic}}); err != nil {
+	if _, err := js.CreateStream(within(t), jetstream.StreamConfig{Name: topic, Subjects: []string{topic}}); err != nil {
 		t.Fatal(err)
 	}
 	defer func() {
@@ -50,7 +50,7 @@ func TestListenPrintsWhatArrives(t *testing.T) {
 	}
 	id := outbox.NewID()
 	body := `{"version":1,"eventId":"` + id.String() + `","occurredAt":"2026-01-01T00:00:00Z","data":{"total":1}}`
-	if err := publisher.Publish(t.Context(), &publish.Message{
+	if err := publisher.Publish(within(t), &publish.Message{
 		ID: id, Topic: topic, Key: "default/order/7", Body: []byte(body), CreatedAt: time.Now(),
 		Attributes: map[string]string{
 			"event_id": id.String(), "event_type": "order_created", "aggregate_type": "order", "aggregate_id": "7",
@@ -59,7 +59,7 @@ func TestListenPrintsWhatArrives(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := js.Publish(t.Context(), topic, []byte("no JSON \x1b[2J")); err != nil {
+	if _, err := js.Publish(within(t), topic, []byte("no JSON \x1b[2J")); err != nil {
 		t.Fatal(err)
 	}
 	code, stdout, stderr := call(t, environment, "listen", topic, "--since", "1h", "--count", "2", "-o", "ndjson")

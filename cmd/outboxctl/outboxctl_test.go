@@ -20,7 +20,7 @@ var update = flag.Bool("update", false, "write the golden files anew")
 func call(t *testing.T, environment map[string]string, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
 	var out, err bytes.Buffer
-	code = execute(t.Context(), args, &out, &err, func(name string) string { return environment[name] })
+	code = execute(within(t), args, &out, &err, func(name string) string { return environment[name] })
 	return code, out.String(), err.String()
 }
 

@@ -117,7 +117,8 @@ func (e *env) open(ctx context.Context) error {
 }
 
 func (e *env) close() (err error) {
-	ctx := context.Background()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
 	for _, database := range databases {
 		_, dropping := e.admin.Exec(ctx, "DROP DATABASE IF EXISTS "+e.unique+database+" WITH (FORCE)")
 		err = errors.Join(err, dropping)
@@ -199,11 +200,11 @@ func (e *env) leaveOut(ctx context.Context) error {
 
 // jetStream connects to NATS.
 func jetStream() (_ jetstream.JetStream, closing func(), err error) {
-	conn, err := nats.Connect(services.NATS())
+	conn, err := nats.Connect(services.NATS(), nats.Timeout(patience))
 	if err != nil {
 		return nil, nil, fmt.Errorf("quickstart: %w", err)
 	}
-	js, err := jetstream.New(conn)
+	js, err := jetstream.New(conn, jetstream.WithDefaultTimeout(patience))
 	if err != nil {
 		conn.Close()
 		return nil, nil, fmt.Errorf("quickstart: %w", err)

@@ -10,6 +10,7 @@ import (
 	"google.golang.org/api/iterator"
 
 	"github.com/posthaste-dev/posthaste/daemon/pubsubbroker"
+	"github.com/posthaste-dev/posthaste/test/kit/eventually"
 	"github.com/posthaste-dev/posthaste/test/kit/port"
 	"github.com/posthaste-dev/posthaste/test/kit/pubsubtest"
 )
@@ -17,6 +18,8 @@ import (
 // TestListenTakesNothingAway: who listens sees what comes, in order, and leaves no subscription behind.
 func TestListenTakesNothingAway(t *testing.T) {
 	t.Parallel()
+	ctx, cancel := context.WithTimeout(t.Context(), eventually.Patience)
+	defer cancel()
 	server, client := pubsubtest.Start(t, "orders")
 	environ := []string{"POSTHASTE_PUBSUB_PROJECT=p", "POSTHASTE_PUBSUB_ENDPOINT=" + server.Addr()}
 	publisher := client.Publisher("orders")
@@ -24,14 +27,14 @@ func TestListenTakesNothingAway(t *testing.T) {
 	defer publisher.Stop()
 	ready := func() {
 		for _, body := range []string{"first", "second", "third"} {
-			publisher.Publish(t.Context(), &pubsub.Message{
+			publisher.Publish(ctx, &pubsub.Message{
 				Data: []byte(body), OrderingKey: "k", Attributes: map[string]string{"event_type": "order_created"},
 			})
 		}
 		publisher.Flush()
 	}
 	var got []string
-	if err := pubsubbroker.Listen(t.Context(), environ, false, "orders", ready, func(m pubsubbroker.Received) bool {
+	if err := pubsubbroker.Listen(ctx, environ, false, "orders", ready, func(m pubsubbroker.Received) bool {
 		if m.Attributes["event_type"] != "order_created" || m.At.IsZero() {
 			t.Errorf("got %+v", m)
 		}
@@ -40,13 +43,14 @@ func TestListenTakesNothingAway(t *testing.T) {
 	}); err != nil || len(got) != 2 || got[0] != "first" || got[1] != "second" {
 		t.Errorf("got %q, %v", got, err)
 	}
-	ctx, stop := context.WithCancel(t.Context())
-	if err := pubsubbroker.Listen(ctx, environ, false, "orders", stop, func(pubsubbroker.Received) bool {
+	interrupted, stop := context.WithCancel(ctx)
+	defer stop()
+	if err := pubsubbroker.Listen(interrupted, environ, false, "orders", stop, func(pubsubbroker.Received) bool {
 		return true
 	}); err != nil {
 		t.Errorf("an interrupt: %v", err)
 	}
-	left := client.SubscriptionAdminClient.ListSubscriptions(t.Context(),
+	left := client.SubscriptionAdminClient.ListSubscriptions(ctx,
 		&pubsubpb.ListSubscriptionsRequest{Project: "projects/p"})
 	if subscription, err := left.Next(); !errors.Is(err, iterator.Done) {
 		t.Errorf("it leaves %v behind, %v", subscription, err)
@@ -56,10 +60,12 @@ func TestListenTakesNothingAway(t *testing.T) {
 // TestListenSaysWhatIsMissing: the topic, or the whole service.
 func TestListenSaysWhatIsMissing(t *testing.T) {
 	t.Parallel()
+	ctx, cancel := context.WithTimeout(t.Context(), eventually.Patience)
+	defer cancel()
 	server, _ := pubsubtest.Start(t, "orders")
 	never := func(pubsubbroker.Received) bool { return false }
 	project := "POSTHASTE_PUBSUB_PROJECT=p"
-	err := pubsubbroker.Listen(t.Context(), []string{project, "POSTHASTE_PUBSUB_ENDPOINT=" + server.Addr()}, false,
+	err := pubsubbroker.Listen(ctx, []string{project, "POSTHASTE_PUBSUB_ENDPOINT=" + server.Addr()}, false,
 		"nothing", func() {}, never)
 	if !errors.Is(err, pubsubbroker.ErrNoTopic) {
 		t.Errorf("no topic: %v", err)
@@ -68,7 +74,7 @@ func TestListenSaysWhatIsMissing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = pubsubbroker.Listen(t.Context(), []string{project, "POSTHASTE_PUBSUB_ENDPOINT=" + nobody}, false,
+	err = pubsubbroker.Listen(ctx, []string{project, "POSTHASTE_PUBSUB_ENDPOINT=" + nobody}, false,
 		"orders", func() {}, never)
 	if !errors.Is(err, pubsubbroker.ErrNoService) {
 		t.Errorf("no service: %v", err)

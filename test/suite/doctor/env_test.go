@@ -20,6 +20,7 @@ import (
 	"github.com/posthaste-dev/posthaste/outbox"
 	"github.com/posthaste-dev/posthaste/relay/operator/doctor"
 	"github.com/posthaste-dev/posthaste/schema"
+	"github.com/posthaste-dev/posthaste/test/kit/eventually"
 	"github.com/posthaste-dev/posthaste/test/kit/goroutines"
 	"github.com/posthaste-dev/posthaste/test/kit/leases"
 	"github.com/posthaste-dev/posthaste/test/kit/pgtest"
@@ -172,13 +173,15 @@ func (e *env) environment(address string) []string {
 // run runs a program with this environment, and returns its exit code and what it printed.
 func (e *env) run(address, input, program string, args ...string) (code int, stdout, stderr string) {
 	e.t.Helper()
-	command := exec.CommandContext(e.t.Context(), program, args...)
+	ctx, cancel := context.WithTimeout(e.t.Context(), eventually.Patience)
+	defer cancel()
+	command := exec.CommandContext(ctx, program, args...)
 	command.Env, command.Stdin = e.environment(address), strings.NewReader(input)
 	var out, said bytes.Buffer
 	command.Stdout, command.Stderr = &out, &said
 	var exit *exec.ExitError
-	if err := command.Run(); err != nil && !errors.As(err, &exit) {
-		e.t.Fatal(err)
+	if err := command.Run(); err != nil && !errors.As(err, &exit) || ctx.Err() != nil {
+		e.t.Fatalf("%s %q: %v, %v\n%s%s", program, args, err, ctx.Err(), &out, &said)
 	}
 	return command.ProcessState.ExitCode(), out.String(), said.String()
 }

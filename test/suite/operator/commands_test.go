@@ -217,13 +217,8 @@ func TestEventsTail(t *testing.T) {
 		e.want(t, e.role, 0, `(?s)\d\d:\d\d:\d\dZ  `+old.String()+`  order_shipped  order/1  published\n.*order/3`, "events",
 			"tail", "--count", "3")
 		// It waits for what comes.
-		ended := make(chan string, 1)
-		go func() {
-			_, stdout, _ := e.call(t, e.role, "events", "tail", "--last", "0", "--count", "1", "-o", "ndjson", "--every",
-				"100ms")
-			ended <- stdout
-		}()
-		shown := ""
+		ended := e.begin(t, e.role, "events", "tail", "--last", "0", "--count", "1", "-o", "ndjson", "--every", "100ms")
+		var shown called
 		eventually.True(t, "a line", func() bool {
 			e.emit(t, shipped.New("4", order{}))
 			select {
@@ -233,8 +228,8 @@ func TestEventsTail(t *testing.T) {
 				return false
 			}
 		})
-		if change := decode[operator.Change](t, shown); change.AggregateID != "4" || change.State != "ready" {
-			t.Errorf("got %s", shown)
+		if change := decode[operator.Change](t, shown.stdout); change.AggregateID != "4" || change.State != "ready" {
+			t.Errorf("got %+v", shown)
 		}
 	})
 }

@@ -180,8 +180,25 @@ var outboxctl = sync.OnceValues(func() (string, error) {
 	return binary, nil
 })
 
+// called is what came of a command.
+type called struct {
+	code           int
+	stdout, stderr string
+	err            error // it could not be run
+}
+
 // call runs outboxctl as a role of this outbox.
 func (e *env) call(t *testing.T, role string, args ...string) (code int, stdout, stderr string) {
+	t.Helper()
+	got := eventually.Receive(t, "the command has ended", e.begin(t, role, args...))
+	if got.err != nil {
+		t.Fatal(got.err)
+	}
+	return got.code, got.stdout, got.stderr
+}
+
+// begin begins to run it, for no longer than anything takes that does not hang.
+func (e *env) begin(t *testing.T, role string, args ...string) <-chan called {
 	t.Helper()
 	binary, err := outboxctl()
 	if err != nil {
@@ -191,13 +208,19 @@ func (e *env) call(t *testing.T, role string, args ...string) (code int, stdout,
 	if role != "" {
 		address = pgtest.As(t, e.URL, role)
 	}
-	command := exec.CommandContext(t.Context(), binary, append(args, "--schema", e.Schema)...)
+	ctx, cancel := context.WithTimeout(t.Context(), eventually.Patience)
+	command := exec.CommandContext(ctx, binary, append(args, "--schema", e.Schema)...)
 	command.Env = []string{"POSTHASTE_DATABASE_URL=" + address}
 	var out, said bytes.Buffer
 	command.Stdout, command.Stderr = &out, &said
-	var exit *exec.ExitError
-	if err := command.Run(); err != nil && !errors.As(err, &exit) {
-		t.Fatal(err)
-	}
-	return command.ProcessState.ExitCode(), out.String(), said.String()
+	ended := make(chan called, 1)
+	go func() {
+		defer cancel()
+		err := command.Run()
+		if exit := (*exec.ExitError)(nil); errors.As(err, &exit) && ctx.Err() == nil {
+			err = nil
+		}
+		ended <- called{command.ProcessState.ExitCode(), out.String(), said.String(), err}
+	}()
+	return ended
 }

@@ -27,7 +27,9 @@ func TestATerminalThatIsGoneEndsIt(t *testing.T) {
 		}
 	}
 	gone := errors.New("the terminal is gone")
-	delivered, err := Run(t.Context(), pool, Config{
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	delivered, err := Run(ctx, pool, Config{
 		Database: url, Schema: schema, Ready: func() {}, Notice: func(Notice) {},
 		Delivered: func(Delivered) error { return gone },
 	})
@@ -40,6 +42,9 @@ func TestATerminalThatIsGoneEndsIt(t *testing.T) {
 		t.Errorf("%d delivered, %v, left: %s", delivered, err, left)
 	}
 }
+
+// patience is how long a test waits for what takes a moment, also on a busy machine: only what hangs takes as long.
+const patience = 3 * time.Minute
 
 func serverURL() string {
 	if url := os.Getenv("SERVICES_POSTGRES18_URL"); url != "" {
@@ -75,8 +80,11 @@ func TestTheDemoHasSomethingToShow(t *testing.T) {
 		"attempt 1: rejected: the invoice service": true, "is dead: ": true, "topic shipment is paused": true,
 		"topic shipment goes on": true,
 	}
+	tooLong := time.After(patience)
 	for len(wanted) > 0 {
 		select {
+		case <-tooLong:
+			t.Fatalf("missing: %v", wanted)
 		case notice := <-notices:
 			for text := range wanted {
 				if strings.Contains(notice.Text, text) {
@@ -89,15 +97,24 @@ func TestTheDemoHasSomethingToShow(t *testing.T) {
 	}
 	types := map[string]bool{}
 	for len(types) < len(demoTypes)-1 {
-		event := <-delivered
-		types[event.Type] = true
-		if event.Type == demoRejected {
-			t.Error("an event was delivered that the broker rejects")
+		select {
+		case event := <-delivered:
+			types[event.Type] = true
+			if event.Type == demoRejected {
+				t.Error("an event was delivered that the broker rejects")
+			}
+		case <-tooLong:
+			t.Fatalf("only these types come: %v", types)
 		}
 	}
 	stop()
-	if err := <-ended; err != nil {
-		t.Error(err)
+	select {
+	case err := <-ended:
+		if err != nil {
+			t.Error(err)
+		}
+	case <-time.After(patience):
+		t.Fatal("it does not end")
 	}
 	var dead int
 	if err := pool.QueryRow(t.Context(), named("SELECT count(*) FROM {schema}.outbox_dlq", schema)).
