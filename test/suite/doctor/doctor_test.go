@@ -93,10 +93,6 @@ var faults = []fault{
 	{code: "old_prepared", hold: []string{
 		"BEGIN", "SELECT {schema}.outbox_emit('order_created', 'order', '1', '{}')", "PREPARE TRANSACTION '{database}''s'",
 	}},
-	{
-		code: "slot_unused", begin: []string{"SELECT pg_create_physical_replication_slot('{database}', true)"},
-		args: []string{"--slot-megabytes", "0"},
-	},
 	{code: "relay_dead", begin: []string{
 		`INSERT INTO {schema}.outbox_relays (id, token, name, started_at)
 		VALUES (gen_random_uuid(), gen_random_uuid(), 'gone', now() - interval '2 hours')`,

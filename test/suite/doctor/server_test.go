@@ -43,6 +43,11 @@ func TestDoctorOfTheServer(t *testing.T) {
 		}
 		e.untilFound()
 	}
+	// The slots of a shared server are others' as well.
+	e.inflict(fault{
+		code: "slot_unused", begin: []string{"SELECT pg_create_physical_replication_slot('{database}', true)"},
+		args: []string{"--slot-megabytes", "0"},
+	})
 	standby, err := own.Standby(t.Context(), "copy")
 	if err != nil {
 		t.Fatal(err)
