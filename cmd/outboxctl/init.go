@@ -88,8 +88,8 @@ func (c *initCommand) run(_ context.Context, p *present.Printer) error {
 			lines = append(lines, "  "+p.Paint(present.Plain, file))
 		}
 		return append(lines, "", "Next, with DATABASE_URL set:", "",
-			"  cd "+shellQuoted(c.folder)+" && go mod tidy",
-			"  go run ./cmd/relay    # in one terminal", "  go run ./cmd/shop     # in another one")
+			"  cd "+shellQuoted(c.folder)+" && go run -mod=mod ./cmd/relay    # in one terminal",
+			"  cd "+shellQuoted(c.folder)+" && go run ./cmd/shop              # in another one")
 	})
 }
 

@@ -16,7 +16,7 @@ func TestInitWritesAModule(t *testing.T) {
 	folder := filepath.Join(t.TempDir(), "shop")
 	code, stdout, stderr := call(t, nil, "init", folder)
 	if code != exitDone || !strings.Contains(stdout, "wrote example.com/shop into "+folder) ||
-		!strings.Contains(stdout, "go run ./cmd/relay") {
+		!strings.Contains(stdout, "go run -mod=mod ./cmd/relay") {
 		t.Fatalf("exit code %d\n%s%s", code, stdout, stderr)
 	}
 	for _, name := range []string{

@@ -101,7 +101,7 @@ func (e *env) open(ctx context.Context) error {
 		"PATH="+bin+string(os.PathListSeparator)+os.Getenv("PATH"), "GOBIN="+bin, "GOCACHE="+settings["GOCACHE"],
 		"GOPROXY=file://"+proxy+",file://"+settings["GOMODCACHE"]+"/cache/download,"+settings["GOPROXY"],
 		"GOMODCACHE="+filepath.Join(e.Folder, "modules"), "GONOSUMDB="+ours+","+ours+"/*", "GOWORK=off",
-		"GOFLAGS=-mod=mod -modcacherw -trimpath",
+		"GOFLAGS=-modcacherw -trimpath",
 		"PGHOST="+e.server.Hostname(), "PGPORT="+e.server.Port(), "PGUSER="+e.server.User.Username(),
 		"PGDATABASE="+e.unique+databases[0],
 	)}

@@ -83,7 +83,7 @@ func (w *Walked) tryNext(ctx context.Context, in Terminal, shown string) error {
 
 // WalkModule has a module written and types the commands of its README.
 func WalkModule(ctx context.Context, in Terminal, patience time.Duration) (*Walked, error) {
-	w := &Walked{}
+	w := &Walked{Commands: 1} // this one is typed as well:
 	begun := time.Now()
 	if shown, err := in.Run(ctx, "outboxctl init shop"); err != nil {
 		w.problemf("init failed: %v: %s", err, shown)
@@ -95,32 +95,28 @@ func WalkModule(ctx context.Context, in Terminal, patience time.Duration) (*Walk
 		return nil, fmt.Errorf("quickstart: %w", err)
 	}
 	block := blockPattern.FindStringSubmatch(string(readme))
-	if block == nil || len(lines(block[2])) != 3 {
-		w.problemf("the module's README has no three commands")
+	if block == nil || len(lines(block[2])) != 2 {
+		w.problemf("the module's README does not begin with two commands")
 		return w, nil
 	}
 	commands := lines(block[2])
-	w.Commands = len(commands)
-	if shown, err := in.Run(ctx, commands[0]); err != nil {
-		w.problemf("%s failed: %v: %s", commands[0], err, shown)
-		return w, ctx.Err()
-	}
-	relay, err := in.Start(ctx, commands[1])
+	w.Commands += len(commands)
+	relay, err := in.Start(ctx, commands[0])
 	if err != nil {
 		return nil, err
 	}
 	defer func() {
 		// `go run` exits with 1 after every Ctrl-C: what counts is what the program says.
 		if err := relay.Stop(patience); !strings.Contains(relay.Shown(), "the relay has stopped\n") {
-			w.problemf("%s ended badly: %v", commands[1], err)
+			w.problemf("%s ended badly: %v", commands[0], err)
 		}
 	}()
 	if err := relay.Await(ctx, regexp.MustCompile(`(?m)^the relay runs`), patience); err != nil {
 		w.problemf("%v", err)
 		return w, ctx.Err()
 	}
-	if shown, err := in.Run(ctx, commands[2]); err != nil {
-		w.problemf("%s failed: %v: %s", commands[2], err, shown)
+	if shown, err := in.Run(ctx, commands[1]); err != nil {
+		w.problemf("%s failed: %v: %s", commands[1], err, shown)
 	}
 	mail := regexp.MustCompile(`(?m)^mail to .*$`)
 	if err := relay.Await(ctx, mail, patience); err != nil {
