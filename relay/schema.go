@@ -22,9 +22,21 @@ const SchemaVersion = 8
 var errHidden = errors.New("relay: row level security hides events from this role; give it a policy: " +
 	"CREATE POLICY relay ON outbox_events FOR ALL TO <role> USING (true)")
 
-// errPausesUnreadable is waited out: somebody will grant it.
-var errPausesUnreadable = errors.New("relay: this role may not see what operators have paused: run `outboxctl grant " +
-	"relay <role>` again after the migration")
+// lackingQuery finds what migrations since the seventh have added to the rights of a relay: $1 is the schema. A role
+// that was granted before them lacks it, and would notice at the first pause or the first publish that fails.
+const lackingQuery = `SELECT current_user::text, coalesce(pg_catalog.string_agg(
+	    w.privilege || ' on ' || w.name, ', ' ORDER BY w.name, w.privilege), '')
+	  FROM (VALUES ('outbox_pauses', 'SELECT', '{}'::text[]),
+	    ('outbox_attempts', 'SELECT', '{event_id,number}'),
+	    ('outbox_attempts', 'INSERT', '{event_id,number,relay,class,topic,error}'),
+	    ('outbox_attempts', 'DELETE', '{}'),
+	    ('outbox_minutes', 'SELECT', '{minute,topic,relay}'),
+	    ('outbox_minutes', 'INSERT', '{}'),
+	    ('outbox_minutes', 'DELETE', '{}')) w(name, privilege, columns)
+	 WHERE CASE WHEN w.columns = '{}'
+	       THEN NOT pg_catalog.has_table_privilege($1::text || '.' || w.name, w.privilege)
+	       ELSE EXISTS (SELECT FROM pg_catalog.unnest(w.columns) c(name)
+	         WHERE NOT pg_catalog.has_column_privilege($1::text || '.' || w.name, c.name, w.privilege)) END`
 
 // errOtherOutbox: the URL leads to somebody else's outbox.
 var errOtherOutbox = errors.New("this is another outbox than the one that was named")
@@ -112,13 +124,12 @@ func (r *Relay) checkOnce(ctx context.Context, pool *pgxpool.Pool) error {
 	if version < SchemaVersion {
 		return &schemaError{schema: schema, found: version}
 	}
-	var mayReadPauses bool
-	if err := pool.QueryRow(ctx, `SELECT pg_catalog.has_table_privilege($1::text, 'SELECT')`,
-		pgx.Identifier{schema, "outbox_pauses"}.Sanitize()).Scan(&mayReadPauses); err != nil {
+	var role, lacking string
+	if err := pool.QueryRow(ctx, lackingQuery, pgx.Identifier{schema}.Sanitize()).Scan(&role, &lacking); err != nil {
 		return fmt.Errorf("relay: %w", err)
 	}
-	if !mayReadPauses {
-		return errPausesUnreadable
+	if lacking != "" { // it is waited out: somebody will grant it
+		return fmt.Errorf("relay: the role lacks %s: run `outboxctl grant relay %s` again after the migration", lacking, role)
 	}
 	var hidden bool
 	err = pool.QueryRow(ctx, `SELECT pg_catalog.row_security_active($1::text) AND NOT EXISTS (

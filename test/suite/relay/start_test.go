@@ -74,6 +74,34 @@ func TestASchemaThatDoesNotFitIsRejected(t *testing.T) {
 	})
 }
 
+// A role that was granted before a migration lacks what that has added. The relay says so before it takes a lane, does
+// not end, and goes on when it is granted: it would fail with every batch in which one publish does.
+func TestARoleThatWasGrantedBeforeTheMigrationIsNamed(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, p *env) {
+		name, asRole := p.role(t, "relay")
+		p.Exec(t, "REVOKE ALL ON {schema}.outbox_attempts, {schema}.outbox_minutes FROM "+name)
+		p.Exec(t, "REVOKE INSERT (event_id, number, relay, class, topic, error), SELECT (event_id, number) ON "+
+			"{schema}.outbox_attempts FROM "+name)
+		p.emit(t, placed.New("1", note{}))
+		a := p.start(t, "a", asRole)
+		eventually.True(t, "the error in the log", func() bool {
+			return strings.Contains(p.logs.text(), "outboxctl grant relay "+name) &&
+				strings.Contains(p.logs.text(), "DELETE on outbox_attempts, INSERT on outbox_attempts, SELECT on outbox_attempts")
+		})
+		select {
+		case <-a.done:
+			t.Fatalf("it gave up: %v", a.err)
+		default:
+		}
+		if p.broker.count() > 0 {
+			t.Error("it published")
+		}
+		p.Exec(t, "SELECT {schema}.outbox_grant('relay', $1)", name)
+		p.awaitPublished(t, 1)
+	})
+}
+
 // C21: where the database takes no writes, as a standby, the relay says so, does not end, publishes nothing, and goes
 // on when the primary is back. A server in recovery and a role that may not write answer alike, with 25006.
 func TestADatabaseThatTakesNoWritesIsNamedAndOutlived(t *testing.T) {
