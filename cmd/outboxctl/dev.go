@@ -145,7 +145,7 @@ func (c *devCommand) mayTake(ctx context.Context, pool *pgxpool.Pool) error {
 	if c.take {
 		return nil
 	}
-	whose, err := dev.Ask(ctx, pool, c.root.schema)
+	whose, err := dev.Look(ctx, pool, c.root.schema)
 	if err != nil {
 		return c.root.hint(err, "relay")
 	}

@@ -52,12 +52,13 @@ func (c *doctorCommand) redisOptions(address string) (*redis.Options, error) {
 	}
 	options.ContextTimeoutEnabled = true
 	host, port, err := net.SplitHostPort(options.Addr)
-	if options.Network == "unix" || err == nil && onThisMachine(host) || slices.Contains(c.root.insecureAllow, allowRedis) ||
-		options.TLSConfig != nil && !options.TLSConfig.InsecureSkipVerify {
+	verified := options.TLSConfig != nil && !options.TLSConfig.InsecureSkipVerify
+	if options.Network == "unix" || err == nil && onThisMachine(host) || verified ||
+		slices.Contains(c.root.insecureAllow, allowRedis) {
 		return options, nil
 	}
-	return nil, usageError{fmt.Sprintf("the Redis URL: %s is not on this machine: write rediss://%s, without skip_verify; "+
-		"or allow plain text with --insecure-allow redis", host, net.JoinHostPort(host, port))}
+	return nil, usageError{fmt.Sprintf("the Redis URL: %s is not on this machine: write rediss://%s, without "+
+		"skip_verify; or allow plain text with --insecure-allow redis", host, net.JoinHostPort(host, port))}
 }
 
 // allowRedis is the name of Redis for --insecure-allow. outbox-publisher, which has no Redis, does not know it.

@@ -79,8 +79,8 @@ type Whose struct {
 	Strange bool
 }
 
-// Ask looks whose outbox it is. It changes nothing, and where there are no tables they are nobody's.
-func Ask(ctx context.Context, pool *pgxpool.Pool, schema string) (found Whose, err error) {
+// Look tells whose outbox it is. It changes nothing, and where there are no tables they are nobody's.
+func Look(ctx context.Context, pool *pgxpool.Pool, schema string) (found Whose, err error) {
 	var relays, events, developer bool
 	if err := pool.QueryRow(ctx, tablesQuery, schema).Scan(&relays, &events); err != nil {
 		return found, fmt.Errorf("whose outbox is it: %w", err)
