@@ -270,7 +270,7 @@ func (x *examination) in(ctx context.Context, work func(ctx context.Context, tx 
 // row asks for one row.
 func (x *examination) row(ctx context.Context, statement string, args, into []any) error {
 	return x.in(ctx, func(ctx context.Context, tx pgx.Tx) error {
-		return tx.QueryRow(ctx, statement, args...).Scan(into...) //nolint:wrapcheck // the check is named with it
+		return tx.QueryRow(ctx, statement, args...).Scan(into...)
 	})
 }
 

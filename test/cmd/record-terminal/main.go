@@ -1,6 +1,6 @@
 // Command record-terminal makes the pictures of a terminal that the documentation shows: outboxctl dev, top and
-// explain, as they are, in an outbox of their own on the test server. It takes about two minutes, because top shows what
-// topics carried in minutes that are over.
+// explain, as they are, in an outbox of their own on the test server. It takes about two minutes, because top shows
+// what topics carried in minutes that are over.
 //
 //	go run ./test/cmd/record-terminal -outboxctl bin/outboxctl -into docs/pictures
 package main
