@@ -1,6 +1,6 @@
 -- The events of the aggregate $1 and $2 in their order: those that are open, the first $4 of them, and the newest $3.
 -- Its index has no order, so $5 of its events are looked at as they come. Where there are more, also those among the
--- newest $5 of its lanes; what is held is found by an index of its own in any case, the first $4 of each type. The first
+-- newest $5 of its lanes; what is held is found by its own index in any case, the first $4 of each type. The first
 -- column is how many that are published or discarded were seen, the last how many open ones. States: 1 held,
 -- 6 published, 7 discarded.
 WITH RECURSIVE sampled AS MATERIALIZED (
@@ -10,7 +10,8 @@ WITH RECURSIVE sampled AS MATERIALIZED (
     SELECT DISTINCT e.lane, e.namespace FROM sampled e LIMIT (SELECT 100)
 ), latest AS MATERIALIZED (
     SELECT {columns}
-      FROM (SELECT DISTINCT l.lane FROM lines l WHERE (SELECT count(*) FROM sampled) >= $5::integer) l CROSS JOIN LATERAL (
+      FROM (SELECT DISTINCT l.lane FROM lines l WHERE (SELECT count(*) FROM sampled) >= $5::integer) l
+     CROSS JOIN LATERAL (
            SELECT {columns} FROM {schema}.outbox_events e WHERE e.lane = l.lane
             ORDER BY e.seq DESC LIMIT (SELECT $5::integer)) e
      WHERE e.aggregate_type = $1::text AND e.aggregate_id = $2::text

@@ -1,5 +1,5 @@
 -- What is ready before an event: $1 its lane, $2 the lane's floor, $3 its number, $4 namespace, $5 and $6 type and id
--- of its aggregate; $7 how many numbers to look at: so many from the floor up, and so many from the event down. Behind a
+-- of its aggregate; $7 how many numbers to look at: so many from the floor up, and so many from it down. Behind a
 -- transaction that is open for long, all that is above the floor may be published. How many of them were looked at, how
 -- many are ready, since when the oldest of those, the first of them, and the types of the ready ones of the same
 -- aggregate. State: 0 ready.

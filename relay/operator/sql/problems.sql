@@ -26,7 +26,8 @@ WITH newest AS MATERIALIZED (
 SELECT (SELECT count(*) FROM newest), (SELECT count(*) FROM tries), g.event_type, g.topic, g.class, g.error, g.times,
        g.events, g.first, g.last, g.example
   FROM (SELECT) one LEFT JOIN (
-       SELECT f.event_type, f.topic, f.class, f.error, count(*) AS times, array_agg(DISTINCT f.event_id::text) AS events,
+       SELECT f.event_type, f.topic, f.class, f.error, count(*) AS times,
+              array_agg(DISTINCT f.event_id::text) AS events,
               min(f.at) AS first, max(f.at) AS last, (array_agg(f.event_id ORDER BY f.at DESC))[1]::text AS example
          FROM (SELECT * FROM letters UNION ALL SELECT * FROM failing) f
         GROUP BY f.event_type, f.topic, f.class, f.error) g ON true
