@@ -25,7 +25,7 @@ type Interruption struct {
 	Event outbox.ID
 	// Token is that of the hold.
 	Token string
-	// Notices is how many of the event were begun before that, and are there now that nothing of the worker's is on its
+	// Notices is how many of the event this worker and those killed before it have written. Nothing of theirs is on its
 	// way any more.
 	Notices int
 }

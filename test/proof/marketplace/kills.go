@@ -98,7 +98,7 @@ func (r *round) injectRelay(ctx context.Context, victim *actor) error {
 // and whenever it may be.
 func (r *round) injectWorker(ctx context.Context, victim *actor) (err error) {
 	where := &r.report.Anywhere
-	held := &holds{}
+	held := map[outbox.ID]string{}
 	look := func(victim *actor) (err error) {
 		held, err = r.holdsOf(ctx, victim)
 		return err
@@ -197,37 +197,27 @@ func (r *round) whoIsAt(ctx context.Context, g gate) (*actor, error) {
 	return nil, nil //nolint:nilnil // nobody came
 }
 
-// holds are the events that were held in Redis at a time, with their tokens.
-type holds struct {
-	tokens map[outbox.ID]string
-	at     time.Time // by the database: on a busy machine one may be handled again before its notices are counted
-}
-
-// holdsOf looks at the holds while the victim is frozen and not yet dead: whatever the proof does with a dead one takes
-// time, in which its holds end.
-func (r *round) holdsOf(ctx context.Context, victim *actor) (*holds, error) {
+// holdsOf looks at the events that are held in Redis, with their tokens, while the victim is frozen and not yet dead:
+// whatever the proof does with a dead one takes time, in which its holds end.
+func (r *round) holdsOf(ctx context.Context, victim *actor) (map[outbox.ID]string, error) {
 	if r.inbox != Redis {
-		return &holds{}, nil
+		return map[outbox.ID]string{}, nil
 	}
 	if err := victim.program.Freeze(ctx); err != nil {
 		return nil, err
 	}
 	found, err := marks(ctx, r.redis)
-	if err != nil {
-		return nil, err
-	}
-	held := &holds{tokens: tokens(found, "held:")}
-	if err := r.pool.QueryRow(ctx, "SELECT clock_timestamp()").Scan(&held.at); err != nil {
-		return nil, fmt.Errorf("marketplace proof: %w", err)
-	}
-	return held, nil
+	return tokens(found, "held:"), err
 }
 
-// noteInterruptions writes down which events were held in Redis when the worker died, and which of them have a notice.
-func (r *round) noteInterruptions(ctx context.Context, instance string, held *holds) error {
+// noteInterruptions writes down which events were held in Redis when the worker died, and how many notices of each the
+// dead have written. By time they could not be told from those of the living: what the dead one had just sent begins
+// after its death on a busy machine, and others may handle an event again before its notices are counted.
+func (r *round) noteInterruptions(ctx context.Context, instance string, held map[outbox.ID]string) error {
 	if r.inbox != Redis {
 		return nil
 	}
+	r.deadWorkers = append(r.deadWorkers, instance)
 	// What was on its way to the database when the worker died may still be done.
 	err := eventually.Within(ctx, startTime, "nothing of "+instance+" is left in the database", func() (bool, error) {
 		n, err := r.count(ctx,
@@ -237,9 +227,9 @@ func (r *round) noteInterruptions(ctx context.Context, instance string, held *ho
 	if err != nil {
 		return err
 	}
-	for id, token := range held.tokens {
-		notices, err := r.count(ctx, "SELECT count(*) FROM notifications WHERE event_id = $1 AND created_at <= $2",
-			id, held.at)
+	for id, token := range held {
+		notices, err := r.count(ctx, "SELECT count(*) FROM witness.notices WHERE event = $1 AND writer = ANY($2)",
+			id, r.deadWorkers)
 		if err != nil {
 			return err
 		}

@@ -25,6 +25,7 @@ type round struct {
 	processes     processes
 	load          *load
 	faults        check.History
+	deadWorkers   []string
 	interruptions []Interruption
 	between       bool // a worker has been killed between a notice and its mark
 	report        *Round

@@ -113,3 +113,14 @@ END
 $$;
 CREATE CONSTRAINT TRIGGER witness_gate AFTER INSERT ON public.notifications DEFERRABLE INITIALLY DEFERRED FOR EACH ROW
     EXECUTE FUNCTION witness.gate();
+
+-- Who wrote which notice: a worker is its connections' application name, another one in each of its lives.
+CREATE TABLE witness.notices (event uuid NOT NULL, writer text NOT NULL);
+CREATE FUNCTION witness.note_notice() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS $$
+BEGIN
+    INSERT INTO witness.notices VALUES (NEW.event_id, current_setting('application_name'));
+    RETURN NULL;
+END
+$$;
+CREATE TRIGGER witness_note_notice AFTER INSERT ON public.notifications FOR EACH ROW
+    EXECUTE FUNCTION witness.note_notice();
