@@ -10,10 +10,12 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"net"
 	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -79,8 +81,10 @@ func (r *recorder) makeDatabase(ctx context.Context, server string) (drop func()
 			return nil, errors.Join(err, admin.Close(ctx))
 		}
 	}
-	r.url = fmt.Sprintf("postgres://%s@%s:%d/shop?sslmode=disable", url.UserPassword(config.User, config.Password),
-		config.Host, config.Port)
+	r.url = (&url.URL{
+		Scheme: "postgres", User: url.UserPassword(config.User, config.Password), Path: "shop", RawQuery: "sslmode=disable",
+		Host: net.JoinHostPort(config.Host, strconv.Itoa(int(config.Port))),
+	}).String()
 	return func() error {
 		ctx := context.WithoutCancel(ctx)
 		_, err := admin.Exec(ctx, "DROP DATABASE IF EXISTS shop WITH (FORCE)")
