@@ -47,9 +47,10 @@ func TestAttempts(t *testing.T) {
 			by[0] != "("+held.Relay.String()+","+id.String()+")" {
 			t.Errorf("by %q", by)
 		}
-		// Dead at once, and dead without having been sent.
+		// Dead at once, and dead without having been sent; published together with them, and alone.
 		w.settle(t, &core.Settle{Owner: held.Owner, Lanes: held.lanes(), Published: []core.Found{w.found(t, id)}})
-		w.settle(t, &core.Settle{Owner: held.Owner, Lanes: held.lanes(), Dead: []core.Death{
+		published := []core.Found{w.found(t, w.add(t, "1", core.Ready))}
+		w.settle(t, &core.Settle{Owner: held.Owner, Lanes: held.lanes(), Published: published, Dead: []core.Death{
 			{Found: w.found(t, other), Attempts: 1, Reason: "rejected", Tried: core.Tried{Class: core.Terminal, Topic: "bills"}},
 			{Found: w.found(t, w.add(t, "1", core.Ready)), Reason: "invalid_payload", Detail: "no brace"},
 		}, Park: []core.Park{{Found: w.found(t, w.add(t, "1", core.Ready)), Error: "not known"}}})
