@@ -1,0 +1,66 @@
+package operator
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/posthaste-dev/posthaste/internal/state"
+	"github.com/posthaste-dev/posthaste/outbox"
+)
+
+// TestCausesOfFacts: what is concluded of an event that is ready for an hour in a lane whose holder lives, and of what
+// is different. Real servers have all of it in test/suite/operator.
+func TestCausesOfFacts(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC)
+	ago := func(d time.Duration) *time.Time {
+		at := now.Add(-d)
+		return &at
+	}
+	for name, c := range map[string]struct {
+		change func(f *facts)
+		want   string
+	}{
+		"nothing keeps it, and it waits": {func(*facts) {}, "relay_stuck"},
+		"nothing keeps it":               {func(f *facts) { f.event.CreatedAt = *ago(time.Second) }, "due"},
+		"its holder has died":            {func(f *facts) { f.holder.Alive = false }, "lane_unheld"},
+		"everything stands still": {func(f *facts) {
+			f.holder.Alive, f.alive = false, nil
+		}, "no_relay"},
+		"two at once": {func(f *facts) {
+			f.pauses = []Pause{{Scope: TopicScope("orders"), Actor: "ada", Reason: "x", Since: now}}
+			f.heads = []head{{kind: state.DeadBlocking, eventType: "order_placed", topic: "orders", since: now}}
+		}, "paused_topic behind_dead"},
+		"behind another topic": {func(f *facts) {
+			f.heads = []head{{kind: state.DeadBlocking, eventType: "order_placed", topic: "bills", since: now}}
+			f.event.CreatedAt = now
+		}, "due"},
+		"older than what retention has deleted": {func(f *facts) {
+			f.there, f.cutOff, f.deleted = false, ago(0), 7
+		}, "pruned"},
+		"younger": {func(f *facts) { f.there, f.cutOff = false, ago(48*time.Hour) }, "not_found"},
+	} {
+		f := &facts{
+			id: leastID(now.Add(-time.Hour)), now: now, there: true,
+			event: Event{
+				ID: outbox.ID{1}, Seq: 12, Lane: 7, State: state.Ready.String(), Type: "order_shipped", Topic: "orders",
+				AggregateType: "order", AggregateID: "1", CreatedAt: *ago(time.Hour),
+			},
+			holder: LaneHolder{
+				Lane: 7, Relay: "main", Alive: true, LastBeat: ago(time.Second), Since: ago(2 * time.Hour), id: "1", owned: true,
+				lease: 30 * time.Second,
+			},
+			alive: []aliveRelay{{id: "1", name: "main", lanes: 64}},
+			known: []knownType{{relay: "1", eventType: "order_shipped", topic: "orders"}},
+		}
+		c.change(f)
+		var got []string
+		for _, cause := range f.causes() {
+			got = append(got, string(cause.Code))
+		}
+		if strings.Join(got, " ") != c.want {
+			t.Errorf("%s: the causes are %q, want %s", name, got, c.want)
+		}
+	}
+}

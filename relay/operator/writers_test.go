@@ -1,0 +1,50 @@
+package operator_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/posthaste-dev/posthaste/outbox"
+	"github.com/posthaste-dev/posthaste/relay/operator"
+)
+
+// begin opens a transaction that does something, and returns it with the words by which it is named.
+func (e *env) begin(does string, args ...any) (tx pgx.Tx, named string) {
+	e.t.Helper()
+	tx, err := e.admin.Begin(e.t.Context())
+	if err != nil {
+		e.t.Fatal(err)
+	}
+	e.t.Cleanup(func() { _ = tx.Rollback(context.Background()) })
+	if _, err := tx.Exec(e.t.Context(), e.sql(does), args...); err != nil {
+		e.t.Fatal(err)
+	}
+	return tx, fmt.Sprintf("pid %d ", tx.Conn().PgConn().PID())
+}
+
+const insertEvent = `INSERT INTO {schema}.outbox_events (id, event_type, aggregate_type, aggregate_id, payload_json)
+	VALUES ($1::text::uuid, 'order_created', 'order', $2, json_build_object('eventId', $1::text))`
+
+// TestExplainNamesNoOtherTransaction: a writer is one that has drawn a number here. One that only writes into another
+// table of the outbox, or events of another one, is none.
+func TestExplainNamesNoOtherTransaction(t *testing.T) {
+	t.Parallel()
+	onEachServer(t, func(t *testing.T, e *env) {
+		missing := outbox.NewID()
+		_, writer := e.begin(insertEvent, missing.String(), "1")
+		_, other := e.begin("LOCK TABLE {schema}.outbox_pauses IN ROW EXCLUSIVE MODE")
+		found, err := e.operator.Explain(t.Context(), missing)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all := fmt.Sprintf("%+v", found.Causes)
+		if len(found.Causes) != 2 || found.Causes[1].Code != operator.CauseOpenWriter || !strings.Contains(all, writer) ||
+			strings.Contains(all, other) || strings.Count(all, "pid ") != 1 {
+			t.Errorf("%sis the writer, and it says %s", writer, all)
+		}
+	})
+}
