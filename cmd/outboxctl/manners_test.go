@@ -1,0 +1,75 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/posthaste-dev/posthaste/outbox"
+	"github.com/posthaste-dev/posthaste/relay/operator"
+)
+
+// TestColors: only on a terminal, and not where somebody does not want them.
+func TestColors(t *testing.T) {
+	t.Parallel()
+	terminal, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
+	if err != nil {
+		t.Skipf("there is no terminal to open: %v", err)
+	}
+	defer func() { _ = terminal.Close() }()
+	file, err := os.Create(t.TempDir() + "/out")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = file.Close() }()
+	for name, c := range map[string]struct {
+		to          io.Writer
+		environment map[string]string
+		want        bool
+	}{
+		"terminal": {terminal, nil, true},
+		"NO_COLOR": {terminal, map[string]string{"NO_COLOR": "1"}, false},
+		"dumb":     {terminal, map[string]string{"TERM": "dumb"}, false},
+		"file":     {file, nil, false},
+		"pipe":     {&bytes.Buffer{}, nil, false},
+	} {
+		root := &rootCommand{getenv: func(name string) string { return c.environment[name] }}
+		if got := root.colors(c.to); got != c.want {
+			t.Errorf("%s: colours are %t, want %t", name, got, c.want)
+		}
+	}
+}
+
+// TestWhatIsNotThereExitsWith3: scripts tell it from a failure.
+func TestWhatIsNotThereExitsWith3(t *testing.T) {
+	t.Parallel()
+	onEachServer(t, func(t *testing.T, e *env) {
+		for _, line := range []string{"aggregate show order/77", "events get " + outbox.NewID().String()} {
+			if code, stdout, stderr := e.call(t, strings.Fields(line)...); code != 3 || stdout != "" {
+				t.Errorf("%s: exit code %d, want 3\n%s%s", line, code, stdout, stderr)
+			}
+		}
+	})
+}
+
+// TestExportIsWhole: all pages of it; one that was to end before the last says where it goes on.
+func TestExportIsWhole(t *testing.T) {
+	t.Parallel()
+	onEachServer(t, func(t *testing.T, e *env) {
+		const all = operator.MaxEventPageWithPayload + 20
+		e.exec(t, fmt.Sprintf(`INSERT INTO {schema}.outbox_events (id, event_type, aggregate_type, aggregate_id, payload_json)
+			SELECT u.id, 'order_created', 'order', '1', json_build_object('eventId', u.id)
+			FROM (SELECT {schema}.outbox_uuid7() AS id FROM generate_series(1, %d)) u`, all))
+		const more = "there is more at --after id."
+		for count, want := range map[int]int{0: all, 7: 7, all - 1: all - 1} {
+			code, stdout, stderr := e.call(t, "events", "export", "--count", fmt.Sprint(count))
+			if got := strings.Count(stdout, "\n"); code != exitDone || got != want ||
+				strings.Contains(stderr, more) != (count > 0) {
+				t.Errorf("--count %d: exit code %d, %d of %d events: %s", count, code, got, want, stderr)
+			}
+		}
+	})
+}
