@@ -55,6 +55,19 @@ func TestWhatIsNotThereExitsWith3(t *testing.T) {
 	})
 }
 
+// TestErrorsSpeakToNoTerminal: also where they quote a name as it is.
+func TestErrorsSpeakToNoTerminal(t *testing.T) {
+	t.Parallel()
+	for _, line := range [][]string{
+		{"pauses", "--database-url-file", "\x1b[31mred\x07"}, {"config", "--config", "\x1b[31mred\x07"},
+	} {
+		if code, _, stderr := call(t, nil, line...); code == exitDone || !strings.Contains(stderr, "red") ||
+			strings.ContainsAny(stderr, "\x1b\x07") {
+			t.Errorf("%s: exit code %d, %q", line[1], code, stderr)
+		}
+	}
+}
+
 // TestExportIsWhole: all pages of it; one that was to end before the last says where it goes on.
 func TestExportIsWhole(t *testing.T) {
 	t.Parallel()

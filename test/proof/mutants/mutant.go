@@ -6,7 +6,9 @@ import "slices"
 type mutant struct {
 	name    string
 	mistake string // what the code does wrong, in a sentence
-	of      string // the fault or the promise that the right code is about, as docs/internals/faults.md calls it
+	// of is the fault or the promise that the right code is about, as docs/internals/faults.md calls it, or the
+	// requirement, as docs/internals/conformance.md does.
+	of      string
 	changes []change
 	proof   proof // the cheapest that finds it
 }
@@ -18,7 +20,7 @@ type change struct{ file, from, to string }
 // all are all mutants, in the order of an event's path.
 func all() []mutant {
 	return slices.Concat(emitting, storing, holdingLanes, reading, publishing, failing, waiting, growing,
-		settling, consuming)
+		settling, history, consuming, looking)
 }
 
 // The folders of the tests that the tables name.
@@ -35,6 +37,12 @@ const (
 	inboxTests    = "test/suite/inbox"
 	guardTests    = "test/suite/redisinbox"
 	keyTests      = "inbox/redisinbox"
+
+	minuteTests    = "relay/internal/minutes"
+	retentionTests = "test/proof/retention"
+	checkTests     = "relay/operator/check"
+	commandTests   = "cmd/outboxctl"
+	presentTests   = "cmd/outboxctl/internal/present"
 )
 
 // The numbers of simulated worlds: at least three times as many as were ever needed for what uses them.
@@ -49,7 +57,8 @@ type Mutant struct {
 	Name string
 	// Mistake says in a sentence what the code does wrong.
 	Mistake string
-	// Of is the fault or the promise that the right code is about, as docs/internals/faults.md calls it.
+	// Of is the fault or the promise that the right code is about, as docs/internals/faults.md calls it, or the
+	// requirement, as docs/internals/conformance.md does.
 	Of string
 	// Proof is the proof that must find it, as one types it.
 	Proof string

@@ -25,6 +25,9 @@ func loaders() []change {
 		{"inbox/redisinbox/script.go", "redis.NewScript(removeText)", `redis.NewScript(mutantText("remove", removeText))`},
 		{storeTests + "/store.go", "string(text)", "mutantText(file, string(text))"},
 		{"schema/schema.go", "string(text)", "mutantText(name, string(text))"},
+		{operatorTests + "/look.go", "string(text)", "mutantText(name, string(text))"},
+		{"relay/retention/retention.go", "string(text)", "mutantText(file, string(text))"},
+		{minuteTests + "/write.go", "w.Schema, writeSQL", `w.Schema, mutantText("write", writeSQL)`},
 	}
 }
 
