@@ -147,7 +147,7 @@ var looking = []mutant{
 			"clean.Writer(stdout), clean.Writer(stderr)",
 			"clean.Writer(stdout), stderr",
 		}},
-		test(commandTests, "TestErrorsSpeakToNoTerminal", `--database-url-file .*: .*\\x1b\[31mred`),
+		test(commandTests, "TestErrorsSpeakToNoTerminal", `--database-url-file: exit code 2, ".*\\x1b\[31mred`),
 	},
 	{
 		"colours-unasked",
