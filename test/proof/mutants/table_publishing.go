@@ -48,7 +48,7 @@ var publishing = []mutant{
 					"\t}\n",
 			},
 		},
-		test(relayTests, "TestWhoseFaultAnErrorIs", "deadline: {Class:0 "),
+		test(relayTests, "TestWhoseFaultAnErrorIs", "deadline: {Class:published "),
 	},
 	{
 		"pipeline-passes-refused",
