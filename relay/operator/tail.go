@@ -42,7 +42,8 @@ func (o *Operator) Tail(filter Filter) *Tail {
 
 // Next returns what has happened since the last look, the oldest first: events that are new, and those of the newest
 // thousand open ones that are in another state. The first look returns the newest events that there are, at most
-// begin. What comes faster than 5,000 events a look is not all told: left is true then.
+// begin. Of the newest 5,000 events all that are new are told, also those that commit behind others. What comes faster
+// than 5,000 events per look is not all told: left is true then.
 func (t *Tail) Next(ctx context.Context, begin int) (changes []Change, left bool, err error) {
 	changes, err = t.followed(ctx)
 	if err != nil {
@@ -70,12 +71,12 @@ func (t *Tail) Next(ctx context.Context, begin int) (changes []Change, left bool
 			}
 			t.remember(event)
 		}
-		// A page with something that was told before has met the end of what is new.
-		if first || found.Next == "" || fresh < len(found.Events) || fresh == 0 {
+		// Also behind what was told: an event that commits late has an old id.
+		if first || found.Next == "" {
 			break
 		}
 		if pages == tailPages {
-			left = true
+			left = fresh > 0
 			break
 		}
 		page.After = found.Next

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/posthaste-dev/posthaste/outbox"
 	"github.com/posthaste-dev/posthaste/relay/operator"
 )
 
@@ -26,6 +27,34 @@ func TestTailMovesAlong(t *testing.T) {
 			if at := tail.Since().Add(10 * time.Minute); at.Before(before) || at.After(clock()) {
 				t.Errorf("look %d: the next begins at %s, and this one began at %s", look, at, before)
 			}
+		}
+	})
+}
+
+// TestTailShowsWhatCommitsLateBehindMany: more than a page of events was shown since the late one drew its number. It
+// is shown, or left says that something is not.
+func TestTailShowsWhatCommitsLateBehindMany(t *testing.T) {
+	t.Parallel()
+	onEachServer(t, func(t *testing.T, e *env) {
+		writer, _ := e.begin(insertEvent, outbox.NewID().String(), "late")
+		tail := e.operator.Tail(operator.Filter{})
+		if _, _, err := tail.Next(t.Context(), 10); err != nil {
+			t.Fatal(err)
+		}
+		for range 2 { // each of a look
+			e.exec(`INSERT INTO {schema}.outbox_events (id, event_type, aggregate_type, aggregate_id, payload_json)
+				SELECT u.id, 'order_created', 'order', 'early', json_build_object('eventId', u.id)
+				FROM (SELECT {schema}.outbox_uuid7() AS id FROM generate_series(1, 600)) u`)
+			if changes, left, err := tail.Next(t.Context(), 10); err != nil || left || len(changes) != 600 {
+				t.Fatalf("%d events, left %t, %v", len(changes), left, err)
+			}
+		}
+		if err := writer.Commit(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		changes, left, err := tail.Next(t.Context(), 10)
+		if err != nil || !left && (len(changes) != 1 || changes[0].AggregateID != "late") {
+			t.Errorf("an event committed late, and the tail shows %d events and left %t, %v", len(changes), left, err)
 		}
 	})
 }
