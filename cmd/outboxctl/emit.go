@@ -97,12 +97,14 @@ func (c *emitCommand) run(ctx context.Context, p *present.Printer) error {
 	}
 	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
 	report := emitReport{Type: c.eventType}
-	if err := c.emit(ctx, conn, event, &report); err != nil {
-		return c.hint(err)
-	}
+	// Asked before the event is there: 'outboxctl dev' starts its relay again when it meets a new type, and who asks
+	// then finds none.
 	var known bool
 	if err := conn.QueryRow(ctx, c.root.named(knownQuery), c.eventType).Scan(&known); err == nil {
 		report.KnownToRelay = &known
+	}
+	if err := c.emit(ctx, conn, event, &report); err != nil {
+		return c.hint(err)
 	}
 	if report.KnownToRelay != nil && !known {
 		_, _ = fmt.Fprintf(c.root.warn, "outboxctl: no relay that is alive knows the type %s: the event waits until "+

@@ -81,6 +81,26 @@ func TestEmitSaysWhatItKnows(t *testing.T) {
 	})
 }
 
+// TestEmitAsksBeforeItsEventIsThere: of a type that it does not know, the relay of 'outboxctl dev' leaves and comes
+// again as soon as it sees the event. Here it has left when the emit commits, which is the earliest that can be.
+func TestEmitAsksBeforeItsEventIsThere(t *testing.T) {
+	t.Parallel()
+	onEachServer(t, func(t *testing.T, e *env) {
+		e.exec(t, `WITH r AS (INSERT INTO {schema}.outbox_relays (id, token, name) VALUES
+			(gen_random_uuid(), gen_random_uuid(), 'outboxctl dev') RETURNING id)
+			INSERT INTO {schema}.outbox_beats (relay, number, until) SELECT id, 1, now() + interval '1 hour' FROM r`)
+		e.exec(t, `CREATE FUNCTION {schema}.leave() RETURNS trigger LANGUAGE plpgsql AS
+			$$ BEGIN UPDATE {schema}.outbox_relays SET ended_at = clock_timestamp(); RETURN NULL; END $$`)
+		e.exec(t, "CREATE TRIGGER leave AFTER INSERT ON {schema}.outbox_events EXECUTE FUNCTION {schema}.leave()")
+		if code, _, stderr := e.call(t, "emit", "never_seen", "--aggregate", "thing/7"); code != exitDone || stderr != "" {
+			t.Errorf("exit code %d\n%s", code, stderr)
+		}
+		if _, _, stderr := e.call(t, "emit", "never_seen", "--aggregate", "thing/7"); stderr == "" {
+			t.Error("the relay has left, and nothing is said")
+		}
+	})
+}
+
 // TestEmitSaysWhatToDo: without tables, and without the right.
 func TestEmitSaysWhatToDo(t *testing.T) {
 	t.Parallel()
