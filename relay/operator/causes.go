@@ -364,9 +364,6 @@ func (f *facts) topicFails() []Cause {
 	var names []string
 	var shown *failingTopic
 	for i, failing := range f.failing {
-		if strings.HasPrefix(failing.err, "paused by ") {
-			continue // that is how a relay writes down an operator's pause, which is told as such
-		}
 		names = append(names, failing.name)
 		if shown == nil || failing.relay == f.holder.id {
 			shown = &f.failing[i]

@@ -300,7 +300,7 @@ func (f *facts) gatherFleet(ctx context.Context, l *looking) error {
 	if topic := f.topicOf(f.event.Type); topic != "" {
 		f.event.Topic = topic // its holder's word counts
 	}
-	if rows, err = l.Query(ctx, l.sql("failing_topics"), []string{f.event.Topic}); err != nil {
+	if rows, err = l.Query(ctx, l.sql("failing_topics"), []string{f.event.Topic}, mostTopicRows); err != nil {
 		return err //nolint:wrapcheck // look says what it was
 	}
 	var failing failingTopic

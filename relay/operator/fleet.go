@@ -24,8 +24,8 @@ var relaysSQL string
 //go:embed sql/topics_known.sql
 var topicsKnownSQL string
 
-//go:embed sql/topics_failing.sql
-var topicsFailingSQL string
+//go:embed sql/failing_topics.sql
+var failingTopicsSQL string
 
 // The bounds of a look at the fleet.
 const (
@@ -169,8 +169,8 @@ func (o *Operator) Topics(ctx context.Context) (topics []Topic, err error) {
 				topic.Types = append(topic.Types, found)
 			})
 		var failure TopicFailure
-		err = errors.Join(err, o.rows(ctx, tx, topicsFailingSQL, []any{mostTopicRows},
-			[]any{&name, &failure.Relay, &failure.RelayName, &failure.Error, &failure.Since},
+		err = errors.Join(err, o.rows(ctx, tx, failingTopicsSQL, []any{nil, mostTopicRows},
+			[]any{&failure.Relay, &failure.RelayName, &name, &failure.Since, &failure.Error},
 			func() { topic := named(name); topic.Failing = append(topic.Failing, failure) }))
 		if err != nil {
 			return err

@@ -101,22 +101,30 @@ func TestTopics(t *testing.T) {
 		}
 		e.exec(`INSERT INTO {schema}.outbox_known VALUES ($1::text::uuid, 'order_paid', 'orders'),
 			($1::text::uuid, 'mail', 'mails')`, a)
-		e.exec(`INSERT INTO {schema}.outbox_topics (relay, topic, paused, error) VALUES
-			($1::text::uuid, 'mails', true, 'no such topic'), ($1::text::uuid, 'orders', false, '')`, a)
+		// The words of an error are the broker's: they do not make it an operator's pause.
+		e.exec(`INSERT INTO {schema}.outbox_topics (relay, topic, paused, by_operator, error) VALUES
+			($1::text::uuid, 'mails', true, false, 'paused by its owner: no such topic'),
+			($1::text::uuid, 'orders', false, false, ''), ($1::text::uuid, 'other', true, true, 'no such topic')`, a)
 		for _, scope := range []operator.Scope{operator.TypeScope("order_paid"), operator.TopicScope("other")} {
 			if _, err := e.operator.Pause(t.Context(), action(), scope); err != nil {
 				t.Fatal(err)
 			}
+		}
+		relays, err := e.operator.Relays(t.Context(), false)
+		if err != nil || !slices.ContainsFunc(relays, func(r operator.Relay) bool {
+			return r.ID == a && slices.Equal(r.FailingTopics, []string{"mails"})
+		}) {
+			t.Errorf("got %+v, %v", relays, err)
 		}
 		topics, err := e.operator.Topics(t.Context())
 		if err != nil || len(topics) != 3 {
 			t.Fatalf("got %+v, %v", topics, err)
 		}
 		mails, orders, other := topics[0], topics[1], topics[2]
-		if other.Name != "other" || len(other.Types) != 0 || len(other.Paused) != 1 {
+		if other.Name != "other" || len(other.Types) != 0 || len(other.Paused) != 1 || len(other.Failing) != 0 {
 			t.Errorf("got %+v", other)
 		}
-		if len(mails.Failing) != 1 || mails.Failing[0].Error != "no such topic" || mails.Failing[0].RelayName != "a" ||
+		if len(mails.Failing) != 1 || mails.Failing[0].Error != "paused by its owner: no such topic" || mails.Failing[0].RelayName != "a" ||
 			len(mails.Paused) != 0 {
 			t.Errorf("got %+v", mails)
 		}

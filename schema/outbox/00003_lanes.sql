@@ -63,13 +63,15 @@ COMMENT ON TABLE outbox_known IS 'Which event types each relay knows, and their 
 CREATE TABLE outbox_topics (
     relay        uuid        NOT NULL CONSTRAINT outbox_topics_relay REFERENCES outbox_relays (id) ON DELETE CASCADE,
     paused       boolean     NOT NULL,
+    by_operator  boolean     NOT NULL DEFAULT false, -- else because publishing to it fails
     changed_at   timestamptz NOT NULL DEFAULT clock_timestamp(),
     topic        text COLLATE "C" NOT NULL CONSTRAINT outbox_topics_topic CHECK (length(topic) BETWEEN 1 AND 512),
     error        text COLLATE "C" NOT NULL DEFAULT '' CONSTRAINT outbox_topics_error CHECK (length(error) <= 2048),
-    PRIMARY KEY (relay, topic)
+    PRIMARY KEY (relay, topic),
+    CONSTRAINT outbox_topics_by_operator CHECK (paused OR NOT by_operator)
 ) WITH (fillfactor = 50);
-COMMENT ON TABLE outbox_topics IS 'Which topics are paused for which relay, why and since when. The rows go with '
-    'their relay.';
+COMMENT ON TABLE outbox_topics IS 'Which topics are paused for which relay, by whom, why and since when. The rows go '
+    'with their relay.';
 
 -- One row per lane. It changes only when the lane changes hands.
 CREATE TABLE outbox_lanes (

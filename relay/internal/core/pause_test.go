@@ -92,7 +92,7 @@ func TestAPausedTopicIsLeftAlone(t *testing.T) {
 		t.Errorf("%d events were sent, want 10 of each topic", len(r.sent))
 	}
 	if routes := p.store.Topics(); len(routes) != 1 || !routes[0].Paused ||
-		routes[0].Error != "paused by ada: it must be" {
+		!routes[0].ByOperator || routes[0].Error != "paused by ada: it must be" {
 		t.Errorf("the routes are %+v", routes)
 	}
 	p.resume(t, core.ScopeTopic, "one")

@@ -298,7 +298,9 @@ func (c *Core) saveRoutes(now time.Duration) {
 	saved := slices.Clone(c.ordered)
 	statuses := make([]RouteStatus, 0, len(saved))
 	for _, r := range saved {
-		statuses = append(statuses, RouteStatus{Topic: r.topic, Paused: r.by+r.detail != "", Error: cmp.Or(r.by, r.detail)})
+		statuses = append(statuses, RouteStatus{
+			Topic: r.topic, Paused: r.by+r.detail != "", ByOperator: r.by != "", Error: cmp.Or(r.by, r.detail),
+		})
 		r.saved = true
 	}
 	relay := c.members.owner.Relay

@@ -556,7 +556,8 @@ type Floor struct {
 
 // RouteStatus is how a route stands, for people.
 type RouteStatus struct {
-	Topic  string
-	Paused bool
-	Error  string // sanitised; empty when not paused
+	Topic      string
+	Paused     bool
+	ByOperator bool   // else because publishing fails
+	Error      string // sanitised; empty when not paused
 }

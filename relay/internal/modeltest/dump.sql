@@ -48,8 +48,8 @@ SELECT line FROM (
         SELECT * FROM {schema}.outbox_beats b WHERE b.relay = r.id ORDER BY b.number DESC LIMIT 1) b ON true
     UNION ALL
     SELECT 4, row_number() OVER (ORDER BY relay, topic),
-           format('route %s "%s" paused %s error "%s"', relay, topic, CASE WHEN paused THEN 'true' ELSE 'false' END,
-           error)
+           format('route %s "%s" paused %s by operator %s error "%s"', relay, topic,
+                  CASE WHEN paused THEN 'true' ELSE 'false' END, CASE WHEN by_operator THEN 'true' ELSE 'false' END, error)
       FROM {schema}.outbox_topics
     UNION ALL
     SELECT 5, row_number() OVER (ORDER BY action_id, event_id),

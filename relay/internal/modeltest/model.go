@@ -159,7 +159,7 @@ func (m *model) dump(context.Context) ([]string, error) {
 			r.Number, r.Expired, told(r.Lanes))
 	}
 	for _, r := range m.mem.Topics() {
-		addf("route %s %q paused %v error %q", r.Relay, r.Topic, r.Paused, r.Error)
+		addf("route %s %q paused %v by operator %v error %q", r.Relay, r.Topic, r.Paused, r.ByOperator, r.Error)
 	}
 	actions := m.mem.Actions()
 	slices.SortFunc(actions, func(a, b memstore.ActionRow) int {

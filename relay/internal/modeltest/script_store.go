@@ -195,6 +195,7 @@ func (s *script) saveTopics() *step {
 		status := core.RouteStatus{Topic: topic, Paused: s.chance(50)}
 		if status.Paused {
 			status.Error = pick(s, []string{"down", "no such topic"})
+			status.ByOperator = s.chance(50)
 		}
 		statuses = append(statuses, status)
 	}

@@ -241,7 +241,7 @@ func TestSaveRoutes(t *testing.T) {
 			}
 		}
 		routes := func() []string {
-			return w.rows(t, "SELECT topic, paused, error FROM {schema}.outbox_topics WHERE relay = $1 ORDER BY 1",
+			return w.rows(t, "SELECT topic, paused, by_operator, error FROM {schema}.outbox_topics WHERE relay = $1 ORDER BY 1",
 				relay.String())
 		}
 		changed := func() []string {
@@ -249,7 +249,7 @@ func TestSaveRoutes(t *testing.T) {
 		}
 		save(other, core.RouteStatus{Topic: "a"})
 		save(relay, core.RouteStatus{Topic: "b", Paused: true, Error: "down\x00"}, core.RouteStatus{Topic: "a"})
-		if got := routes(); !slices.Equal(got, []string{`(a,f,"")`, `(b,t,down)`}) {
+		if got := routes(); !slices.Equal(got, []string{`(a,f,f,"")`, `(b,t,f,down)`}) {
 			t.Errorf("routes %v", got)
 		}
 		before := changed()
@@ -257,8 +257,12 @@ func TestSaveRoutes(t *testing.T) {
 		if got := changed(); !slices.Equal(got, before) {
 			t.Errorf("changed at %v, before %v", got, before)
 		}
+		save(relay, core.RouteStatus{Topic: "b", Paused: true, ByOperator: true, Error: "still down"})
+		if got := routes(); !slices.Equal(got, []string{`(b,t,t,"still down")`}) || changed()[0] != before[1] {
+			t.Errorf("routes %v, changed at %v, before %v", got, changed(), before)
+		}
 		save(relay, core.RouteStatus{Topic: "b"})
-		if got := routes(); !slices.Equal(got, []string{`(b,f,"")`}) || changed()[0] == before[1] {
+		if got := routes(); !slices.Equal(got, []string{`(b,f,f,"")`}) || changed()[0] == before[1] {
 			t.Errorf("routes %v, changed at %v, before %v", got, changed(), before)
 		}
 		save(relay)

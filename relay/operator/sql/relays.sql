@@ -5,8 +5,8 @@ SELECT r.id::text, r.name, r.version, r.started_at, r.ended_at, b.at, b.until,
             WHEN coalesce(b.until, r.started_at) >= clock_timestamp() THEN 'alive' ELSE 'dead' END,
        r.lanes,
        (SELECT count(*) FROM {schema}.outbox_known k WHERE k.relay = r.id),
-       ARRAY(SELECT t.topic FROM {schema}.outbox_topics t WHERE t.relay = r.id AND t.paused ORDER BY t.topic
-              LIMIT (SELECT 100))
+       ARRAY(SELECT t.topic FROM {schema}.outbox_topics t WHERE t.relay = r.id AND t.paused AND NOT t.by_operator
+              ORDER BY t.topic LIMIT (SELECT 100))
   FROM {schema}.outbox_relays r LEFT JOIN LATERAL (
     SELECT b.at, b.until FROM {schema}.outbox_beats b WHERE b.relay = r.id ORDER BY b.number DESC LIMIT (SELECT 1)) b
     ON true

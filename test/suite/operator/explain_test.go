@@ -44,7 +44,7 @@ var situations = []situation{
 		return e.emitRejected(t)[0]
 	}, "backoff", []string{"It failed and is tried again in", "charged with 1 attempt", `"rejected: not now"`}},
 	{"topic paused by its breaker", topicDown, "topic_failing", []string{
-		"The topic orders failed for main and is paused since", `the broker is away`, "look at the broker",
+		"The topic orders failed for main and is paused since", `paused by its quota`, "look at the broker",
 	}},
 	{"everything paused by an operator", pausedAs(operator.AllScope), "paused_all", []string{
 		"ada paused everything", "the consumers are broken", "outboxctl resume --all",
@@ -286,7 +286,7 @@ func (e *env) emitRejected(t *testing.T) []outbox.ID {
 func topicDown(t *testing.T, e *env) outbox.ID {
 	t.Helper()
 	e.fleet(t)
-	e.answers(func(*publish.Message) error { return &publish.TopicError{Err: errors.New("the broker is away")} })
+	e.answers(func(*publish.Message) error { return &publish.TopicError{Err: errors.New("paused by its quota")} })
 	var events []outbox.Event
 	for i := range 10 {
 		events = append(events, shipped.New(fmt.Sprint(i), order{}))
