@@ -2,6 +2,7 @@ package main
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -57,6 +58,36 @@ func TestAnotherMachineNeedsTLS(t *testing.T) {
 	if code, _, stderr := call(t, map[string]string{"DATABASE_URL": url, "POSTHASTE_INSECURE_ALLOW": "nats"},
 		"pauses"); code != exitUsage {
 		t.Errorf("allowed for something else: exit code %d\n%s", code, stderr)
+	}
+}
+
+// TestTheSameOutbox: the flags that are printed for another command lead to the same place, and have no password.
+func TestTheSameOutbox(t *testing.T) {
+	t.Parallel()
+	file := secretFile(t, "postgres://app:s3cr3t@255.255.255.255/shop", 0o600)
+	for want, c := range map[string]rootCommand{
+		` --database-url 'postgres://app@255.255.255.255/shop?sslmode=disable' --insecure-allow database`: {
+			databaseURL: "postgres://app:s3cr3t@255.255.255.255/shop?sslmode=disable&password=s3cr3t", schema: "public",
+		},
+		` --schema 'my outbox' --database-url 'host=255.255.255.255 user=app dbname=shop' --insecure-allow database`: {
+			databaseURL: `host=255.255.255.255 user=app password='s3cr3t \'s3cr3t' dbname=shop`, schema: "my outbox",
+		},
+		" --database-url-file " + file + " --insecure-allow database": {databaseURLFile: file, schema: "public"},
+	} {
+		c.insecureAllow = []string{"database"}
+		flags := c.sameOutbox()
+		if flags != want {
+			t.Errorf("got  %s\nwant %s", flags, want)
+		}
+		words, err := exec.CommandContext(t.Context(), "bash", "-c", "printf '%s\n' emit a --aggregate a/1"+flags).Output()
+		if err != nil {
+			t.Fatal(err)
+		}
+		// Nobody can be reached at this address: it goes on until then.
+		code, _, stderr := call(t, nil, strings.Split(strings.TrimSpace(string(words)), "\n")...)
+		if code != exitFailed || !strings.Contains(stderr, "cannot connect to the database") {
+			t.Errorf("%s: exit code %d\n%s", flags, code, stderr)
+		}
 	}
 }
 

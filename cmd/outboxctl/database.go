@@ -6,6 +6,8 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"net/url"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -147,6 +149,39 @@ func (c *rootCommand) address() (string, error) {
 		return address, err
 	}
 	return cmp.Or(c.getenv("DATABASE_URL"), c.configured), nil
+}
+
+// arguments are the flags by which another command reaches the same database. A password is no argument.
+func (c *rootCommand) arguments() (words []string) {
+	if c.databaseURLFile != "" {
+		words = append(words, "--database-url-file", c.databaseURLFile)
+	}
+	if c.databaseURL != "" {
+		words = append(words, "--database-url", withoutPassword(c.databaseURL))
+	}
+	if len(c.insecureAllow) > 0 {
+		words = append(words, "--insecure-allow", strings.Join(c.insecureAllow, ","))
+	}
+	return words
+}
+
+// passwordSetting is a password in a list of key=value.
+var passwordSetting = regexp.MustCompile(`(?:^|\s)(?:ssl)?password\s*=\s*(?:'(?:\\.|[^'\\])*'|(?:\\.|[^\s\\])*)`)
+
+// withoutPassword is an address as others may see it, with all else that it says.
+func withoutPassword(address string) string {
+	parsed, err := url.Parse(address)
+	if err != nil || parsed.Scheme == "" {
+		return strings.TrimSpace(passwordSetting.ReplaceAllString(address, ""))
+	}
+	if parsed.User != nil {
+		parsed.User = url.User(parsed.User.Username())
+	}
+	settings := parsed.Query()
+	settings.Del("password")
+	settings.Del("sslpassword")
+	parsed.RawQuery = settings.Encode()
+	return parsed.String()
 }
 
 // secret is what a variable holds, or the file that the variable with _FILE at its end names.

@@ -48,7 +48,7 @@ func (d *devTerminal) notice(notice dev.Notice) {
 // ready says what to try next, in lines that can be copied.
 func (d *devTerminal) ready(config *pgx.ConnConfig, found, demo bool, types string) {
 	d.done("relay ready: events of " + types + " are delivered here")
-	emit := `outboxctl emit order_created --aggregate order/1 --data '{"total":12.5}'` + d.root.sameDatabase()
+	emit := `outboxctl emit order_created --aggregate order/1 --data '{"total":12.5}'` + d.root.sameOutbox()
 	function := "outbox_emit"
 	if d.root.schema != "public" {
 		function = pgx.Identifier{d.root.schema}.Sanitize() + "." + function
@@ -66,18 +66,14 @@ func (d *devTerminal) ready(config *pgx.ConnConfig, found, demo bool, types stri
 	d.say(append(lines, "Ctrl-C ends it.", "")...)
 }
 
-// sameDatabase are the flags with which another command has the same outbox.
-func (c *rootCommand) sameDatabase() (flags string) {
+// sameOutbox are the flags with which another command has the same outbox.
+func (c *rootCommand) sameOutbox() (flags string) {
+	words := c.arguments()
 	if c.schema != "public" {
-		flags += " --schema " + shellQuoted(c.schema)
+		words = append([]string{"--schema", c.schema}, words...)
 	}
-	if c.databaseURLFile != "" {
-		flags += " --database-url-file " + shellQuoted(c.databaseURLFile)
-	}
-	if c.databaseURL != "" {
-		if config, err := pgx.ParseConfig(c.databaseURL); err == nil {
-			flags += " --database-url " + shellQuoted(conninfo(config))
-		}
+	for _, word := range words {
+		flags += " " + shellQuoted(word)
 	}
 	return flags
 }

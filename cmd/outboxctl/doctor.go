@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"net/url"
 	"strings"
 	"time"
 
@@ -114,23 +113,6 @@ func (c *doctorCommand) run(ctx context.Context, p *present.Printer) error {
 		return ctx.Err()
 	}
 	return showReport(p, report)
-}
-
-// arguments are the flags by which another command reaches the same database. A password is no argument.
-func (c *rootCommand) arguments() (words []string) {
-	if c.databaseURLFile != "" {
-		words = append(words, "--database-url-file", c.databaseURLFile)
-	}
-	if parsed, err := url.Parse(c.databaseURL); err == nil && c.databaseURL != "" && parsed.Scheme != "" &&
-		!strings.Contains(c.databaseURL, "password") {
-		if _, secret := parsed.User.Password(); !secret {
-			words = append(words, "--database-url", c.databaseURL)
-		}
-	}
-	if len(words) > 0 && len(c.insecureAllow) > 0 {
-		words = append(words, "--insecure-allow", strings.Join(c.insecureAllow, ","))
-	}
-	return words
 }
 
 // showReport prints what was found, and fails if that is something.
