@@ -49,7 +49,8 @@ wrong).
   retention_halted  kinds of rows of which retention deletes nothing
   schema            warning if the tables have another version than this outboxctl, critical if there are none
 
-While something is paused or a topic fails, an age alone is a warning and not critical: that is why events wait.
+The age of what is paused, or whose topic fails, is a warning at most: that is why it waits. The age of anything else
+counts, also of what waits behind an event of a paused type.
 
 A limit is crossed by more than its number (of relays by fewer); -1 is none. What is counted is counted up to 10,000, by
 a few small statements that end by themselves. The viewer role is enough.`,

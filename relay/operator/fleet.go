@@ -5,6 +5,7 @@ import (
 	"context"
 	_ "embed"
 	"errors"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -203,6 +204,31 @@ func pausesOf(topic *Topic, pauses []Pause) (covering []Pause) {
 		}
 	}
 	return covering
+}
+
+// Excuses are the event types that wait for a reason which is told as such: their topic fails, or operators have paused
+// it, the type or everything. Each has the reason in a word. A pause excuses nothing that merely waits behind it.
+func Excuses(topics []Topic, pauses []Pause) map[string]string {
+	excuses, others := map[string]string{}, map[string]bool{}
+	for _, pause := range pauses {
+		if pause.Scope == TypeScope(pause.Name) {
+			excuses[pause.Name] = "paused"
+		}
+	}
+	for i := range topics {
+		for _, eventType := range topics[i].Types {
+			switch {
+			case slices.ContainsFunc(topics[i].Paused, func(p Pause) bool { return p.Covers(topics[i].Name, eventType.Name) }):
+				excuses[eventType.Name] = "paused"
+			case len(topics[i].Failing) > 0:
+				excuses[eventType.Name] = "failing"
+			default:
+				others[eventType.Name] = true
+			}
+		}
+	}
+	maps.DeleteFunc(excuses, func(eventType, _ string) bool { return others[eventType] }) // relays differ in its topic
+	return excuses
 }
 
 // rows runs a statement of a file and takes in each row.

@@ -73,12 +73,12 @@ const (
 
 // Status says how the outbox does: one word with its reasons, and the numbers behind it. Counts go up to survey.Limit.
 func (o *Operator) Status(ctx context.Context) (*Status, error) {
-	var topics map[string]string
 	status := &Status{}
+	var pauses []Pause
 	var where identity
 	if err := o.look(ctx, "status", func(l *looking) (err error) {
 		status.At = l.now
-		if topics, err = l.topics(ctx, nil); err != nil {
+		if pauses, err = o.pausesIn(ctx, l); err != nil {
 			return err
 		}
 		if status.Topics, err = l.traffic(ctx, statusMinutes); err != nil {
@@ -91,8 +91,8 @@ func (o *Operator) Status(ctx context.Context) (*Status, error) {
 	}); err != nil {
 		return nil, err
 	}
-	found, failed := survey.Look(ctx, o.db, survey.Config{Schema: o.schema, Topics: topics})
-	failing, err := o.Topics(ctx)
+	topics, err := o.Topics(ctx)
+	found, failed := survey.Look(ctx, o.db, survey.Config{Schema: o.schema, Topics: Excuses(topics, pauses)})
 	if err != nil {
 		failed["topics"] = err
 	}
@@ -103,7 +103,7 @@ func (o *Operator) Status(ctx context.Context) (*Status, error) {
 	}
 	status.NotKnown = slices.Sorted(maps.Keys(failed))
 	status.take(&found)
-	status.report(&found, where, failing)
+	status.report(&found, where, topics)
 	for _, part := range status.NotKnown {
 		status.because(Degraded, "not_known", fmt.Sprintf("%s (%s) is not known: %s", part, partNames[part],
 			clean.Error(failed[part])), "ask again; if it stays so, look what keeps the database: outboxctl doctor")
@@ -137,7 +137,7 @@ func (s *Status) report(found *survey.Report, where identity, topics []Topic) {
 		s.because(Broken, "restored", "the database was restored or copied, and the relays publish nothing",
 			"look at what would be sent again, then outboxctl resume --restored")
 	}
-	s.reportFleet(found, topics)
+	s.reportFleet(found)
 	s.reportTopics(topics)
 	if found.Pauses != (survey.Pauses{}) {
 		what := "everything"
@@ -167,7 +167,7 @@ func (s *Status) report(found *survey.Report, where identity, topics []Topic) {
 }
 
 // reportFleet looks at the relays, and at how long events wait for them.
-func (s *Status) reportFleet(found *survey.Report, topics []Topic) {
+func (s *Status) reportFleet(found *survey.Report) {
 	const start = "start outbox-publisher, or look why it stopped: outboxctl relays --all"
 	switch {
 	case !s.Knows("fleet"):
@@ -180,10 +180,9 @@ func (s *Status) reportFleet(found *survey.Report, topics []Topic) {
 			counted(s.UnheldLanes, "lane", "is", "are")+" held by nobody: what is in there waits",
 			"outboxctl lanes; a relay takes them within a lease")
 	}
-	// Where something is paused or fails, that is why events wait.
-	excused := found.Pauses != (survey.Pauses{}) ||
-		slices.ContainsFunc(topics, func(t Topic) bool { return len(t.Failing) > 0 })
-	if oldest := found.Ready.Oldest; oldest > lateAge && s.Relays > 0 && s.Knows("topics") && !excused {
+	// What is paused or fails waits for that reason, which is told as such.
+	oldest := found.ReadyTopics[""].Oldest
+	if oldest > lateAge && s.Relays > 0 && s.Knows("topics") && found.Pauses.All == 0 {
 		health := Degraded
 		if oldest > tooLateAge {
 			health = Broken

@@ -35,8 +35,8 @@ type Report struct {
 	// Events that are not published yet, by their state, and dead ones.
 	Ready, Retrying, Parked, Waiting, Dead Count
 	// Topics has those that are not published and not dead by their topic; "" is for types that the registry does not
-	// have.
-	Topics map[string]Count
+	// have. ReadyTopics has those of them that are ready, HeldTopics the others.
+	Topics, ReadyTopics, HeldTopics map[string]Count
 	// MaxAttempts is how many of the dead events have had all their attempts.
 	MaxAttempts int64
 	// BlockedAggregates is how many aggregates have later events wait behind a dead one.
@@ -49,8 +49,6 @@ type Report struct {
 	// Parts are the statements of a survey, by name, and how each went. What a part found stays until
 	// it is answered again. Those that this role may not run are left out.
 	Parts map[string]Part
-
-	readyTopics, heldTopics map[string]Count
 }
 
 // Count counts events, up to [Limit]; dead ones up to that with and without others that wait behind them. Among many

@@ -37,7 +37,7 @@ func scanReady(rows pgx.Rows, found *Report) error {
 		return nil
 	})
 	all.Events = min(all.Events, Limit)
-	found.Ready, found.readyTopics = all, topics
+	found.Ready, found.ReadyTopics = all, topics
 	found.addTopics()
 	return err //nolint:wrapcheck // it is logged
 }
@@ -63,7 +63,7 @@ func scanHeld(rows pgx.Rows, found *Report) error {
 		return nil
 	})
 	found.Retrying, found.Parked, found.Waiting = *kinds[retrying], *kinds[parked], *kinds[waiting]
-	found.heldTopics = topics
+	found.HeldTopics = topics
 	found.addTopics()
 	return err //nolint:wrapcheck // it is logged
 }
@@ -71,11 +71,11 @@ func scanHeld(rows pgx.Rows, found *Report) error {
 // addTopics adds up what is ready and what is held. The map is a new one each time: reports that were handed out keep
 // theirs.
 func (r *Report) addTopics() {
-	r.Topics = maps.Clone(r.readyTopics)
+	r.Topics = maps.Clone(r.ReadyTopics)
 	if r.Topics == nil {
 		r.Topics = map[string]Count{}
 	}
-	for topic, count := range r.heldTopics {
+	for topic, count := range r.HeldTopics {
 		total := r.Topics[topic]
 		total.add(count)
 		r.Topics[topic] = total

@@ -3,6 +3,7 @@
 package check
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -105,13 +106,9 @@ func Run(ctx context.Context, pool *pgxpool.Pool, config Config) Result {
 	version := checkSchema(ctx, pool, config.Schema)
 	result = result.with(version)
 	if version.State != Unknown && version.State != Critical {
-		report, failures := survey.Look(ctx, pool, survey.Config{Schema: config.Schema})
-		failing := checkTopics(ctx, pool, config)
-		stopped := report.Pauses != (survey.Pauses{}) || failing.Value > 0
+		failing, excuses := checkTopics(ctx, pool, config)
+		report, failures := survey.Look(ctx, pool, survey.Config{Schema: config.Schema, Topics: excuses})
 		for _, check := range fromSurvey(config, report, failures) {
-			if stopped {
-				check = check.excused()
-			}
 			result = result.with(check)
 		}
 		result = result.with(failing)
@@ -119,12 +116,19 @@ func Run(ctx context.Context, pool *pgxpool.Pool, config Config) Result {
 	return result
 }
 
-// excused is for ages, where something is paused or a topic fails: that is why events wait, and there is a check for
-// each. So the age alone is not critical, as it is no reason in a status.
-func (c Check) excused() Check {
-	if c.State == Critical && (c.Name == "age" || c.Name == "held_age") {
+// excused is for a critical age of which a pause or a topic that fails is the reason: there is a check for each of these. So it
+// is critical only if the age of what is neither is, and that is what it says then.
+func (c Check) excused(report survey.Report, others time.Duration) Check {
+	if report.Pauses.All > 0 {
+		others = 0
+	}
+	switch {
+	case others.Seconds() == c.Value:
+	case others.Seconds() > c.Crit:
+		c.Text += ", and of those that are not paused and whose topic does not fail " + others.Round(time.Second).String()
+	default:
 		c.State = Warning
-		c.Text += ", while something is paused or a topic fails"
+		c.Text += ", which is paused or whose topic fails"
 	}
 	return c
 }
@@ -196,6 +200,13 @@ func fromSurvey(config Config, report survey.Report, failed map[string]error) (c
 		} else {
 			check = check.compare()
 		}
+		switch {
+		case check.State != Critical:
+		case check.Name == "age":
+			check = check.excused(report, report.ReadyTopics[""].Oldest)
+		case check.Name == "held_age":
+			check = check.excused(report, report.HeldTopics[""].Oldest)
+		}
 		checks = append(checks, check)
 	}
 	held := max(report.Retrying.Oldest, report.Parked.Oldest, report.Waiting.Oldest)
@@ -265,16 +276,18 @@ func checkRetention(report survey.Report, failed error) Check {
 	return check.compare()
 }
 
-// checkTopics counts the topics that fail.
-func checkTopics(ctx context.Context, pool *pgxpool.Pool, config Config) Check {
-	check := Check{Name: "failing", Limits: config.Failing}
-	topics, err := operator.New(pool, config.Schema).Topics(ctx)
-	if err != nil {
+// checkTopics counts the topics that fail, and says which types wait for a reason that has a check of its own.
+func checkTopics(ctx context.Context, pool *pgxpool.Pool, config Config) (check Check, excuses map[string]string) {
+	check = Check{Name: "failing", Limits: config.Failing}
+	op := operator.New(pool, config.Schema)
+	topics, err := op.Topics(ctx)
+	pauses, pausesErr := op.Pauses(ctx)
+	if err = cmp.Or(err, pausesErr); err != nil {
 		check.State, check.Text = Unknown, err.Error()
 		if errors.Is(err, context.DeadlineExceeded) {
 			check.Text = "no answer in time"
 		}
-		return check
+		return check, nil
 	}
 	var failing []string
 	for _, topic := range topics {
@@ -286,5 +299,5 @@ func checkTopics(ctx context.Context, pool *pgxpool.Pool, config Config) Check {
 	if len(failing) > 0 {
 		check.Text = "publishing fails to " + strings.Join(failing, ", ")
 	}
-	return check.compare()
+	return check.compare(), operator.Excuses(topics, pauses)
 }

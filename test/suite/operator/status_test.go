@@ -93,6 +93,8 @@ func TestStatusOfALateOutbox(t *testing.T) {
 		e.awaitStatus(t, "degraded late")
 		e.old(t, time.Hour, "order_shipped", "2")
 		e.awaitStatus(t, "broken late")
+		e.Exec(t, "INSERT INTO {schema}.outbox_pauses (scope, name, actor, reason) VALUES ('topic', 'mails', 'ada', 'x')")
+		e.awaitStatus(t, "broken late paused") // of something else
 		e.Exec(t, "INSERT INTO {schema}.outbox_pauses (scope, name, actor, reason) VALUES ('all', '', 'ada', 'x')")
 		e.awaitStatus(t, "degraded paused")
 	})
