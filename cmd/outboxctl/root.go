@@ -93,8 +93,8 @@ Exit codes: 0 done, 1 failed, 2 not understood, 3 not found, 4 not let in by the
 	cmd.PersistentFlags().StringSliceVar(&c.insecureAllow, "insecure-allow", nil,
 		"what may be on another machine without verified TLS: database, nats, pubsub, redis")
 	cmd.PersistentFlags().StringVar(&c.schema, "schema", "public", "the schema of the outbox")
-	cmd.CompletionOptions.HiddenDefaultCmd = true
 	c.addCommands(cmd)
+	c.completeAll(cmd)
 	return cmd
 }
 
@@ -113,6 +113,7 @@ func (c *rootCommand) addCommands(root *cobra.Command) {
 		{"decide", "Decide:", append(operateCommands(c), newPause(c), newResume(c))},
 		{"keep", "Install and keep:", []*cobra.Command{
 			newMigrate(c), (&grantCommand{root: c}).command(), (&pruneCommand{root: c}).command(), newVersion(c),
+			newCompletion(),
 		}},
 	} {
 		root.AddGroup(&cobra.Group{ID: group.id, Title: group.title})

@@ -98,6 +98,21 @@ var filterFields = []struct {
 	{"attempts", func(f *Filter, v string) (err error) { f.Attempts, err = parseCount(v); return err }},
 }
 
+// FilterFields are the names of the fields that a filter has. Those of data have a path instead.
+func FilterFields() (names []string) {
+	for _, field := range filterFields {
+		names = append(names, field.name)
+	}
+	return names
+}
+
+// FilterStates are the words for state: in a filter.
+func FilterStates() []string {
+	return []string{
+		"ready", "retrying", "parked", "waiting", "blocking", "dead", "published", "discarded", "held", "open",
+	}
+}
+
 // ParseFilter reads a filter: terms of field:value with spaces between them, as [FilterHelp] has them. A value with
 // spaces stands in double quotes, in which \" is a quote. An id alone is its event. All that is wrong is told at once.
 func ParseFilter(text string) (Filter, error) {
@@ -301,8 +316,7 @@ func stateWords(text string) ([]string, error) {
 			}
 		}
 		if len(found) == 0 {
-			return nil, errors.New("there is no such state: use ready, retrying, parked, waiting, blocking (dead, and later " +
-				"events wait), dead, published, discarded, held, open")
+			return nil, errors.New("there is no such state: use " + strings.Join(FilterStates(), ", "))
 		}
 		for _, s := range found {
 			if !slices.Contains(words, s.String()) {
