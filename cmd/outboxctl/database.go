@@ -52,11 +52,16 @@ func (c *rootCommand) pool(ctx context.Context) (*pgxpool.Pool, error) {
 	if err != nil {
 		return nil, err
 	}
+	return poolOf(ctx, connection, 1)
+}
+
+// poolOf has so many connections.
+func poolOf(ctx context.Context, connection *pgx.ConnConfig, connections int32) (*pgxpool.Pool, error) {
 	config, err := pgxpool.ParseConfig("")
 	if err != nil {
 		return nil, fmt.Errorf("connect: %w", err)
 	}
-	config.ConnConfig, config.MaxConns = connection, 1
+	config.ConnConfig, config.MaxConns = connection, connections
 	pool, err := pgxpool.NewWithConfig(ctx, config)
 	if err != nil {
 		return nil, fmt.Errorf("connect: %w", err)

@@ -62,13 +62,13 @@ func (c *devCommand) run(ctx context.Context, p *present.Printer) error {
 		if err != nil {
 			return usageError{"--registry: " + err.Error()}
 		}
-		settings.Registry, types = file.Registry, counted(len(file.Registry.Types()), "type")
+		settings.Registry, types = file.Registry, plural(len(file.Registry.Types()), "type", "types")
 	}
 	config, found, err := c.root.configOrLocal(ctx)
 	if err != nil {
 		return err
 	}
-	pool, err := devPool(ctx, config)
+	pool, err := poolOf(ctx, config, 3)
 	if err != nil {
 		return err
 	}
@@ -88,26 +88,8 @@ func (c *devCommand) run(ctx context.Context, p *present.Printer) error {
 	if err != nil {
 		return c.root.hint(err, "relay")
 	}
-	told.say(fmt.Sprintf("\nstopped; %s delivered", counted(delivered, "event")))
+	told.say(fmt.Sprintf("\nstopped; %s delivered", plural(delivered, "event", "events")))
 	return nil
-}
-
-// devPool connects with the settings that are known.
-func devPool(ctx context.Context, connection *pgx.ConnConfig) (*pgxpool.Pool, error) {
-	config, err := pgxpool.ParseConfig("")
-	if err != nil {
-		return nil, fmt.Errorf("connect: %w", err)
-	}
-	config.ConnConfig, config.MaxConns = connection, 3
-	pool, err := pgxpool.NewWithConfig(ctx, config)
-	if err != nil {
-		return nil, fmt.Errorf("connect: %w", err)
-	}
-	if err := pool.Ping(ctx); err != nil {
-		pool.Close()
-		return nil, notConnected(err, connection)
-	}
-	return pool, nil
 }
 
 // prepare looks whose outbox it is, and installs the tables.
@@ -136,7 +118,7 @@ func (c *devCommand) prepare(ctx context.Context, pool *pgxpool.Pool, config *pg
 		return err
 	}
 	told.done(fmt.Sprintf("schema %s is at version %d (%s in %s)", c.root.schema, versions,
-		counted(steps, "migration"), time.Since(begun).Round(time.Millisecond)))
+		plural(steps, "migration", "migrations"), time.Since(begun).Round(time.Millisecond)))
 	return nil
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/posthaste-dev/posthaste/cmd/outboxctl/internal/dev"
 	"github.com/posthaste-dev/posthaste/cmd/outboxctl/internal/present"
 	"github.com/posthaste-dev/posthaste/internal/clean"
+	"github.com/posthaste-dev/posthaste/relay/operator/doctor"
 )
 
 // devTerminal prints what happens: events as results, everything else beside them.
@@ -93,18 +94,13 @@ func conninfo(config *pgx.ConnConfig) string {
 	return strings.Join(parts, " ")
 }
 
-// shellQuoted is one word of a shell.
+// shellQuoted is one word of a shell, as a person would write it: SQL is read more easily in double quotes.
 func shellQuoted(text string) string {
 	text = clean.Line(text)
-	if text != "" && !strings.ContainsFunc(text, func(r rune) bool {
-		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && !strings.ContainsRune("_-./:@=", r)
-	}) {
-		return text
-	}
 	if strings.ContainsAny(text, "'") && !strings.ContainsAny(text, "$`!\\") {
 		return `"` + strings.ReplaceAll(text, `"`, `\"`) + `"`
 	}
-	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
+	return doctor.Quote(text)
 }
 
 // delivered prints one event.
@@ -140,12 +136,4 @@ func (c *rootCommand) width() int {
 		}
 	}
 	return 0
-}
-
-// counted is a number of things.
-func counted(number int, thing string) string {
-	if number != 1 {
-		thing += "s"
-	}
-	return strconv.Itoa(number) + " " + thing
 }

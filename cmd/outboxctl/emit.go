@@ -1,9 +1,7 @@
 package main
 
 import (
-	"cmp"
 	"context"
-	_ "embed"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -14,14 +12,11 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/spf13/cobra"
 
+	"github.com/posthaste-dev/posthaste/cmd/outboxctl/internal/dev"
 	"github.com/posthaste-dev/posthaste/cmd/outboxctl/internal/present"
 	"github.com/posthaste-dev/posthaste/outbox"
+	"github.com/posthaste-dev/posthaste/relay/operator"
 )
-
-// knownQuery asks whether a relay that is alive can publish a type.
-//
-//go:embed sql/known.sql
-var knownQuery string
 
 // emitCommand writes one event.
 type emitCommand struct {
@@ -99,8 +94,8 @@ func (c *emitCommand) run(ctx context.Context, p *present.Printer) error {
 	report := emitReport{Type: c.eventType}
 	// Asked before the event is there: 'outboxctl dev' starts its relay again when it meets a new type, and who asks
 	// then finds none.
-	var known bool
-	if err := conn.QueryRow(ctx, c.root.named(knownQuery), c.eventType).Scan(&known); err == nil {
+	known, err := operator.New(conn, c.root.schema).CanPublish(ctx, c.eventType, dev.Name)
+	if err == nil {
 		report.KnownToRelay = &known
 	}
 	if err := c.emit(ctx, conn, event, &report); err != nil {
@@ -206,9 +201,4 @@ func (c *emitCommand) hint(err error) error {
 		}
 	}
 	return err
-}
-
-// named puts the schema's name into a statement.
-func (c *rootCommand) named(statement string) string {
-	return strings.ReplaceAll(statement, "{schema}", pgx.Identifier{cmp.Or(c.schema, "public")}.Sanitize())
 }

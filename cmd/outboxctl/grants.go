@@ -166,11 +166,3 @@ func inWords(rights []operator.Right) string {
 	}
 	return strings.Join(words, ", ")
 }
-
-// plural counts something.
-func plural(count int, one, many string) string {
-	if count == 1 {
-		return "1 " + one
-	}
-	return fmt.Sprintf("%d %s", count, many)
-}

@@ -131,3 +131,11 @@ func cut(text string, most int) string {
 	}
 	return text
 }
+
+// plural counts something.
+func plural(count int, one, many string) string {
+	if count == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", count, many)
+}

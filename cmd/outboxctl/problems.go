@@ -56,15 +56,7 @@ func problemColumns(now time.Time) []present.Column[operator.Problem] {
 		},
 		{Name: "TYPE", Of: func(p operator.Problem) string { return p.EventType }, Optional: true},
 		{Name: "TOPIC", Of: func(p operator.Problem) string { return p.Topic }, Optional: true},
-		{Name: "ERROR", Of: func(p operator.Problem) string { return cutTo(p.Error, 80) }},
+		{Name: "ERROR", Of: func(p operator.Problem) string { return cut(p.Error, 80) }},
 		{Name: "EXAMPLE", Of: func(p operator.Problem) string { return p.Example }, Optional: true},
 	}
-}
-
-// cutTo shortens a text that would fill the line.
-func cutTo(text string, most int) string {
-	if runes := []rune(text); len(runes) > most {
-		return string(runes[:most-1]) + "…"
-	}
-	return text
 }

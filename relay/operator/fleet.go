@@ -3,7 +3,6 @@ package operator
 import (
 	"cmp"
 	"context"
-	_ "embed"
 	"errors"
 	"maps"
 	"slices"
@@ -12,21 +11,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-
-	"github.com/posthaste-dev/posthaste/relay/internal/sqltext"
 )
-
-//go:embed sql/lanes.sql
-var lanesSQL string
-
-//go:embed sql/relays.sql
-var relaysSQL string
-
-//go:embed sql/topics_known.sql
-var topicsKnownSQL string
-
-//go:embed sql/failing_topics.sql
-var failingTopicsSQL string
 
 // The bounds of a look at the fleet.
 const (
@@ -118,7 +103,7 @@ func (o *Operator) Lanes(ctx context.Context) (lanes []Lane, err error) {
 	err = o.look(ctx, "lanes", func(tx *looking) error {
 		var lane Lane
 		var until, acquired *time.Time
-		return o.rows(ctx, tx, lanesSQL, nil, []any{
+		return o.rows(ctx, tx, "lanes", nil, []any{
 			&lane.Number, &lane.Relay, &lane.RelayName, &lane.Held, &until, &acquired, &lane.Floor, &lane.Newest, &lane.Needs,
 			&lane.Crashes, &lane.MarkedEvent, &lane.MarkedDeaths,
 		}, func() {
@@ -137,7 +122,7 @@ func (o *Operator) Relays(ctx context.Context, ended bool) (relays []Relay, err 
 	err = o.look(ctx, "relays", func(tx *looking) error {
 		var relay Relay
 		var endedAt, beatAt, until *time.Time
-		return o.rows(ctx, tx, relaysSQL, []any{ended, MaxRelays}, []any{
+		return o.rows(ctx, tx, "relays", []any{ended, MaxRelays}, []any{
 			&relay.ID, &relay.Name, &relay.Version, &relay.StartedAt, &endedAt, &beatAt, &until, &relay.State, &relay.Lanes,
 			&relay.Types, &relay.FailingTopics,
 		}, func() {
@@ -162,7 +147,7 @@ func (o *Operator) Topics(ctx context.Context) (topics []Topic, err error) {
 	err = o.look(ctx, "topics", func(tx *looking) error {
 		var name string
 		var known TopicType
-		err := o.rows(ctx, tx, topicsKnownSQL, []any{mostTopicRows}, []any{&name, &known.Name, &known.Relays, &known.Alive},
+		err := o.rows(ctx, tx, "topics_known", []any{mostTopicRows}, []any{&name, &known.Name, &known.Relays, &known.Alive},
 			func() {
 				found := known
 				found.Relays = slices.Clone(known.Relays)
@@ -170,7 +155,7 @@ func (o *Operator) Topics(ctx context.Context) (topics []Topic, err error) {
 				topic.Types = append(topic.Types, found)
 			})
 		var failure TopicFailure
-		err = errors.Join(err, o.rows(ctx, tx, failingTopicsSQL, []any{nil, mostTopicRows},
+		err = errors.Join(err, o.rows(ctx, tx, "failing_topics", []any{nil, mostTopicRows},
 			[]any{&failure.Relay, &failure.RelayName, &name, &failure.Since, &failure.Error},
 			func() { topic := named(name); topic.Failing = append(topic.Failing, failure) }))
 		if err != nil {
@@ -231,9 +216,18 @@ func Excuses(topics []Topic, pauses []Pause) map[string]string {
 	return excuses
 }
 
-// rows runs a statement of a file and takes in each row.
-func (o *Operator) rows(ctx context.Context, tx pgx.Tx, text string, args, into []any, each func()) error {
-	rows, err := tx.Query(ctx, sqltext.In(o.schema, text), args...)
+// CanPublish tells whether a relay that is alive can publish events of a type: it knows it, or has the name of those
+// that learn every type.
+func (o *Operator) CanPublish(ctx context.Context, eventType, learner string) (can bool, err error) {
+	err = o.look(ctx, "who knows "+eventType, func(tx *looking) error {
+		return tx.QueryRow(ctx, tx.sql("can_publish"), eventType, learner).Scan(&can) //nolint:wrapcheck // look says it
+	})
+	return can, err
+}
+
+// rows runs the statement of a file and takes in each row.
+func (o *Operator) rows(ctx context.Context, tx pgx.Tx, file string, args, into []any, each func()) error {
+	rows, err := tx.Query(ctx, statementOf(o.schema, file), args...)
 	if err != nil {
 		return err //nolint:wrapcheck // look says what it was
 	}

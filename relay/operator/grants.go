@@ -2,19 +2,12 @@ package operator
 
 import (
 	"context"
-	_ "embed"
 	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
 )
-
-//go:embed sql/grants.sql
-var grantsSQL string
-
-//go:embed sql/rights.sql
-var rightsSQL string
 
 // Everybody is how a list of grants names PUBLIC.
 const Everybody = ""
@@ -98,7 +91,7 @@ func (o *Operator) Grants(ctx context.Context) (roles []RoleGrants, err error) {
 		granted := map[string][]Right{}
 		var role string
 		var right Right
-		err := o.rows(ctx, tx, grantsSQL, []any{pgx.Identifier{o.schema}.Sanitize()},
+		err := o.rows(ctx, tx, "grants", []any{pgx.Identifier{o.schema}.Sanitize()},
 			[]any{&role, &right.Privilege, &right.Kind, &right.Object, &right.Column}, func() {
 				if right.Kind == kindSchema {
 					right.Object = ""
@@ -178,7 +171,7 @@ func (o *Operator) lacking(ctx context.Context, tx pgx.Tx, role string, wanted [
 	}
 	var place int
 	var has bool
-	err = o.rows(ctx, tx, rightsSQL, []any{
+	err = o.rows(ctx, tx, "rights", []any{
 		pgx.Identifier{o.schema}.Sanitize(), roles, privileges, kinds, objects, columns,
 	}, []any{&place, &has}, func() {
 		if !has {

@@ -2,7 +2,6 @@ package operator
 
 import (
 	"context"
-	_ "embed"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -18,12 +17,6 @@ import (
 	"github.com/posthaste-dev/posthaste/publish"
 	"github.com/posthaste-dev/posthaste/relay/internal/sqlstate"
 )
-
-//go:embed sql/letters.sql
-var lettersSQL string
-
-//go:embed sql/letters_read.sql
-var lettersReadSQL string
 
 // The bounds of a page of dead letters.
 const (

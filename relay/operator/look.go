@@ -14,7 +14,16 @@ import (
 )
 
 //go:embed sql/*.sql
-var lookFiles embed.FS
+var files embed.FS
+
+// statementOf is the text of one of our files. Pieces are put in before the schema's name is.
+func statementOf(schema, name string, pieces ...string) string {
+	text, err := files.ReadFile("sql/" + name + ".sql")
+	if err != nil {
+		panic(err) // it is embedded
+	}
+	return sqltext.In(schema, strings.NewReplacer(pieces...).Replace(sqltext.Bare(string(text))))
+}
 
 // lookTimeout ends a statement that somebody's question would otherwise keep running. Each is bounded by itself; this
 // is for a server that has no time, and for locks.
@@ -55,13 +64,8 @@ func (o *Operator) inLook(ctx context.Context, query func(l *looking) error) err
 	return query(l)
 }
 
-// sql is the text of one of our files. Pieces are put in before the schema's name is.
 func (l *looking) sql(name string, pieces ...string) string {
-	text, err := lookFiles.ReadFile("sql/" + name + ".sql")
-	if err != nil {
-		panic(err) // it is embedded
-	}
-	return sqltext.In(l.schema, strings.NewReplacer(pieces...).Replace(sqltext.Bare(string(text))))
+	return statementOf(l.schema, name, pieces...)
 }
 
 // table is a table's name with its schema.

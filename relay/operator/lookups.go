@@ -93,11 +93,7 @@ func (o *Operator) lookupState(ctx context.Context, lookup Lookup) (LookupState,
 // define runs one of the statements, outside of a transaction. The function by time is for those alone to whom its
 // owner grants it, as all of ours.
 func (o *Operator) define(ctx context.Context, lookup Lookup, verb string) error {
-	text, err := lookFiles.ReadFile(fmt.Sprintf("sql/lookup_%s_%s.sql", verb, lookup))
-	if err != nil {
-		return fmt.Errorf("operator: lookup: %w", err)
-	}
-	statements := []string{sqltext.In(o.schema, string(text))}
+	statements := []string{statementOf(o.schema, fmt.Sprintf("lookup_%s_%s", verb, lookup))}
 	if lookup == LookupPublished && verb == "add" {
 		statements = append(statements, sqltext.In(o.schema,
 			"REVOKE EXECUTE ON FUNCTION {schema}.outbox_id_at(timestamptz) FROM PUBLIC"))

@@ -18,7 +18,6 @@ import (
 	"github.com/posthaste-dev/posthaste/internal/crash"
 	"github.com/posthaste-dev/posthaste/internal/state"
 	"github.com/posthaste-dev/posthaste/outbox"
-	"github.com/posthaste-dev/posthaste/relay/internal/sqltext"
 )
 
 // MaxEvents is how many events one action may name.
@@ -67,7 +66,7 @@ func New(db DB, schema string) *Operator {
 		pause:   "SELECT " + quoted + ".outbox_pause($1::text, $2::text, $3::text, $4::text, $5::text::uuid)",
 		resume:  "SELECT " + quoted + ".outbox_resume($1::text, $2::text, $3::text, $4::text, $5::text::uuid)",
 		pauses:  "SELECT scope, name, actor, reason, since FROM " + quoted + ".outbox_pauses ORDER BY since, scope, name",
-		letters: sqltext.In(schema, lettersSQL), lettersRead: sqltext.In(schema, lettersReadSQL),
+		letters: statementOf(schema, "letters"), lettersRead: statementOf(schema, "letters_read"),
 	}
 }
 

@@ -20,11 +20,11 @@ import (
 	"github.com/posthaste-dev/posthaste/relay"
 )
 
-// How a developer's relays are called in outbox_relays. The first kind learns every type: `outboxctl emit` knows that.
-const (
-	namePrefix = "outboxctl dev"
-	fixedName  = namePrefix + ", registry from a file"
-)
+// Name is what a developer's relay is called in outbox_relays. It learns every type.
+const Name = "outboxctl dev"
+
+// fixedName is that of one with a registry, which learns none.
+const fixedName = Name + ", registry from a file"
 
 //go:embed sql/parked.sql
 var parkedQuery string
@@ -86,14 +86,14 @@ func Look(ctx context.Context, pool *pgxpool.Pool, schema string) (found Whose, 
 		return found, fmt.Errorf("whose outbox is it: %w", err)
 	}
 	if relays {
-		rows, err := pool.Query(ctx, named(othersQuery, schema), namePrefix)
+		rows, err := pool.Query(ctx, named(othersQuery, schema), Name)
 		if err != nil {
 			return found, fmt.Errorf("who else is here: %w", err)
 		}
 		if found.Others, err = pgx.CollectRows(rows, pgx.RowTo[string]); err != nil {
 			return found, fmt.Errorf("who else is here: %w", err)
 		}
-		if err := pool.QueryRow(ctx, named(developerQuery, schema), namePrefix).Scan(&developer); err != nil {
+		if err := pool.QueryRow(ctx, named(developerQuery, schema), Name).Scan(&developer); err != nil {
 			return found, fmt.Errorf("was a developer here: %w", err)
 		}
 	}
@@ -179,7 +179,7 @@ func (d *developer) learnParked(ctx context.Context, pool *pgxpool.Pool) error {
 func (d *developer) runRelay(ctx context.Context) (err error) {
 	registry, name := d.Registry, fixedName
 	if registry == nil {
-		name = namePrefix
+		name = Name
 		if registry, err = d.types.registry(); err != nil {
 			return err
 		}
