@@ -25,9 +25,9 @@ func newCompletion() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "completion bash|zsh|fish|powershell",
 		Short: "Print the script with which a shell completes the commands",
-		Long: `Print the script with which a shell completes commands, flags and their values: output formats, parts, filters with
-their fields and states. Event types and topics are those that relays know; they are asked for where the environment or
-a flag names the database, with the viewer role and for two seconds at most. Ids are not completed.
+		Long: `Print the script with which a shell completes commands, flags and their values: output formats, parts,
+filters with their fields and states. Event types and topics are those that relays know; they are asked for where the
+environment or a flag names the database, with the viewer role and for two seconds at most. Ids are not completed.
 
 bash needs the package bash-completion; zsh needs 'autoload -U compinit; compinit' in ~/.zshrc. Each line below is for
 the shell that it names, and counts from its next start on.`,
@@ -73,11 +73,11 @@ func only(words ...string) values {
 
 // takes says what the first argument of a command may be, or all if it takes any number.
 func takes(cmd *cobra.Command, from values) {
-	cmd.ValidArgsFunction = func(cmd *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
-		if len(args) > 0 && !strings.Contains(cmd.Use, "...") {
+	cmd.ValidArgsFunction = func(c *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
+		if len(args) > 0 && !strings.Contains(c.Use, "...") {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
-		return complete(cmd, from, begun)
+		return complete(c, from, begun)
 	}
 }
 

@@ -124,7 +124,8 @@ func TestTopics(t *testing.T) {
 		if other.Name != "other" || len(other.Types) != 0 || len(other.Paused) != 1 || len(other.Failing) != 0 {
 			t.Errorf("got %+v", other)
 		}
-		if len(mails.Failing) != 1 || mails.Failing[0].Error != "paused by its owner: no such topic" || mails.Failing[0].RelayName != "a" ||
+		if len(mails.Failing) != 1 || mails.Failing[0].Error != "paused by its owner: no such topic" ||
+			mails.Failing[0].RelayName != "a" ||
 			len(mails.Paused) != 0 {
 			t.Errorf("got %+v", mails)
 		}

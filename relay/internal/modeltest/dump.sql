@@ -49,7 +49,8 @@ SELECT line FROM (
     UNION ALL
     SELECT 4, row_number() OVER (ORDER BY relay, topic),
            format('route %s "%s" paused %s by operator %s error "%s"', relay, topic,
-                  CASE WHEN paused THEN 'true' ELSE 'false' END, CASE WHEN by_operator THEN 'true' ELSE 'false' END, error)
+                  CASE WHEN paused THEN 'true' ELSE 'false' END,
+                  CASE WHEN by_operator THEN 'true' ELSE 'false' END, error)
       FROM {schema}.outbox_topics
     UNION ALL
     SELECT 5, row_number() OVER (ORDER BY action_id, event_id),

@@ -116,8 +116,8 @@ func Run(ctx context.Context, pool *pgxpool.Pool, config Config) Result {
 	return result
 }
 
-// excused is for a critical age of which a pause or a topic that fails is the reason: there is a check for each of these. So it
-// is critical only if the age of what is neither is, and that is what it says then.
+// excused is for a critical age of which a pause or a topic that fails is the reason: there is a check for each of
+// these. So it is critical only if the age of what is neither is, and that is what it says then.
 func (c Check) excused(report survey.Report, others time.Duration) Check {
 	if report.Pauses.All > 0 {
 		others = 0
@@ -125,7 +125,8 @@ func (c Check) excused(report survey.Report, others time.Duration) Check {
 	switch {
 	case others.Seconds() == c.Value:
 	case others.Seconds() > c.Crit:
-		c.Text += ", and of those that are not paused and whose topic does not fail " + others.Round(time.Second).String()
+		c.Text += ", and of those that are not paused and whose topic does not fail " +
+			others.Round(time.Second).String()
 	default:
 		c.State = Warning
 		c.Text += ", which is paused or whose topic fails"

@@ -76,7 +76,8 @@ func TestCheck(t *testing.T) {
 
 // excuses: what is paused or fails is no critical age, and excuses nothing else.
 func excuses(e *env, want func(code int, pattern string, args ...string)) {
-	const excused = `^OUTBOX WARNING - WARNING: the oldest event that is ready is \S+ old, which is paused or whose topic fails;`
+	const excused = `^OUTBOX WARNING - WARNING: the oldest event that is ready is \S+ old, which is paused or whose ` +
+		`topic fails;`
 	const critical = `^OUTBOX CRITICAL - CRITICAL: the oldest event that is ready is `
 	pause := func(scope, name string) { e.exec("SELECT {schema}.outbox_pause('ada', 'x', $1, $2)", scope, name) }
 	resume := func(scope, name string) { e.exec("SELECT {schema}.outbox_resume('ada', 'x', $1, $2)", scope, name) }

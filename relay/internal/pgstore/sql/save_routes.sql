@@ -1,6 +1,6 @@
--- $1 relay, $2 topics, $3 whether paused, $4 errors, $5 whether an operator paused them. Topics that are not listed any more are forgotten, and nothing is
--- written about a relay that is no more; changed_at is when the route was last paused or opened, not when its error had
--- other words.
+-- $1 relay, $2 topics, $3 whether paused, $4 errors, $5 whether an operator paused them. Topics that are not listed any
+-- more are forgotten, and nothing is written about a relay that is no more; changed_at is when the route was last
+-- paused or opened, not when its error had other words.
 -- Its row is locked before any of a topic, as whoever ends it does.
 WITH own AS MATERIALIZED (
     SELECT r.id FROM {schema}.outbox_relays r WHERE r.id = $1::uuid AND r.ended_at IS NULL FOR KEY SHARE
