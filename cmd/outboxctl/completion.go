@@ -81,7 +81,8 @@ func takes(cmd *cobra.Command, from values) {
 	}
 }
 
-// complete offers the values that go on as it was begun; nil: nothing is known. One that ends with a colon goes on itself.
+// complete offers the values that go on as it was begun; nil: nothing is known. One that ends with a colon goes on
+// itself.
 func complete(cmd *cobra.Command, from values, begun string) (words []string, how cobra.ShellCompDirective) {
 	how = cobra.ShellCompDirectiveNoFileComp
 	if from == nil {
