@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
@@ -21,11 +22,33 @@ var hot = []struct{ file, what, types, args, index string }{
 	},
 }
 
-// small is up to how many pages reading all of a table is quicker than its index, and no fault.
-const small = 1000
+// grown is from how many pages on a plan counts: up to there reading all of a table is quick, and no fault.
+const grown = 1000
+
+// What a plan does with the events: it reads all of them, or those that an index names, directly or by a bitmap.
+var (
+	readsAll   = regexp.MustCompile(`Seq Scan on outbox_events\b`)
+	readsIndex = regexp.MustCompile(`Index (?:Only )?Scan (?:Backward )?(?:using|on) ("[^"]*"|\S+)`)
+)
+
+// badPlan tells whether a plan reads all events, or by another index than this. A bitmap of the right one is no fault:
+// it is what there is until the table is analysed for the first time.
+func badPlan(plan, index string) bool {
+	used := readsIndex.FindAllStringSubmatch(plan, -1)
+	return readsAll.MatchString(plan) || len(used) == 0 ||
+		slices.ContainsFunc(used, func(match []string) bool { return match[1] != index })
+}
 
 // checkPlans has the hot statements planned as they are when they are prepared.
 func (x *examination) checkPlans(ctx context.Context) error {
+	var pages int64
+	if err := x.row(ctx, `SELECT coalesce(pg_catalog.pg_relation_size(pg_catalog.to_regclass($1::text)), 0) /
+		pg_catalog.current_setting('block_size')::bigint`, []any{x.name("outbox_events")}, []any{&pages}); err != nil {
+		return err
+	}
+	if pages < grown {
+		return nil
+	}
 	for _, statement := range hot {
 		if x.noPlan[statement.index] {
 			continue
@@ -38,9 +61,7 @@ func (x *examination) checkPlans(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		uses := regexp.MustCompile(`Index (Only )?Scan (Backward )?using ` + statement.index + `\b`)
-		scans := regexp.MustCompile(`Seq Scan on (\w+\.)?outbox_events\b`)
-		if !uses.MatchString(plan) || scans.MatchString(plan) {
+		if badPlan(plan, statement.index) {
 			fix, err := x.planFix(ctx)
 			if err != nil {
 				return err
@@ -59,16 +80,6 @@ func (x *examination) plan(ctx context.Context, text, types, args string) (plan 
 		exec := func(statement string) error {
 			_, err := tx.Exec(ctx, statement, pgx.QueryExecModeSimpleProtocol)
 			return err //nolint:wrapcheck // run names the check
-		}
-		var pages int64
-		if err := tx.QueryRow(ctx, "SELECT relpages FROM pg_catalog.pg_class WHERE oid = pg_catalog.to_regclass($1::text)",
-			x.name("outbox_events")).Scan(&pages); err != nil {
-			return err //nolint:wrapcheck // run names the check
-		}
-		if pages < small {
-			if err := exec("SET LOCAL enable_seqscan = off"); err != nil {
-				return err
-			}
 		}
 		if err := errors.Join(exec("SET LOCAL plan_cache_mode = force_generic_plan"),
 			exec("PREPARE "+name+"("+types+") AS "+text)); err != nil {

@@ -41,10 +41,6 @@ func (x *examination) checkSettings(ctx context.Context) error {
 			return
 		}
 		bad := badSettings[at]
-		// Of the database the plans tell, and name it.
-		if bad.code == "planner_off" && (role == "" || role == x.role) {
-			return
-		}
 		who, statement := "the role "+role, "ALTER ROLE "+ident(role)
 		switch {
 		case role == "":

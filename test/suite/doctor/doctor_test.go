@@ -29,6 +29,10 @@ type fault struct {
 	after func(e *env) // makes good what the fix takes away beside the fault
 }
 
+// grow writes events until a plan counts: 5,000 of 1 kB.
+const grow = `SELECT {schema}.outbox_emit('order_created', 'order', i::text, json_build_object('note', repeat('-', 900)))
+	FROM generate_series(1, 5000) i`
+
 // faults are planted one after the other in one outbox: the fix of each leaves it well.
 var faults = []fault{
 	{code: "migration_unrecorded", begin: []string{"DELETE FROM {schema}.outbox_schema_version WHERE version_id IN " +
@@ -87,7 +91,10 @@ var faults = []fault{
 		"= replica"}},
 	{code: "read_only_role", begin: []string{"ALTER DATABASE {database} SET default_transaction_read_only = on"}},
 	{code: "planner_off", begin: []string{"ALTER ROLE {relay} SET enable_indexscan = off"}},
-	{code: "plan_bad", begin: []string{"ALTER DATABASE {database} SET enable_indexscan = off"}},
+	{code: "planner_off", name: "of the database", begin: []string{
+		"ALTER DATABASE {database} SET enable_indexscan = off",
+	}},
+	{code: "plan_bad", begin: []string{grow, "ALTER DATABASE {database} SET random_page_cost = 1000000"}},
 	{code: "old_writer", hold: []string{"BEGIN", "SELECT {schema}.outbox_emit('order_created', 'order', '1', '{}')"}},
 	{code: "old_snapshot", hold: []string{"BEGIN ISOLATION LEVEL REPEATABLE READ", "SELECT 1 FROM {schema}.outbox_meta"}},
 	{code: "old_prepared", hold: []string{
@@ -143,6 +150,32 @@ func TestDoctorFindsEachFault(t *testing.T) {
 			t.Logf("faults=%d codes=%d", len(faults), len(found))
 			if len(found) < 18 {
 				t.Errorf("only %d kinds of faults were planted", len(found))
+			}
+		})
+	}
+}
+
+// TestDoctorOfATableThatGrows: it is well as long as it is new, when thousands of events are in it that nobody has
+// counted, or that were none when they were counted, and when they are counted.
+func TestDoctorOfATableThatGrows(t *testing.T) {
+	t.Parallel()
+	bin := build(t)
+	for _, server := range pgtest.Servers() {
+		t.Run(server.Name, func(t *testing.T) {
+			t.Parallel()
+			for _, before := range []string{"", "ANALYZE {schema}.outbox_events"} {
+				e := newEnv(t, server, bin)
+				e.exec("SET session_replication_role = replica; TRUNCATE {schema}.outbox_events; RESET session_replication_role")
+				for _, step := range []string{before, grow, grow, "ANALYZE {schema}.outbox_events"} {
+					if step == "" {
+						continue
+					}
+					e.exec(step)
+					if left := e.again(e.url, fault{}); len(left.Findings) > 0 {
+						t.Errorf("after %q, %q: %+v", before, step, left.Findings)
+					}
+				}
+				e.mustBeWell()
 			}
 		})
 	}
