@@ -18,6 +18,7 @@ import (
 	"github.com/posthaste-dev/posthaste/relay/internal/listen"
 	"github.com/posthaste-dev/posthaste/relay/internal/minutes"
 	"github.com/posthaste-dev/posthaste/relay/internal/pgstore"
+	"github.com/posthaste-dev/posthaste/relay/survey"
 )
 
 // The connections that the relay uses at once, at most. Leases and settles have their own: were they to wait for
@@ -82,15 +83,25 @@ func (r *Relay) Run(ctx context.Context) error {
 func (r *Relay) writeMinutes(ctx context.Context, counter *minutes.Counter, pool *pgxpool.Pool) {
 	writer := &minutes.Writer{
 		Counter: counter, Schema: r.config.Schema, Every: min(r.config.SurveyEvery, time.Minute), Logger: r.config.Logger,
-		Waiting: func() map[string]minutes.Waiting {
-			found := map[string]minutes.Waiting{}
-			for topic, count := range r.survey.Report().Topics {
-				found[topic] = minutes.Waiting(count)
-			}
-			return found
-		},
+		Waiting: func(since time.Time) (map[string]minutes.Waiting, bool) { return waitingIn(r.survey.Report(), since) },
 	}
 	writer.Run(ctx, pool)
+}
+
+// waitingIn is what waits by topic, if a survey has found that since then: while it fails, what it found before grows
+// old.
+func waitingIn(report survey.Report, since time.Time) (found map[string]minutes.Waiting, known bool) {
+	for _, name := range []string{"ready", "held"} {
+		part, may := report.Parts[name]
+		if !may || part.Took == 0 || part.At.Before(since) { // Took: before its first answer it has none
+			return nil, false
+		}
+	}
+	found = map[string]minutes.Waiting{}
+	for topic, count := range report.Topics {
+		found[topic] = minutes.Waiting(count)
+	}
+	return found, true
 }
 
 // moveEvents moves events until the context ends, or the database turns out to be a restored one.

@@ -112,13 +112,16 @@ func trafficTable(p *present.Printer, topics []operator.Traffic) string {
 		rate("DIED/MIN", func(t *operator.Traffic) int64 { return t.Died }),
 		latency("P50", 0.5), latency("P99", 0.99),
 		present.Column[operator.Traffic]{Name: "PENDING", Right: true, Of: func(t operator.Traffic) string {
-			return "≈" + strconv.FormatInt(t.Pending, 10)
+			if t.Pending == nil {
+				return "?"
+			}
+			return "≈" + strconv.FormatInt(*t.Pending, 10)
 		}},
 		present.Column[operator.Traffic]{Name: "OLDEST", Right: true, Of: func(t operator.Traffic) string {
-			if t.Pending == 0 {
+			if t.Pending == nil || *t.Pending == 0 || t.Oldest == nil {
 				return ""
 			}
-			return short(seconds(t.Oldest))
+			return short(seconds(*t.Oldest))
 		}})
 }
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -99,14 +100,19 @@ func (c *topCommand) rows() int {
 	return rows
 }
 
+// age is for how long the oldest event waits; none where that is not known.
+func age(t operator.Traffic) float64 {
+	if t.Oldest == nil {
+		return 0
+	}
+	return *t.Oldest
+}
+
 // slowest sorts topics: what waits longest first, then what took longest.
 func slowest(topics []operator.Traffic) {
 	slices.SortStableFunc(topics, func(a, b operator.Traffic) int {
-		if a.Oldest != b.Oldest {
-			if a.Oldest > b.Oldest {
-				return -1
-			}
-			return 1
+		if byAge := cmp.Compare(age(b), age(a)); byAge != 0 {
+			return byAge
 		}
 		first, _, _ := a.Latency(0.99)
 		second, _, _ := b.Latency(0.99)

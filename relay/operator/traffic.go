@@ -28,9 +28,10 @@ type Traffic struct {
 	// Latencies are how many of the published ones took so long, from their transaction until they were settled. The
 	// bounds are those of [LatencyBounds], and the last bucket has none.
 	Latencies []int64 `json:"latencies"`
-	// Pending and Oldest are what waited at the end of the last minute, as a survey estimates it.
-	Pending int64   `json:"pending"`
-	Oldest  float64 `json:"oldestSeconds"`
+	// Pending and Oldest are what waited at the end of the last minute for which a survey has estimated it; nil: of none
+	// of these minutes that is known.
+	Pending *int64   `json:"pending,omitempty"`
+	Oldest  *float64 `json:"oldestSeconds,omitempty"`
 }
 
 // Failed is how many attempts failed.

@@ -37,8 +37,8 @@ CREATE TABLE outbox_minutes (
     -- Of the published, the time from created_at until they were settled: up to 5, 10, 25, 50, 100, 250 and 500 ms,
     -- 1, 2.5, 5, 10 and 30 s, 1, 5 and 30 min, and longer.
     latencies   bigint[]    NOT NULL CONSTRAINT outbox_minutes_latencies CHECK (cardinality(latencies) = 16),
-    pending     bigint      NOT NULL, -- not published and not dead at the end of the minute; an estimate
-    oldest      double precision NOT NULL, -- the age of the oldest of these, in seconds
+    pending     bigint,               -- not published and not dead at the end of the minute; an estimate, null: unknown
+    oldest      double precision,     -- the age of the oldest of these, in seconds
     CONSTRAINT outbox_minutes_pkey PRIMARY KEY (minute, topic, relay)
 );
 COMMENT ON TABLE outbox_minutes IS 'What each relay did for each topic, minute by minute, for 72 hours. Nothing while '

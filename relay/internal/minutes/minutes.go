@@ -20,6 +20,7 @@ type counts struct {
 	arrived, published, died                int64
 	rejected, terminal, topicFault, unknown int64
 	latencies                               [len(Bounds) + 1]int64
+	surveyed                                bool // what waited is known
 	pending                                 int64
 	oldest                                  time.Duration
 }

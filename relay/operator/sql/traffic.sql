@@ -1,6 +1,7 @@
 -- What each topic carried in the last $1 minutes that are over, by the database's clock: how many minutes have rows,
 -- events that arrived, were published and died, attempts that failed by class, how long the published ones took, and of
--- the last minute that has a row what waited and for how long. Topics with the most to do come first, at most $2.
+-- the last minute for which a survey knew it what waited and for how long; null: for none. Topics with the most to do
+-- come first, at most $2.
 WITH minutes AS MATERIALIZED (
     SELECT m.* FROM {schema}.outbox_minutes m
      WHERE m.minute >= date_trunc('minute', clock_timestamp()) - $1::integer * interval '1 minute'
@@ -12,7 +13,7 @@ WITH minutes AS MATERIALIZED (
      GROUP BY n.topic
 ), last AS (
     SELECT DISTINCT ON (m.topic) m.topic, max(m.pending) AS pending, max(m.oldest) AS oldest
-      FROM minutes m GROUP BY m.topic, m.minute ORDER BY m.topic, m.minute DESC
+      FROM minutes m WHERE m.pending IS NOT NULL GROUP BY m.topic, m.minute ORDER BY m.topic, m.minute DESC
 ), sums AS (
     SELECT m.topic, count(DISTINCT m.minute) AS minutes, sum(m.arrived)::bigint AS arrived,
            sum(m.published)::bigint AS published, sum(m.died)::bigint AS died, sum(m.rejected)::bigint AS rejected,
@@ -22,5 +23,5 @@ WITH minutes AS MATERIALIZED (
 )
 SELECT s.topic, s.arrived, s.published, s.died, s.rejected, s.terminal, s.topic_fault, s.unknown, l.events, w.pending,
        w.oldest
-  FROM sums s JOIN latencies l ON l.topic = s.topic JOIN last w ON w.topic = s.topic
+  FROM sums s JOIN latencies l ON l.topic = s.topic LEFT JOIN last w ON w.topic = s.topic
  ORDER BY s.published + s.arrived DESC, s.topic LIMIT $2::integer

@@ -1,11 +1,4 @@
--- $1 the run; of each row $2 its minute, $3 the topic, $4 to $10 counts, $11 latencies, $12 pending, $13 oldest. What
--- is older than 72 hours goes, some at a time: by the database's clock, which is the one that everybody has.
-WITH gone AS (
-    DELETE FROM {schema}.outbox_minutes m
-     WHERE (m.minute, m.topic, m.relay) IN (
-        SELECT o.minute, o.topic, o.relay FROM {schema}.outbox_minutes o
-         WHERE o.minute < clock_timestamp() - interval '72 hours' ORDER BY o.minute, o.topic, o.relay LIMIT 1000)
-)
+-- $1 the run; of each row $2 its minute, $3 the topic, $4 to $10 counts, $11 latencies, $12 pending, $13 oldest.
 INSERT INTO {schema}.outbox_minutes (relay, minute, topic, arrived, published, rejected, terminal, topic_fault, unknown,
                                      died, latencies, pending, oldest)
 SELECT $1::uuid, r.minute, r.topic, r.arrived, r.published, r.rejected, r.terminal, r.topic_fault, r.unknown, r.died,
