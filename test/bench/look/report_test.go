@@ -16,9 +16,19 @@ func TestMain(m *testing.M) { os.Exit(goroutines.Run(m)) }
 func good(plan Plan) *Report {
 	report := &Report{Plan: plan, WALBefore: 900, WALAfter: 1000}
 	for _, c := range commands {
-		report.Commands = append(report.Commands, Found{command: c, Time: 50 * time.Millisecond, Pages: 100})
+		report.Commands = append(report.Commands, Found{command: c, Time: 50 * time.Millisecond, Pages: 50})
 	}
 	return report
+}
+
+// TestEveryLimitHasAReason: whoever raises it has to say what the pages are for.
+func TestEveryLimitHasAReason(t *testing.T) {
+	t.Parallel()
+	for _, c := range commands {
+		if c.pages <= 0 || c.why == "" {
+			t.Errorf("%s may look at %d pages, because: %q", c.name, c.pages, c.why)
+		}
+	}
 }
 
 // TestEveryMustCanBeMissed: and each is named. In the short form times decide nothing, in the full one pages do not.
@@ -38,9 +48,9 @@ func TestEveryMustCanBeMissed(t *testing.T) {
 			at := slices.IndexFunc(r.Commands, func(f Found) bool { return f.name == "list_aggregate" })
 			r.Commands[at].Database = 110 * time.Millisecond
 		}},
-		"list looked at 101 pages, at most 100": {Short(), func(r *Report) { r.Commands[0].Pages = 101 }},
-		"list looked at 0 pages":                {Full(), func(r *Report) { r.Commands[0].Pages = 0 }},
-		"too little was tested":                 {Short(), func(r *Report) { r.Commands = r.Commands[1:] }},
+		"list looked at 101 pages, at most 100: one page of the list": {Short(), func(r *Report) { r.Commands[0].Pages = 101 }},
+		"list looked at 0 pages": {Full(), func(r *Report) { r.Commands[0].Pages = 0 }},
+		"too little was tested":  {Short(), func(r *Report) { r.Commands = r.Commands[1:] }},
 	} {
 		report := good(c.plan)
 		c.spoil(report)

@@ -48,7 +48,7 @@ func Run(ctx context.Context, plan Plan, say io.Writer) (report *Report, err err
 		if c.needs != "" && !added {
 			added = true
 			r.sayf("the optional look-ups are added")
-			if _, err := r.call(ctx, "migrate", "lookups", "add"); err != nil {
+			if _, err := r.call(ctx, nil, "migrate", "lookups", "add"); err != nil {
 				return nil, err
 			}
 			if report.WALAfter, err = r.emitWAL(ctx); err != nil {
@@ -90,7 +90,8 @@ func (r *run) fill(ctx context.Context) error {
 	}
 	if err := r.db.Exec(ctx, "CREATE INDEX outbox_events_id ON public.outbox_events (id)",
 		"CREATE INDEX outbox_events_aggregate ON public.outbox_events (aggregate_type, aggregate_id)", string(rest),
-		"VACUUM (ANALYZE) public.outbox_events", "ANALYZE"); err != nil {
+		"ALTER TABLE public.outbox_events RESET (autovacuum_enabled)", "VACUUM (ANALYZE) public.outbox_events",
+		"ANALYZE"); err != nil {
 		return err
 	}
 	return r.name(ctx)
@@ -98,31 +99,33 @@ func (r *run) fill(ctx context.Context) error {
 
 // name picks the events that commands ask for.
 func (r *run) name(ctx context.Context) error {
-	var published, dead, waiting, aggregate, from, to string
+	var published, dead, waiting, ready, aggregate, from, to string
 	if err := r.db.Control.QueryRow(ctx, `SELECT
 		(SELECT id::text FROM public.outbox_events WHERE seq = $1::bigint / 2),
 		(SELECT event_id::text FROM public.outbox_dlq ORDER BY id LIMIT 1),
-		(SELECT e.id::text FROM public.outbox_held h JOIN public.outbox_events e ON e.lane = h.lane AND e.seq = h.seq
-		  ORDER BY h.seq DESC LIMIT 1),
+		(SELECT id::text FROM public.outbox_events WHERE aggregate_type = 'order' AND aggregate_id = 'blocked'
+		  ORDER BY seq DESC LIMIT 1),
+		(SELECT id::text FROM public.outbox_events WHERE aggregate_type = 'order' AND aggregate_id = 'busy'
+		  ORDER BY seq DESC LIMIT 1),
 		(SELECT aggregate_type || '/' || aggregate_id FROM public.outbox_events WHERE seq = $1::bigint / 3),
 		to_char((now() - interval '10 days') AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"'),
 		to_char((now() - interval '239 hours') AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"')`, r.plan.Events).
-		Scan(&published, &dead, &waiting, &aggregate, &from, &to); err != nil {
+		Scan(&published, &dead, &waiting, &ready, &aggregate, &from, &to); err != nil {
 		return fmt.Errorf("look: names: %w", err)
 	}
-	r.words = strings.NewReplacer("{published}", published, "{dead}", dead, "{waiting}", waiting, "{aggregate}", aggregate,
-		"{hour}", from+".."+to, "{missing}", outbox.NewID().String())
+	r.words = strings.NewReplacer("{published}", published, "{dead}", dead, "{waiting}", waiting, "{ready}", ready,
+		"{aggregate}", aggregate, "{hour}", from+".."+to, "{missing}", outbox.NewID().String())
 	return nil
 }
 
-// call runs outboxctl, and returns how long it took.
-func (r *run) call(ctx context.Context, args ...string) (time.Duration, error) {
+// call runs outboxctl, and returns how long it took. It must end with one of these exit codes.
+func (r *run) call(ctx context.Context, exits []int, args ...string) (time.Duration, error) {
 	command := exec.CommandContext(ctx, r.plan.Binary, args...)
 	command.Env = []string{"POSTHASTE_DATABASE_URL=" + r.db.URL}
 	var said bytes.Buffer
 	command.Stderr = &said
 	begun := time.Now()
-	if err := command.Run(); err != nil {
+	if err := command.Run(); err != nil && !slices.Contains(exits, command.ProcessState.ExitCode()) {
 		return 0, fmt.Errorf("look: outboxctl %q: %w: %s", args, err, said.String())
 	}
 	return time.Since(begun), nil
@@ -139,7 +142,7 @@ func (r *run) measure(ctx context.Context, c command) (Found, error) {
 		return Found{}, err
 	}
 	for range runs {
-		took, err := r.call(ctx, args...)
+		took, err := r.call(ctx, c.exits, args...)
 		if err != nil {
 			return Found{}, err
 		}
