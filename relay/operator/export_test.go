@@ -37,6 +37,20 @@ func (o *Operator) PlanOf(ctx context.Context, filter Filter) (plan string, err 
 	return plan, err
 }
 
+// PlanOfTraffic is the plan of the look at minutes.
+func (o *Operator) PlanOfTraffic(ctx context.Context, lastMinutes int) (plan string, err error) {
+	err = o.look(ctx, "plan", func(l *looking) error {
+		rows, err := l.Query(ctx, "EXPLAIN (COSTS OFF) "+l.sql("traffic"), pgx.QueryExecModeExec, lastMinutes, mostTopics)
+		if err != nil {
+			return err
+		}
+		lines, err := pgx.CollectRows(rows, pgx.RowTo[string])
+		plan = strings.Join(lines, "\n")
+		return err
+	})
+	return plan, err
+}
+
 // CausesOnAStandby are the codes of what keeps an event that is ready on a standby, with so many relays alive.
 func CausesOnAStandby(alive int) (codes []CauseCode) {
 	f := &facts{there: true, alive: make([]aliveRelay, alive), identity: identity{standby: true}}

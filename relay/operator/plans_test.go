@@ -50,3 +50,14 @@ func TestLooksUseTheirIndexes(t *testing.T) {
 		}
 	})
 }
+
+// TestTrafficReadsItsMinutes, and not all 72 hours.
+func TestTrafficReadsItsMinutes(t *testing.T) {
+	t.Parallel()
+	onEachServer(t, func(t *testing.T, e *env) {
+		plan, err := e.operator.PlanOfTraffic(t.Context(), 5)
+		if err != nil || !strings.Contains(plan, "Index Cond: ((minute >= ") || strings.Contains(plan, "Filter: ((minute") {
+			t.Errorf("%v:\n%s", err, plan)
+		}
+	})
+}
