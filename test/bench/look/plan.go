@@ -56,8 +56,8 @@ const (
 	whyFleet    = "tables of relays and lanes, each lane with what its owner said last"
 	whyCatalog  = "what the server knows of tables, columns, functions and roles, also of other databases' roles"
 	whyEvent    = "the event by its id, its letters, actions and attempts, and who holds its lane"
-	whyLine     = "up to 10,000 events of the lane from its floor on and as many before the event, of which ten are on a page"
-	whyLarge    = "up to 10,000 of the aggregate and the newest 10,000 of its lane, of which ten are on a page"
+	whyLine     = "up to 10,000 events of the lane from its floor on, as many before the event, and ten are on a page"
+	whyLarge    = "up to 10,000 of the aggregate, the newest 10,000 of its lane, and ten are on a page"
 	whyProblems = "up to 10,000 attempts and as many letters, each with its event or action: four pages each"
 	whyLetters  = "up to 10,000 letters are looked at, each for an action that has resolved it: five pages each"
 )

@@ -41,8 +41,8 @@ func (r *Report) Problems() (problems []string) {
 				mostLookup))
 		}
 		if found.Pages <= 0 || !r.Plan.Timed && found.Pages > found.pages {
-			problems = append(problems, fmt.Sprintf("%s looked at %d pages, at most %d: %s", found.name, found.Pages, found.pages,
-				found.why))
+			problems = append(problems, fmt.Sprintf("%s looked at %d pages, at most %d: %s", found.name, found.Pages,
+				found.pages, found.why))
 		}
 	}
 	return problems

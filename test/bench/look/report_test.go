@@ -48,7 +48,9 @@ func TestEveryMustCanBeMissed(t *testing.T) {
 			at := slices.IndexFunc(r.Commands, func(f Found) bool { return f.name == "list_aggregate" })
 			r.Commands[at].Database = 110 * time.Millisecond
 		}},
-		"list looked at 101 pages, at most 100: one page of the list": {Short(), func(r *Report) { r.Commands[0].Pages = 101 }},
+		"list looked at 101 pages, at most 100: one page of the list": {Short(), func(r *Report) {
+			r.Commands[0].Pages = 101
+		}},
 		"list looked at 0 pages": {Full(), func(r *Report) { r.Commands[0].Pages = 0 }},
 		"too little was tested":  {Short(), func(r *Report) { r.Commands = r.Commands[1:] }},
 	} {

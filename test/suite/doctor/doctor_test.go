@@ -30,7 +30,8 @@ type fault struct {
 }
 
 // grow writes events until a plan counts: 5,000 of 1 kB.
-const grow = `SELECT {schema}.outbox_emit('order_created', 'order', i::text, json_build_object('note', repeat('-', 900)))
+const grow = `SELECT {schema}.outbox_emit('order_created', 'order', i::text,
+		json_build_object('note', repeat('-', 900)))
 	FROM generate_series(1, 5000) i`
 
 // faults are planted one after the other in one outbox: the fix of each leaves it well.
