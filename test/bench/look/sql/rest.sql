@@ -1,4 +1,8 @@
--- What stands beside the events of 30 days, $1 in all, as it does after a day that did not go well.
+-- What stands beside the events of 30 days, as it does after a day that did not go well. The ids are a millisecond
+-- apart: how many are made in the same one, and so lie in no order, must not depend on the machine.
+CREATE FUNCTION pg_temp.id_after(since interval, i bigint) RETURNS uuid LANGUAGE sql AS $id$
+    SELECT (lpad(to_hex((extract(epoch FROM now() - since) * 1000)::bigint + i), 12, '0') || '7' ||
+            substr(md5(i::text), 1, 3) || '8' || substr(md5(i::text), 4, 15))::uuid $id$;
 
 -- Each type has a topic of its own, and a relay that holds all lanes knows them all.
 INSERT INTO public.outbox_relays (id, token, name) VALUES (gen_random_uuid(), gen_random_uuid(), 'bench');
@@ -19,8 +23,9 @@ UPDATE public.outbox_retention SET ran_at = now(), cut_off = now() - interval '3
 -- Behind a dead head of an aggregate 5,000 others wait.
 INSERT INTO public.outbox_events (lane, id, event_type, aggregate_type, aggregate_id, state, attempt_count, last_error,
     payload_json)
-SELECT public.outbox_lane('default', 'order', 'blocked'), public.outbox_uuid7(), 'order_event_1', 'order', 'blocked', 1,
-       CASE i WHEN 1 THEN 10 ELSE 0 END, CASE i WHEN 1 THEN 'rejected: field "amount" is missing' END, '{}'
+SELECT public.outbox_lane('default', 'order', 'blocked'), pg_temp.id_after('600 s', i), 'order_event_1', 'order',
+       'blocked', 1, CASE i WHEN 1 THEN 10 ELSE 0 END,
+       CASE i WHEN 1 THEN 'rejected: field "amount" is missing' END, '{}'
   FROM generate_series(1, 5000) i;
 INSERT INTO public.outbox_held (lane, seq, kind, due, namespace, event_type, aggregate_type, aggregate_id)
 SELECT e.lane, e.seq, CASE WHEN row_number() OVER (ORDER BY e.seq) = 1 THEN 4 ELSE 3 END, NULL, e.namespace,
@@ -30,7 +35,7 @@ SELECT e.lane, e.seq, CASE WHEN row_number() OVER (ORDER BY e.seq) = 1 THEN 4 EL
 -- 300 wait for their next attempt, each of an aggregate of its own.
 INSERT INTO public.outbox_events (lane, id, event_type, aggregate_type, aggregate_id, state, attempt_count, last_error,
     payload_json)
-SELECT public.outbox_lane('default', 'order', 'retried ' || i), public.outbox_uuid7(), 'order_event_2', 'order',
+SELECT public.outbox_lane('default', 'order', 'retried ' || i), pg_temp.id_after('500 s', i), 'order_event_2', 'order',
        'retried ' || i, 1, 3, 'rejected: too many requests', '{}'
   FROM generate_series(1, 300) i;
 INSERT INTO public.outbox_held (lane, seq, kind, due, namespace, event_type, aggregate_type, aggregate_id)
@@ -39,11 +44,11 @@ SELECT e.lane, e.seq, 1, now() + interval '1 hour', e.namespace, e.event_type, e
 
 -- One in 100 of all is ready since some minutes, and 25,000 of one aggregate: more than an explanation looks at.
 INSERT INTO public.outbox_events (lane, id, created_at, event_type, aggregate_type, aggregate_id, payload_json)
-SELECT public.outbox_lane('default', 'order', 'r' || i), public.outbox_uuid7(), now() - interval '5 minutes',
+SELECT public.outbox_lane('default', 'order', 'r' || i), pg_temp.id_after('400 s', i), now() - interval '5 minutes',
        'order_event_' || i % 20, 'order', 'r' || i, '{"version":1,"data":{"note":"an order of somebody"}}'
   FROM generate_series(1, (SELECT count(*) / 100 FROM public.outbox_events)) i;
 INSERT INTO public.outbox_events (lane, id, created_at, event_type, aggregate_type, aggregate_id, payload_json)
-SELECT public.outbox_lane('default', 'order', 'busy'), public.outbox_uuid7(), now() - interval '5 minutes',
+SELECT public.outbox_lane('default', 'order', 'busy'), pg_temp.id_after('200 s', i), now() - interval '5 minutes',
        'order_event_3', 'order', 'busy', '{"version":1,"data":{"note":"an order of somebody"}}'
   FROM generate_series(1, 25000) i;
 
