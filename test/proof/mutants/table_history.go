@@ -83,7 +83,7 @@ var history = []mutant{
 	{
 		"minutes-without-end",
 		"what a topic carried is kept for longer than 72 hours", "R1",
-		[]change{{minuteTests + "/sql/write.sql", "interval '72 hours'", "interval '72 days'"}},
+		[]change{{minuteTests + "/sql/forget.sql", "interval '72 hours'", "interval '72 days'"}},
 		test(minuteTests, "TestWhatIsOldGoes", `what is kept is 73 hours,71 hours,orders`),
 	},
 	{
