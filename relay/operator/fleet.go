@@ -220,7 +220,7 @@ func Excuses(topics []Topic, pauses []Pause) map[string]string {
 // that learn every type.
 func (o *Operator) CanPublish(ctx context.Context, eventType, learner string) (can bool, err error) {
 	err = o.look(ctx, "who knows "+eventType, func(tx *looking) error {
-		return tx.QueryRow(ctx, tx.sql("can_publish"), eventType, learner).Scan(&can) //nolint:wrapcheck // look says it
+		return tx.QueryRow(ctx, tx.sql("can_publish"), eventType, learner).Scan(&can)
 	})
 	return can, err
 }
