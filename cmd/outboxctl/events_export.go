@@ -81,7 +81,7 @@ func (c *eventsExport) export(ctx context.Context, op *operator.Operator, filter
 			}
 		}
 		written += len(found.Events)
-		if page.After = found.Next; page.After == "" || written == c.most {
+		if page.After = found.Next; page.After == "" || c.most > 0 && written >= c.most {
 			break
 		}
 		if time.Since(told) > time.Second {

@@ -86,3 +86,21 @@ func TestExportIsWhole(t *testing.T) {
 		}
 	})
 }
+
+// TestExportGoesOnWhereNothingIsFound: what is asked for may be older than all that one page looks at, which is 5,000
+// events where payloads are searched.
+func TestExportGoesOnWhereNothingIsFound(t *testing.T) {
+	t.Parallel()
+	onEachServer(t, func(t *testing.T, e *env) {
+		for _, batch := range [][2]int{{1, 2}, {5200, 1}} {
+			e.exec(t, fmt.Sprintf(`INSERT INTO {schema}.outbox_events (id, event_type, aggregate_type, aggregate_id,
+				payload_json) SELECT u.id, 'order_created', 'order', '1', json_build_object('eventId', u.id,
+				'data', json_build_object('n', %d))
+				FROM (SELECT {schema}.outbox_uuid7() AS id FROM generate_series(1, %d)) u`, batch[1], batch[0]))
+		}
+		code, stdout, stderr := e.call(t, "events", "export", "data.n:2")
+		if code != exitDone || strings.Count(stdout, "\n") != 1 || strings.Contains(stderr, "more") {
+			t.Errorf("exit code %d, %q: %s", code, stdout, stderr)
+		}
+	})
+}
