@@ -129,8 +129,9 @@ func (g gathered) add(p Problem, events []string) {
 
 // What differs between two errors that are the same.
 var (
-	idPattern     = regexp.MustCompile(`(?i)\b[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\b|\b(0x)?[0-9a-f]{16,}\b`)
-	quotedPattern = regexp.MustCompile(`"[^"]*"|'[^']*'|` + "`[^`]*`")
+	idPattern = regexp.MustCompile(`(?i)\b[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\b|\b(0x)?[0-9a-f]{16,}\b`)
+	// An apostrophe within a word, as in can't, begins and ends no quote.
+	quotedPattern = regexp.MustCompile(`"[^"]*"|\B'.*?'\B|` + "`[^`]*`")
 	numberPattern = regexp.MustCompile(`\d+([.:,]\d+)*`)
 )
 
