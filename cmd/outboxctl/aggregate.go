@@ -97,10 +97,10 @@ func showAggregate(root *rootCommand, p *present.Printer, found operator.Aggrega
 	}
 	open, over := found.Hidden()
 	if open > 0 {
-		root.notef(p, "%d more that are open are not shown: --limit", open)
+		root.notef("%d more that are open are not shown: --limit", open)
 	}
 	if over > 0 {
-		root.notef(p, "%d older ones that are published or discarded are not shown: --limit", over)
+		root.notef("%d older ones that are published or discarded are not shown: --limit", over)
 	}
 	return nil
 }

@@ -116,7 +116,7 @@ func showLetters(root *rootCommand, p *present.Printer, page operator.DeadLetter
 		{Name: "ERROR", Of: func(d operator.DeadLetter) string { return cut(d.Detail, 60) }, Optional: true},
 	}...)
 	if err == nil && page.Next != "" {
-		root.notef(p, "there is more: --after %s", page.Next)
+		root.notef("there is more: --after %s", page.Next)
 	}
 	return err
 }

@@ -82,19 +82,19 @@ func (c *eventsList) run(ctx context.Context, p *present.Printer) error {
 		if err := present.List(p, page.Events, none, eventColumns(time.Now())...); err != nil {
 			return err
 		}
-		c.say(p, page)
+		c.say(page)
 		return nil
 	})
 }
 
 // say tells how far it looked.
-func (c *eventsList) say(p *present.Printer, page operator.EventPage) {
+func (c *eventsList) say(page operator.EventPage) {
 	now := time.Now()
 	if w := page.Window; !w.Complete && w.Since != nil && len(page.Events) < c.page.Limit {
-		c.root.notef(p, "no index answers this: looked at the newest %d events, back to %s", w.Looked, ago(*w.Since, now))
+		c.root.notef("no index answers this: looked at the newest %d events, back to %s", w.Looked, ago(*w.Since, now))
 	}
 	if page.Next != "" {
-		c.root.notef(p, "there is more: --after %s", page.Next)
+		c.root.notef("there is more: --after %s", page.Next)
 	}
 }
 

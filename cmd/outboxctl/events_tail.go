@@ -74,7 +74,7 @@ func (c *eventsTail) follow(ctx context.Context, p *present.Printer, tail *opera
 			}
 		}
 		if left {
-			c.root.notef(p, "there is more than can be shown")
+			c.root.notef("there is more than can be shown")
 		}
 		select {
 		case <-ctx.Done():

@@ -29,11 +29,9 @@ func (c *rootCommand) look(ctx context.Context, work func(*operator.Operator) er
 	return c.hint(err, "viewer")
 }
 
-// notef tells people something beside the result; programs do not see it.
-func (c *rootCommand) notef(p *present.Printer, format string, args ...any) {
-	if p.ForPeople() {
-		_, _ = fmt.Fprintf(c.warn, format+"\n", args...)
-	}
+// notef tells something beside the result that the result does not say: lines of JSON have no place for it.
+func (c *rootCommand) notef(format string, args ...any) {
+	_, _ = fmt.Fprintf(c.warn, format+"\n", args...)
 }
 
 // filterOf reads the filter of a command line. The shell takes quotes away: an argument with spaces is one term, unless

@@ -104,3 +104,34 @@ func TestExportGoesOnWhereNothingIsFound(t *testing.T) {
 		}
 	})
 }
+
+// TestLinesSayThatThereIsMore: a list that ends before all is shown says so, also beside lines for programs. A document
+// has a field for it.
+func TestLinesSayThatThereIsMore(t *testing.T) {
+	t.Parallel()
+	onEachServer(t, func(t *testing.T, e *env) {
+		e.exec(t, `INSERT INTO {schema}.outbox_events (id, event_type, aggregate_type, aggregate_id, payload_json)
+			SELECT u.id, 'order_created', 'order', '1', json_build_object('eventId', u.id)
+			FROM (SELECT {schema}.outbox_uuid7() AS id FROM generate_series(1, 5001)) u`)
+		e.exec(t, `INSERT INTO {schema}.outbox_dlq (event_seq, event_id, created_at, attempts, blocking, namespace,
+			event_type, aggregate_type, aggregate_id, error_reason, payload_json) SELECT seq, id, created_at, 1, false,
+			namespace, event_type, aggregate_type, aggregate_id, 'rejected', payload_json FROM {schema}.outbox_events
+			ORDER BY seq LIMIT 2`)
+		for line, want := range map[string][2]string{
+			"events list --limit 2": {"there is more: --after id."},
+			"events list data.n:2":  {"no index answers this: looked at the newest 5000 events, back to ", "--after id."},
+			"dead list --limit 1":   {"there is more: --after "},
+		} {
+			for _, format := range []string{"table", "ndjson"} {
+				code, _, stderr := e.call(t, append(strings.Fields(line), "-o", format)...)
+				if code != exitDone || !strings.HasPrefix(stderr, want[0]) || !strings.Contains(stderr, want[1]) {
+					t.Errorf("%s -o %s: exit code %d, %q", line, format, code, stderr)
+				}
+			}
+			code, stdout, stderr := e.call(t, append(strings.Fields(line), "-o", "json")...)
+			if code != exitDone || !strings.Contains(stdout, `"next": "`) || stderr != "" {
+				t.Errorf("%s -o json: exit code %d, %.200s, %q", line, code, stdout, stderr)
+			}
+		}
+	})
+}
