@@ -33,6 +33,7 @@ type Tail struct {
 	known    map[outbox.ID]string // the state that was told last
 	order    []outbox.ID          // of known, the oldest first
 	begun    bool
+	oldest   *Event // of the first look; nil: it saw all that there was
 }
 
 // Tail begins to follow the events of a filter, from the newest few on.
@@ -50,42 +51,73 @@ func (t *Tail) Next(ctx context.Context, begin int) (changes []Change, left bool
 		return nil, false, err
 	}
 	first := !t.begun
-	page := Page{Limit: MaxEventPage}
-	var began time.Time
-	for pages := 1; ; pages++ {
-		found, err := t.operator.Events(ctx, t.filter, page)
-		if err != nil {
-			return nil, false, err
+	fresh, began, left, err := t.untold(ctx, first)
+	if err != nil {
+		return nil, false, err
+	}
+	for i, event := range fresh {
+		if !first || i < begin {
+			changes = append(changes, Change{Event: event})
 		}
-		if pages == 1 {
-			began = found.at
-		}
-		fresh := 0
-		for _, event := range found.Events {
-			if _, told := t.known[event.ID]; told {
-				continue
-			}
-			fresh++
-			if !first || fresh <= begin {
-				changes = append(changes, Change{Event: event})
-			}
-			t.remember(event)
-		}
-		// Also behind what was told: an event that commits late has an old id.
-		if first || found.Next == "" {
-			break
-		}
-		if pages == tailPages {
-			left = fresh > 0
-			break
-		}
-		page.After = found.Next
+	}
+	for _, event := range slices.Backward(fresh) {
+		t.remember(event)
 	}
 	// The next search without an index goes no further back than this: what is new has a new id. The time is the
 	// database's, because the clock here may be ahead.
 	t.begun, t.filter.since = true, began.Add(-tailSlack)
 	slices.SortStableFunc(changes, func(a, b Change) int { return cmp.Compare(a.Seq, b.Seq) })
 	return changes, left, nil
+}
+
+// untold finds the events that are not known, the newest first. The first look goes as far back as the next one will:
+// what that one finds for the first time is new.
+func (t *Tail) untold(ctx context.Context, first bool) (fresh []Event, began time.Time, left bool, err error) {
+	filter, page := t.filter, Page{Limit: MaxEventPage}
+	for pages := 1; ; pages++ {
+		found, err := t.operator.Events(ctx, filter, page)
+		if err != nil {
+			return nil, began, false, err
+		}
+		if pages == 1 {
+			began = found.at
+		}
+		before := len(fresh)
+		for _, event := range found.Events {
+			if _, told := t.known[event.ID]; told {
+				continue
+			}
+			if !t.tooOld(event, found.Window.By) {
+				fresh = append(fresh, event)
+			}
+		}
+		// Also behind what was told: an event that commits late has an old id.
+		if page.After = found.Next; page.After == "" {
+			return fresh, began, false, nil
+		}
+		if pages == tailPages {
+			if first && len(fresh) > 0 {
+				t.oldest = &fresh[len(fresh)-1]
+			}
+			return fresh, began, !first && len(fresh) > before, nil
+		}
+		if first {
+			filter.since = began.Add(-tailSlack)
+		}
+	}
+}
+
+// tooOld tells whether an event is behind all that the first look could see: others before it have gone, and it is
+// not new. by is how it was found.
+func (t *Tail) tooOld(event Event, by string) bool {
+	switch {
+	case t.oldest == nil:
+		return false
+	case by == "type": // in the order of numbers
+		return event.Seq < t.oldest.Seq
+	default:
+		return slices.Compare(event.ID[:], t.oldest.ID[:]) < 0
+	}
 }
 
 // followed looks at the open events that were told.

@@ -58,3 +58,32 @@ func TestTailShowsWhatCommitsLateBehindMany(t *testing.T) {
 		}
 	})
 }
+
+// TestTailDoesNotShowOldEventsAsNew: there are more than a look can see. They are old also when those before them go,
+// and the newest of them are followed.
+func TestTailDoesNotShowOldEventsAsNew(t *testing.T) {
+	t.Parallel()
+	onEachServer(t, func(t *testing.T, e *env) {
+		e.exec(`INSERT INTO {schema}.outbox_events (id, event_type, aggregate_type, aggregate_id, payload_json)
+			SELECT u.id, 'order_created', 'order', 'old', json_build_object('eventId', u.id)
+			FROM (SELECT {schema}.outbox_uuid7() AS id FROM generate_series(1, 5100)) u`)
+		tail := e.operator.Tail(operator.Filter{States: []string{"ready"}})
+		next := func(want int) []operator.Change {
+			t.Helper()
+			changes, left, err := tail.Next(t.Context(), 3)
+			if err != nil || left || len(changes) != want {
+				t.Fatalf("%d events, want %d, left %t, %v", len(changes), want, left, err)
+			}
+			return changes
+		}
+		next(3)
+		next(0)
+		e.exec(`UPDATE {schema}.outbox_events SET state = 6, published_at = now()
+			WHERE id IN (SELECT id FROM {schema}.outbox_events ORDER BY id DESC LIMIT 50)`)
+		for _, change := range next(50) {
+			if change.Was != "ready" {
+				t.Fatalf("it is not new: %+v", change)
+			}
+		}
+	})
+}
