@@ -19,7 +19,14 @@ func (c *rootCommand) look(ctx context.Context, work func(*operator.Operator) er
 		return err
 	}
 	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
-	err = work(operator.New(conn, c.schema))
+	return c.looked(work(operator.New(conn, c.schema)))
+}
+
+// looked says what to do about an error of somebody who only looks.
+func (c *rootCommand) looked(err error) error {
+	if errors.Is(err, operator.ErrNotUnderstood) {
+		return usageError{err.Error()}
+	}
 	if errors.Is(err, operator.ErrPayloads) {
 		return problem{
 			code: "permission_denied", exit: exitNotLetIn, err: err,

@@ -135,3 +135,23 @@ func TestLinesSayThatThereIsMore(t *testing.T) {
 		}
 	})
 }
+
+// TestWhatCannotBeAskedExitsWith2: also where that is found only by asking.
+func TestWhatCannotBeAskedExitsWith2(t *testing.T) {
+	t.Parallel()
+	onEachServer(t, func(t *testing.T, e *env) {
+		for line, want := range map[string]string{
+			"events list --limit 1001":            "the limit is 1001, must be between 1 and 1000",
+			"events list --after x":               `"x" is no place at which a page ended`,
+			"events list --after id.x":            `"id.x" is no place at which a page ended`,
+			"events export --after seq.0":         `"seq.0" is no place at which a page ended`,
+			"dead list --reason nope":             `"nope" is none: use max_attempts`,
+			"dead list --after x":                 `"x" is no Next of a page`,
+			"aggregate show order/1 --limit 1001": "the limit is 1001, must be between 1 and 1000",
+		} {
+			if code, _, stderr := e.call(t, strings.Fields(line)...); code != exitUsage || !strings.Contains(stderr, want) {
+				t.Errorf("%s: exit code %d, %s", line, code, stderr)
+			}
+		}
+	})
+}

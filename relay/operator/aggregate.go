@@ -41,7 +41,9 @@ func (o *Operator) Aggregate(ctx context.Context, aggregateType, id string, limi
 	}
 	switch {
 	case limit < 0 || limit > MaxEventPage:
-		return found, fmt.Errorf("operator: aggregate: the limit is %d, must be between 1 and %d", limit, MaxEventPage)
+		return found, notUnderstood{
+			fmt.Errorf("operator: aggregate: the limit is %d, must be between 1 and %d", limit, MaxEventPage),
+		}
 	case aggregateType == "" || id == "" || len(aggregateType)+len(id) > 4*longestName ||
 		!utf8.ValidString(aggregateType+id):
 		return found, errors.New("operator: aggregate: name its type and its id")

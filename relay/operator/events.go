@@ -103,7 +103,7 @@ func (o *Operator) Events(ctx context.Context, filter Filter, page Page) (EventP
 	var found EventPage
 	err := errors.Join(filter.check(), page.check())
 	if err != nil {
-		return found, fmt.Errorf("operator: events: %w", err)
+		return found, fmt.Errorf("operator: events: %w", notUnderstood{err})
 	}
 	err = o.look(ctx, "events", func(l *looking) (err error) {
 		search, err := newSearch(ctx, l, filter, page)
@@ -123,6 +123,19 @@ func (o *Operator) Events(ctx context.Context, filter Filter, page Page) (EventP
 // ErrPayloads says that the role may not read what was asked for, and who may.
 var ErrPayloads = errors.New("this role may not read payloads, headers and dedupe keys: GRANT SELECT ON " +
 	"outbox_events TO it, or ask without them")
+
+// ErrNotUnderstood is what errors are that say what is wrong with a question, whatever is in the outbox.
+var ErrNotUnderstood = errors.New("not understood")
+
+// notUnderstood makes an error one of those. Its words stay.
+type notUnderstood struct{ error }
+
+func (notUnderstood) Is(target error) bool { return target == ErrNotUnderstood }
+func (n notUnderstood) Unwrap() error      { return n.error }
+
+func notAPlace(after string) error {
+	return notUnderstood{fmt.Errorf("%.80q is no place at which a page ended", after)}
+}
 
 func (p Page) check() error {
 	if p.Limit < 0 || p.Limit > p.most() {
@@ -178,17 +191,17 @@ func (s *search) begin() error {
 	case kind == "id":
 		id, err := outbox.ParseID(place)
 		if err != nil {
-			return fmt.Errorf("%.80q is no place at which a page ended", s.page.After)
+			return notAPlace(s.page.After)
 		}
 		s.below = id
 	case kind == "seq":
 		seq, err := strconv.ParseInt(place, 10, 64)
 		if err != nil || seq < 1 {
-			return fmt.Errorf("%.80q is no place at which a page ended", s.page.After)
+			return notAPlace(s.page.After)
 		}
 		s.belowSeq = seq
 	default:
-		return fmt.Errorf("%.80q is no place at which a page ended", s.page.After)
+		return notAPlace(s.page.After)
 	}
 	from, to := s.filter.Created.at(s.now)
 	if published, _ := s.filter.Published.at(s.now); published.After(from) && s.filter.Created == (Period{}) {
