@@ -23,7 +23,7 @@ type checkCommand struct {
 	ages    [4]time.Duration
 }
 
-// statusError ends the program with the code that monitoring systems prescribe. All of it was printed.
+// statusError ends the program with a code, for instance one that monitoring systems prescribe. All of it was printed.
 type statusError struct{ code int }
 
 func (statusError) Error() string { return "not ok" }

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -25,6 +26,8 @@ no_relay, paused_all, paused_topic, paused_type, behind_dead, type_unknown, behi
 relay_stuck, known_by_others, parked, quarantine, behind_retrying, backoff, backlog, below_floor,
 behind_nothing, due, open_writer.
 
+The exit code is 3 where the event is not found; one that retention may have deleted is explained, with 0.
+
 How old other transactions are PostgreSQL shows only to members of pg_read_all_stats, and each role its own.`,
 		Example: `  outboxctl events explain 01997c1e-8f2a-7c3d-9b1e-2f3a4b5c6d7e
   outboxctl events explain 01997c1e-8f2a-7c3d-9b1e-2f3a4b5c6d7e -o json`,
@@ -35,7 +38,13 @@ How old other transactions are PostgreSQL shows only to members of pg_read_all_s
 			if err != nil {
 				return err
 			}
-			return p.One(found, func() []string { return explanationLines(p, found, time.Now()) })
+			err = p.One(found, func() []string { return explanationLines(p, found, time.Now()) })
+			if err == nil && slices.ContainsFunc(found.Causes, func(cause operator.Cause) bool {
+				return cause.Code == operator.CauseNotFound
+			}) {
+				return statusError{exitNotFound}
+			}
+			return err
 		})
 	})
 }

@@ -52,6 +52,12 @@ func TestWhatIsNotThereExitsWith3(t *testing.T) {
 				t.Errorf("%s: exit code %d, want 3\n%s%s", line, code, stdout, stderr)
 			}
 		}
+		for _, format := range []string{"table", "json"} { // what is known of it is told all the same
+			code, stdout, stderr := e.call(t, "events", "explain", outbox.NewID().String(), "-o", format)
+			if code != 3 || !strings.Contains(stdout, "not in the table") || stderr != "" {
+				t.Errorf("explain -o %s: exit code %d, want 3\n%s%s", format, code, stdout, stderr)
+			}
+		}
 	})
 }
 
