@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -133,10 +134,22 @@ func latency(name string, share float64) present.Column[operator.Traffic] {
 		case !known:
 			return ""
 		case over:
-			return ">" + bound.String()
+			return ">" + boundText(bound)
 		}
-		return "≤" + strings.TrimSuffix(bound.String(), "0s")
+		return "≤" + boundText(bound)
 	}}
+}
+
+// boundText is a bound without the seconds and minutes that it does not have: 1m, and not 1m0s, but 10s.
+func boundText(bound time.Duration) string {
+	text := bound.String()
+	if bound >= time.Minute && bound%time.Minute == 0 {
+		text = strings.TrimSuffix(text, "0s")
+	}
+	if bound >= time.Hour && bound%time.Hour == 0 {
+		text = strings.TrimSuffix(text, "0m")
+	}
+	return text
 }
 
 // perMinute is a rate. Less than one in ten minutes is still not nothing.
