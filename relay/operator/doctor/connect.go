@@ -110,7 +110,9 @@ func (x *examination) reportConnect(err error) {
 		text = answer.Message
 	}
 	switch code := sqlstate.Of(err); {
-	case aboutTLS(err):
+	// A server that has answered is one that a session was asked of: without TLS, if that had failed before and the URL
+	// allows it. So its answer is what is wrong.
+	case code == "" && aboutTLS(err):
 		x.advisef("tls_failed", "compare sslmode and sslrootcert of the database URL with what the server has (SHOW ssl): "+
 			"sslmode=verify-full needs ssl = on there and a certificate for this very host", "TLS with %s fails: %s",
 			x.Database.Host, lastLine(text))

@@ -299,6 +299,10 @@ func TestDoctorOnTheWay(t *testing.T) {
 		{"tls_failed", withQuery(t, e.url, "sslmode", "verify-full")},
 		{"login_failed", pgtest.As(t, e.url, "nobody_of_this_name")},
 		{"database_missing", withPath(t, e.url, "/nosuch_database")},
+		// Here TLS is tried first, which the server has not.
+		{"login_failed", withQuery(t, pgtest.As(t, e.url, "nobody_of_this_name"), "sslmode", "prefer")},
+		{"database_missing", withQuery(t, withPath(t, e.url, "/nosuch_database"), "sslmode", "prefer")},
+		{"connect_failed", withQuery(t, withQuery(t, e.url, "sslmode", "prefer"), "no_such_setting", "1")},
 	} {
 		report := e.doctor(way.address)
 		if got := codes(report); !slices.Equal(got, []string{way.code}) || report.Findings[0].Advice == "" {
