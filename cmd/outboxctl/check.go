@@ -41,7 +41,7 @@ wrong).
   pending           events that are ready
   held_age          the same for events that are retried, parked, or wait behind others
   dead              events that nobody will try again by itself
-  blocked           aggregates whose events wait behind a dead one
+  blocked           aggregates that a dead event blocks, whether or not later ones wait
   relays            relays that are alive: a minimum
   unheld            lanes that no live relay holds
   paused            what operators have paused

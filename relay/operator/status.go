@@ -51,6 +51,7 @@ type Status struct {
 	Parked   Backlog `json:"parked"`
 	Dead     Backlog `json:"dead"`
 
+	// BlockedAggregates is how many have a dead event that blocks them, whether or not a later one waits.
 	BlockedAggregates int64 `json:"blockedAggregates"`
 	Relays            int64 `json:"relays"`
 	UnheldLanes       int64 `json:"unheldLanes"`
@@ -149,7 +150,7 @@ func (s *Status) report(found *survey.Report, where identity, topics []Topic) {
 	if s.Dead.Events > 0 {
 		text := counted(s.Dead.Events, "event", "is", "are") + " dead"
 		if s.BlockedAggregates > 0 {
-			text += fmt.Sprintf("; later events of %s wait behind that", counted(s.BlockedAggregates, "aggregate", "", ""))
+			text += "; " + counted(s.BlockedAggregates, "aggregate", "is", "are") + " blocked by that"
 		}
 		s.because(Degraded, "dead", text, "outboxctl problems, outboxctl dead list")
 	}

@@ -39,7 +39,7 @@ type Report struct {
 	Topics, ReadyTopics, HeldTopics map[string]Count
 	// MaxAttempts is how many of the dead events have had all their attempts.
 	MaxAttempts int64
-	// BlockedAggregates is how many aggregates have later events wait behind a dead one.
+	// BlockedAggregates is how many aggregates have a dead event that blocks them, whether or not a later one waits.
 	BlockedAggregates int64
 	// UnheldLanes is how many lanes nobody holds, Relays how many relays are alive.
 	UnheldLanes, Relays int64

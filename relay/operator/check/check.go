@@ -56,7 +56,7 @@ type Config struct {
 	// Age is of the oldest event that is ready, Held of the oldest that is retried, parked or waits behind another, in
 	// seconds.
 	Age, Held Limits
-	// Pending is how many events are ready, Dead how many are dead, Blocked how many aggregates wait behind a dead one.
+	// Pending is how many events are ready, Dead how many are dead, Blocked how many aggregates a dead one blocks.
 	Pending, Dead, Blocked Limits
 	// Unheld is how many lanes no live relay holds, Paused how much operators have paused, Failing how many topics relays
 	// have paused because publishing fails.
@@ -231,7 +231,7 @@ func fromSurvey(config Config, report survey.Report, failed map[string]error) (c
 	})
 	add("dead", Check{
 		Name: "blocked", Value: float64(report.BlockedAggregates), Limits: config.Blocked,
-		Text: counted(report.BlockedAggregates) + " aggregates wait behind a dead event",
+		Text: counted(report.BlockedAggregates) + " aggregates are blocked by a dead event",
 	})
 	add("fleet", Check{
 		Name: "relays", Value: float64(report.Relays), Limits: config.Relays, AtLeast: true,

@@ -1,6 +1,10 @@
 package check
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/posthaste-dev/posthaste/relay/survey"
+)
 
 // TestLimits: a number is bad beyond its limit, and not at it; what must be there at least is bad below.
 func TestLimits(t *testing.T) {
@@ -27,5 +31,15 @@ func TestLimits(t *testing.T) {
 	worst := Result{}.with(Check{State: Critical}).with(Check{State: Unknown}).with(Check{State: OK})
 	if worst.State != Critical || len(worst.Checks) != 3 {
 		t.Errorf("the worst of them is %s", worst.State)
+	}
+}
+
+// TestBlockedIsNotWaiting: that something waits behind a dead event is not said, because nobody has looked.
+func TestBlockedIsNotWaiting(t *testing.T) {
+	t.Parallel()
+	for _, check := range fromSurvey(Defaults(), survey.Report{BlockedAggregates: 1}, nil) {
+		if check.Name == "blocked" && (check.State != Warning || check.Text != "1 aggregates are blocked by a dead event") {
+			t.Errorf("got %+v", check)
+		}
 	}
 }

@@ -200,7 +200,7 @@ var Kinds = []Kind{
 	{"paused", Notice, "fleet", "an operator has paused it, and nobody has resumed it"},
 	{
 		"dead_blocking", Warning, "fleet",
-		"later events of the same aggregates wait behind them, until somebody decides",
+		"what comes later for the same aggregates waits behind them, until somebody decides",
 	},
 	{
 		"retention_halted", Error, "retention",

@@ -1,6 +1,6 @@
 -- $1 the limit, $2 and $3 event types and how many attempts each has, $4 how many the others have. Dead events: how
 -- many, at most the limit of each kind; the age of the oldest in seconds; how many of them have had all their attempts;
--- how many aggregates wait behind one. Those that block are held. Of the others no index tells, but each has a dead
+-- how many aggregates one blocks. Those that block are held. Of the others no index tells, but each has a dead
 -- letter: so many of the newest letters are looked at.
 -- States: 4 dead and blocking, 5 dead.
 WITH dead AS MATERIALIZED (

@@ -1,4 +1,4 @@
--- $1 the most. Dead events behind which others of their aggregates wait, the oldest first.
+-- $1 the most. Dead events that block their aggregates, the oldest first.
 SELECT e.id::text, h.event_type, coalesce(e.last_error, '')
   FROM {schema}.outbox_lanes l CROSS JOIN LATERAL (
     SELECT h.lane, h.seq, h.event_type, h.since FROM {schema}.outbox_held h

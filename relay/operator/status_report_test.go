@@ -1,0 +1,29 @@
+package operator
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/posthaste-dev/posthaste/relay/survey"
+)
+
+// reported is what a status says of a survey, reason by reason.
+func reported(found *survey.Report, where identity) string {
+	s := &Status{}
+	s.take(found)
+	s.report(found, where, nil)
+	text := []string{string(s.Health)}
+	for _, reason := range s.Reasons {
+		text = append(text, reason.Code+": "+reason.Text)
+	}
+	return strings.Join(text, "\n")
+}
+
+// TestStatusOfADeadEventThatBlocks: that something waits behind it is not said, because nobody has looked.
+func TestStatusOfADeadEventThatBlocks(t *testing.T) {
+	t.Parallel()
+	found := &survey.Report{Relays: 1, Dead: survey.Count{Events: 1}, BlockedAggregates: 1}
+	if got := reported(found, identity{}); got != "degraded\ndead: 1 event is dead; 1 aggregate is blocked by that" {
+		t.Errorf("got %s", got)
+	}
+}
