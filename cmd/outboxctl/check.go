@@ -46,6 +46,7 @@ wrong).
   unheld            lanes that no live relay holds
   paused            what operators have paused
   failing           topics that relays have paused, because publishing fails
+  restored          1 on a database that was restored or copied: relays pause there, and do not show as alive
   retention_halted  kinds of rows of which retention deletes nothing
   schema            warning if the tables have another version than this outboxctl, critical if there are none
 

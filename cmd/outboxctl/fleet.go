@@ -114,7 +114,18 @@ does. With --all also those that ended within the last day or so. The viewer rol
 			if err != nil {
 				return err
 			}
-			return present.List(p, relays, "no relay is there: nothing is published", relayColumns(time.Now())...)
+			nobody := "no relay is there: nothing is published"
+			if len(relays) == 0 {
+				restored, err := op.Restored(ctx)
+				if err != nil {
+					return err
+				}
+				if restored {
+					nobody = "no relay shows: the database was restored or copied, and one that waits for " +
+						"'outboxctl resume --restored' does not"
+				}
+			}
+			return present.List(p, relays, nobody, relayColumns(time.Now())...)
 		})
 	})
 	cmd.Flags().BoolVar(&all, "all", false, "also those that have ended")

@@ -264,3 +264,19 @@ func Ranges(lanes []int16) string {
 	}
 	return strings.Join(parts, ", ")
 }
+
+// failoverWindow is how recently relays must have used the outbox on another timeline of the same cluster for this to be
+// a failover, as is the default of a relay.
+const failoverWindow = 10 * time.Minute
+
+// Restored tells whether relays take the database for restored or copied: then they pause by themselves until
+// [RestoredScope] is resumed, and do not show as alive before. A role that may not ask learns false.
+func (o *Operator) Restored(ctx context.Context) (restored bool, err error) {
+	err = o.look(ctx, "restored", func(l *looking) error {
+		f := &facts{}
+		err := f.gatherIdentity(ctx, l)
+		restored = f.identity.moved() && (!f.identity.sameCluster || l.now.Sub(f.identity.seen) > failoverWindow)
+		return err
+	})
+	return restored, err
+}

@@ -135,10 +135,13 @@ func (s *Status) take(found *survey.Report) {
 func (s *Status) report(found *survey.Report, where identity, topics []Topic) {
 	s.Health, s.Reasons = Healthy, []Reason{}
 	if where.moved() {
-		s.because(Broken, "restored", "the database was restored or copied, and the relays publish nothing",
-			"look at what would be sent again, then outboxctl resume --restored")
+		text := "the database was restored or copied, and the relays publish nothing"
+		if s.Relays == 0 {
+			text += "; one that waits for the resume does not show as alive"
+		}
+		s.because(Broken, "restored", text, "look at what would be sent again, then outboxctl resume --restored")
 	}
-	s.reportFleet(found)
+	s.reportFleet(found, where.moved())
 	s.reportTopics(topics)
 	if found.Pauses != (survey.Pauses{}) {
 		what := "everything"
@@ -168,10 +171,11 @@ func (s *Status) report(found *survey.Report, where identity, topics []Topic) {
 }
 
 // reportFleet looks at the relays, and at how long events wait for them.
-func (s *Status) reportFleet(found *survey.Report) {
+func (s *Status) reportFleet(found *survey.Report, moved bool) {
 	const start = "start outbox-publisher, or look why it stopped: outboxctl relays --all"
 	switch {
 	case !s.Knows("fleet"):
+	case s.Relays == 0 && moved: // relays write nothing there before the resume: whether one runs cannot be seen
 	case s.Relays == 0 && s.waits() > 0:
 		s.because(Broken, "no_relay", "no relay is alive, and "+counted(s.waits(), "event", "waits", "wait"), start)
 	case s.Relays == 0:

@@ -27,3 +27,13 @@ func TestStatusOfADeadEventThatBlocks(t *testing.T) {
 		t.Errorf("got %s", got)
 	}
 }
+
+// TestStatusAfterARestore: relays that wait for the resume write nothing, so nobody says that there is none.
+func TestStatusAfterARestore(t *testing.T) {
+	t.Parallel()
+	found := &survey.Report{Ready: survey.Count{Events: 6}, UnheldLanes: 64}
+	if got := reported(found, identity{known: true}); got != "broken\nrestored: the database was restored or copied, and "+
+		"the relays publish nothing; one that waits for the resume does not show as alive" {
+		t.Errorf("got %s", got)
+	}
+}

@@ -108,10 +108,14 @@ func Run(ctx context.Context, pool *pgxpool.Pool, config Config) Result {
 	if version.State != Unknown && version.State != Critical {
 		failing, excuses := checkTopics(ctx, pool, config)
 		report, failures := survey.Look(ctx, pool, survey.Config{Schema: config.Schema, Topics: excuses})
+		restored := checkRestored(operator.New(pool, config.Schema).Restored(ctx))
 		for _, check := range fromSurvey(config, report, failures) {
+			if check.Name == "relays" && report.Relays == 0 && restored.Value > 0 {
+				check.Text += ", but those that wait for the resume do not show"
+			}
 			result = result.with(check)
 		}
-		result = result.with(failing)
+		result = result.with(failing).with(restored)
 	}
 	return result
 }
@@ -272,6 +276,24 @@ func checkRetention(report survey.Report, failed error) Check {
 	}
 	if failed != nil {
 		check.State, check.Text = Unknown, clean.Error(failed)
+		return check
+	}
+	return check.compare()
+}
+
+// checkRestored: relays publish nothing on a database that was restored or copied, until somebody resumes them.
+func checkRestored(restored bool, err error) Check {
+	check := Check{Name: "restored", Limits: Limits{None, 0}, Text: "the database is where relays left it"}
+	switch {
+	case errors.Is(err, context.DeadlineExceeded):
+		check.State, check.Text = Unknown, "no answer in time"
+	case err != nil:
+		check.State, check.Text = Unknown, clean.Error(err)
+	case restored:
+		check.Value = 1
+		check.Text = "the database was restored or copied, and relays publish nothing before outboxctl resume --restored"
+	}
+	if err != nil {
 		return check
 	}
 	return check.compare()

@@ -195,7 +195,7 @@ var Kinds = []Kind{
 	{
 		"restored", Error, "fleet",
 		"the tables were last used on another server: this is a copy or a backup. Relays pause, since they " +
-			"might send again what was sent",
+			"might send again what was sent, and do not show as alive",
 	},
 	{"paused", Notice, "fleet", "an operator has paused it, and nobody has resumed it"},
 	{

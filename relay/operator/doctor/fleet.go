@@ -37,7 +37,7 @@ func (x *examination) checkFleet(ctx context.Context) error {
 			dead = append(dead, relay.Name)
 		}
 	}
-	if alive == 0 {
+	if alive == 0 && !x.found("restored") { // relays that wait for the resume do not show
 		x.advisef("no_relay", "start one: outbox-publisher, or a relay of your own", "no relay is alive")
 	}
 	if len(dead) > 0 {

@@ -33,7 +33,7 @@ func TestCheck(t *testing.T) {
 			}
 			const patient = "--warn-age=1h"
 			want(0, `^OUTBOX OK - all is well \| age=[\d.]+s;3600;600;0 pending=20;;;0 .* dead=0;0;100;0 .* relays=1;1:;1:;0 `+
-				`unheld=0;0;16;0 paused=0;0;;0 retention_halted=0;0;;0 failing=0;0;;0\n$`, patient)
+				`unheld=0;0;16;0 paused=0;0;;0 retention_halted=0;0;;0 failing=0;0;;0 restored=0;;0;0\n$`, patient)
 			want(0, `(?s)posthaste_check_state\{check="age"\} 0\n.*posthaste_check_value\{check="pending"\} 20\n.*`+
 				`posthaste_check_worst_state 0\n$`, patient, "--format", "prometheus")
 			want(1, `^OUTBOX WARNING - WARNING: 20 events are ready \|`, patient, "--warn-pending", "19")
@@ -67,7 +67,7 @@ func TestCheck(t *testing.T) {
 				Checks []struct{ Check, State string }
 			}
 			if err := json.Unmarshal([]byte(stdout), &result); err != nil || code != 2 || result.State != "critical" ||
-				len(result.Checks) != 11 || result.Checks[0].Check != "schema" {
+				len(result.Checks) != 12 || result.Checks[0].Check != "schema" {
 				t.Errorf("exit code %d, %v: %s", code, err, stdout)
 			}
 		})

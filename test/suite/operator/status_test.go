@@ -126,6 +126,22 @@ func TestStatusWithoutAPart(t *testing.T) {
 	})
 }
 
+// TestAfterARestore: a relay that runs and waits for the resume is not told to be missing.
+func TestAfterARestore(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, e *env) {
+		restored(t, e)
+		e.awaitStatus(t, "broken restored")
+		e.want(t, e.role, 0, `^no relay shows: .*resume --restored`, "relays")
+		e.want(t, e.role, 2, `(?s)0 relays are alive, but those that wait for the resume do not show.*restored or copied`,
+			"check")
+		if _, found, _ := e.call(t, e.role, "doctor"); !strings.Contains(found, "restored") ||
+			strings.Contains(found, "no_relay") {
+			t.Errorf("got %s", found)
+		}
+	})
+}
+
 // TestTraffic adds up what several relays wrote, and says how long the published ones took.
 func TestTraffic(t *testing.T) {
 	t.Parallel()
