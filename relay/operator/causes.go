@@ -216,6 +216,9 @@ func (f *facts) pausedBy() []Cause {
 
 // inLine tells whether an event of this type is before it in its line and would have to go first.
 func (f *facts) inLine(eventType string) bool {
+	if f.lineUnknown() {
+		return false
+	}
 	if slices.Contains(f.before.types, eventType) && f.sameLine(f.topicOf(eventType)) {
 		return true
 	}
@@ -234,6 +237,12 @@ func (f *facts) typePaused() bool {
 // say that they do not.
 func (f *facts) sameLine(topic string) bool {
 	return topic == "" || f.event.Topic == "" || topic == f.event.Topic
+}
+
+// lineUnknown tells that nobody can say what the event is behind: no relay knows its topic, and none has written down
+// that it waits.
+func (f *facts) lineUnknown() bool {
+	return f.event.Topic == "" && f.event.State != state.Waiting.String()
 }
 
 func (f *facts) blocks(h head) bool {
@@ -257,6 +266,10 @@ func (f *facts) behind() []Cause {
 		lastError := ""
 		if h.err != "" {
 			lastError = ": " + quote(h.err)
+		}
+		if f.lineUnknown() && h.eventType != f.event.Type {
+			causes = append(causes, maybeBehind(h.kind, it)...)
+			continue
 		}
 		switch h.kind {
 		case state.DeadBlocking:
@@ -292,6 +305,21 @@ func (f *facts) behind() []Cause {
 		})
 	}
 	return causes
+}
+
+// maybeBehind says that the event is behind another one if both go to the same topic.
+func maybeBehind(kind state.State, it string) []Cause {
+	code, blocks := map[state.State]CauseCode{
+		state.DeadBlocking: CauseBehindDead, state.Parked: CauseBehindParked, state.Retrying: CauseBehindRetrying,
+	}[kind]
+	if !blocks {
+		return nil
+	}
+	return []Cause{{
+		Code: code, Says: fmt.Sprintf("Before it in its aggregate is one that is %s: %s. It waits behind that only if it "+
+			"goes to the same topic, and no relay that is there knows its topic.", kind, it),
+		Do: "ask again when a relay knows its type",
+	}}
 }
 
 // unknownType says who knows the type. parked tells whether an event of it is set aside already.

@@ -90,6 +90,14 @@ var rank = []CauseCode{
 	CauseDue, CauseOpenWriter,
 }
 
+// byImportance puts what keeps the event first, because of the rest some only may.
+func byImportance(a, b Cause) int {
+	if a.Keeps != b.Keeps {
+		return map[bool]int{true: -1, false: 1}[a.Keeps]
+	}
+	return slices.Index(rank, a.Code) - slices.Index(rank, b.Code)
+}
+
 // Explain says why an event waits, with all causes at once, or what became of it. It changes nothing, and the grants
 // of the viewer role are enough; how old other transactions are only members of pg_read_all_stats see.
 func (o *Operator) Explain(ctx context.Context, id outbox.ID) (Explanation, error) {
@@ -105,9 +113,7 @@ func (o *Operator) Explain(ctx context.Context, id outbox.ID) (Explanation, erro
 		}
 		return nil
 	})
-	slices.SortStableFunc(found.Causes, func(a, b Cause) int {
-		return slices.Index(rank, a.Code) - slices.Index(rank, b.Code)
-	})
+	slices.SortStableFunc(found.Causes, byImportance)
 	found.Waits = slices.ContainsFunc(found.Causes, func(c Cause) bool { return c.Keeps })
 	return found, err
 }
