@@ -41,6 +41,12 @@ func TestCausesOfFacts(t *testing.T) {
 			f.heads = []head{{kind: state.DeadBlocking, eventType: "order_placed", topic: "orders", since: now}}
 			f.event.State, f.event.Topic, f.known = state.Parked.String(), "", nil
 		}, "type_unknown behind_dead, perhaps"},
+		"a writer began after its transaction, and before it was made": {func(f *facts) {
+			f.event.ID, f.writers = leastID(*ago(time.Minute)), []openWriter{{pid: 7, since: ago(2 * time.Minute)}}
+		}, "relay_stuck open_writer"},
+		"a writer began after it was made": {func(f *facts) {
+			f.event.ID, f.writers = leastID(*ago(time.Minute)), []openWriter{{pid: 7, since: ago(30 * time.Second)}}
+		}, "relay_stuck"},
 		"older than what retention has deleted": {func(f *facts) {
 			f.there, f.cutOff, f.deleted = false, ago(0), 7
 		}, "pruned"},
