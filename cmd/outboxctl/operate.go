@@ -103,8 +103,11 @@ func (c *operateCommand) run(ctx context.Context, out io.Writer) (err error) {
 	if action.Actor == "" {
 		action.Actor = c.root.getenv("USER")
 	}
-	if action.Actor == "" || strings.TrimSpace(action.Reason) == "" {
-		return usageError{"--actor and --reason are missing: whoever looks at this later wants to know"}
+	switch {
+	case strings.TrimSpace(action.Reason) == "":
+		return usageError{"--reason is missing: whoever looks at this later wants to know"}
+	case action.Actor == "":
+		return usageError{"--actor is missing: who decides?"}
 	}
 	return c.root.operate(ctx, func(op *operator.Operator) error {
 		results, err := c.verb(op)(ctx, action, c.events...)

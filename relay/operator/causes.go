@@ -79,10 +79,10 @@ func (f *facts) dead() Cause {
 	c := Cause{
 		Code: CauseDead, Says: fmt.Sprintf("It is dead%s%s. Relays do not try it again; later events of its aggregate "+
 			"went on.", ago, why),
-		Do: fmt.Sprintf("outboxctl redrive %[1]s when the cause is gone, or outboxctl discard %[1]s", f.id),
+		Do: decide("redrive", f.id.String()) + " when the cause is gone, or " + decide("discard", f.id.String()),
 	}
 	if f.event.State == state.DeadBlocking.String() {
-		c.Code, c.Do = CauseDeadBlocking, c.Do+fmt.Sprintf("; outboxctl skip %s lets the later ones go", f.id)
+		c.Code, c.Do = CauseDeadBlocking, c.Do+"; "+decide("skip", f.id.String())+" lets the later ones go"
 		c.Says = fmt.Sprintf("It is dead%s%s. Relays do not try it again, and later events of %s/%s wait behind it.",
 			ago, why, f.event.AggregateType, f.event.AggregateID)
 	} else if skip := f.lastAction("skip"); skip != nil {
@@ -275,8 +275,8 @@ func (f *facts) behind() []Cause {
 			causes = append(causes, Cause{
 				Code: CauseBehindDead, Keeps: true, Says: fmt.Sprintf("It is behind a dead event that blocks its aggregate: %s, "+
 					"dead since %s after %s%s.", it, span(f.now.Sub(h.since)), plural(h.attempts, "attempt"), lastError),
-				Do: fmt.Sprintf("outboxctl redrive %[1]s when the cause is gone; outboxctl skip %[1]s, or discard, lets this "+
-					"one go", h.id),
+				Do: decide("redrive", h.id) + " when the cause is gone; " + decide("skip", h.id) + ", or discard, lets this " +
+					"one go",
 			})
 		case state.Parked:
 			causes = append(causes, Cause{
@@ -360,7 +360,7 @@ func (f *facts) unknownType(eventType string, parked bool) []Cause {
 			says += " The last error: " + quote(f.event.LastError) + "."
 		}
 		return []Cause{{
-			Code: CauseParked, Keeps: true, Says: says, Do: "fix the cause, then outboxctl release " + f.id.String(),
+			Code: CauseParked, Keeps: true, Says: says, Do: "fix the cause, then " + decide("release", f.id.String()),
 		}}
 	}
 	return nil

@@ -1,6 +1,7 @@
 package operator
 
 import (
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -78,6 +79,27 @@ func TestCausesOfFacts(t *testing.T) {
 		}
 		if strings.Join(got, " ") != c.want {
 			t.Errorf("%s: the causes are %q, want %s", name, got, c.want)
+		}
+	}
+}
+
+// TestDecisionsHaveAReason: a command about an event, as it is printed, is one that is understood.
+func TestDecisionsHaveAReason(t *testing.T) {
+	t.Parallel()
+	verbs := regexp.MustCompile(`outboxctl (redrive|skip|discard|release)`)
+	reasons := regexp.MustCompile(`outboxctl (redrive|skip|discard|release) [0-9a-f-]{36} --reason "`)
+	id := outbox.NewID()
+	for _, is := range []state.State{state.Dead, state.DeadBlocking, state.Parked, state.Waiting} {
+		f := &facts{
+			id: id, there: true, event: Event{ID: id, State: is.String(), Type: "order_shipped", Topic: "orders"},
+			holder: LaneHolder{id: "1", Alive: true}, alive: []aliveRelay{{id: "1"}},
+			known: []knownType{{relay: "1", eventType: "order_shipped", topic: "orders"}},
+			heads: []head{{kind: state.DeadBlocking, eventType: "order_shipped", id: id.String()}},
+		}
+		for _, cause := range f.causes() {
+			if all := verbs.FindAllString(cause.Do, -1); len(all) == 0 || len(all) != len(reasons.FindAllString(cause.Do, -1)) {
+				t.Errorf("%s: no reason in %q", is, cause.Do)
+			}
 		}
 	}
 }

@@ -57,3 +57,6 @@ func someOf(names []string) string {
 	}
 	return strings.Join(names, ", ")
 }
+
+// decide is a command about an event. It needs a reason, which only who decides can fill in.
+func decide(verb, id string) string { return "outboxctl " + verb + " " + id + ` --reason "..."` }
