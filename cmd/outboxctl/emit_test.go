@@ -107,7 +107,7 @@ func TestEmitSaysWhatToDo(t *testing.T) {
 	onEachServer(t, func(t *testing.T, e *env) {
 		emit := []string{"emit", "order_created", "--aggregate", "order/1", "--dedupe-key", "1"}
 		code, _, stderr := (&env{url: e.url, pool: e.pool, schema: e.schema + "_none"}).call(t, emit...)
-		if code != exitFailed || strings.Count(stderr, "run 'outboxctl migrate up'") != 1 {
+		if code != exitFailed || strings.Count(stderr, "run 'outboxctl migrate up --schema "+e.schema+"_none'") != 1 {
 			t.Errorf("no tables: exit code %d\n%s", code, stderr)
 		}
 		app := e.as(t, "app")

@@ -120,7 +120,8 @@ func (c *grantCommand) hint(err error) error {
 	case c.inbox && (code == "3F000" || code == "42883"):
 		return problem{
 			code: "no_inbox", exit: exitFailed, err: err,
-			hint: "there is no inbox in schema " + c.root.schema + ", or an old one: run 'outboxctl migrate up --inbox'",
+			hint: "there is no inbox in schema " + c.root.schema + ", or an old one: run 'outboxctl migrate up --inbox" +
+				c.root.sameOutbox() + "'",
 		}
 	case code == "42501":
 		return problem{

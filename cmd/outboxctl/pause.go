@@ -183,7 +183,7 @@ func (c *rootCommand) hint(err error, part string) error {
 	case "3F000", "42883", "42P01", "42703":
 		return problem{
 			code: "no_outbox", exit: exitFailed, err: err,
-			hint: "there is no outbox in schema " + c.schema + ", or an old one: run 'outboxctl migrate up'",
+			hint: "there is no outbox in schema " + c.schema + ", or an old one: run 'outboxctl migrate up" + c.sameOutbox() + "'",
 		}
 	case "42501":
 		return problem{

@@ -432,7 +432,7 @@ func (f *facts) own() []Cause {
 		causes = append(causes, Cause{
 			Code: CauseBelowFloor, Keeps: true, Says: fmt.Sprintf("Its number %d is not above the floor %d of its lane, where "+
 				"everything should be settled: a sweep finds it within a minute or so.", f.event.Seq, f.holder.Floor),
-			Do: "tell whoever writes events past the library, or set the sequence: outboxctl and the relays' logs have it",
+			Do: "tell whoever writes events past the library, or set the sequence: the relays' logs have it",
 		})
 	}
 	return append(causes, f.backlog()...)

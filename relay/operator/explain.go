@@ -114,6 +114,9 @@ func (o *Operator) Explain(ctx context.Context, id outbox.ID) (Explanation, erro
 		return nil
 	})
 	slices.SortStableFunc(found.Causes, byImportance)
+	for i := range found.Causes {
+		found.Causes[i].Do = commandsIn(o.schema, found.Causes[i].Do)
+	}
 	found.Waits = slices.ContainsFunc(found.Causes, func(c Cause) bool { return c.Keeps })
 	return found, err
 }

@@ -109,6 +109,9 @@ func (o *Operator) Status(ctx context.Context) (*Status, error) {
 		status.because(Degraded, "not_known", fmt.Sprintf("%s (%s) is not known: %s", part, partNames[part],
 			clean.Error(failed[part])), "ask again; if it stays so, look what keeps the database: outboxctl doctor")
 	}
+	for i := range status.Reasons {
+		status.Reasons[i].Do = commandsIn(o.schema, status.Reasons[i].Do)
+	}
 	return status, nil
 }
 

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/posthaste-dev/posthaste/internal/clean"
+	"github.com/posthaste-dev/posthaste/outbox"
 )
 
 // span is a length of time as people say it, with its largest unit alone.
@@ -60,3 +61,19 @@ func someOf(names []string) string {
 
 // decide is a command about an event. It needs a reason, which only who decides can fill in.
 func decide(verb, id string) string { return "outboxctl " + verb + " " + id + ` --reason "..."` }
+
+// commandsIn has the commands of an advice speak of the outbox in a schema.
+func commandsIn(schema, advice string) string {
+	if schema == outbox.DefaultSchema {
+		return advice
+	}
+	return strings.ReplaceAll(advice, "outboxctl ", "outboxctl --schema "+shellWord(schema)+" ")
+}
+
+// shellWord is a text that a shell takes for one word.
+func shellWord(text string) string {
+	if text != "" && strings.Trim(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_") == "" {
+		return text
+	}
+	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
+}

@@ -48,3 +48,31 @@ func TestExplainNamesNoOtherTransaction(t *testing.T) {
 		}
 	})
 }
+
+// TestCommandsNameTheSchema: what is printed to be pasted is about the outbox that was looked at.
+func TestCommandsNameTheSchema(t *testing.T) {
+	t.Parallel()
+	onEachServer(t, func(t *testing.T, e *env) {
+		id := outbox.NewID()
+		if _, err := e.admin.Exec(t.Context(), e.sql(insertEvent), id.String(), "1"); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := e.admin.Exec(t.Context(), e.sql(`INSERT INTO {schema}.outbox_pauses (scope, name, actor, reason)
+			VALUES ('all', '', 'ada', 'x')`)); err != nil {
+			t.Fatal(err)
+		}
+		found, err := e.operator.Explain(t.Context(), id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		status, err := e.operator.Status(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, want := range []string{"--schema %s resume --all", "--schema %s pauses", "--schema %s relays --all"} {
+			if want = "outboxctl " + fmt.Sprintf(want, e.schema); !strings.Contains(fmt.Sprint(found, status.Reasons), want) {
+				t.Errorf("no %s in\n%+v\n%+v", want, found.Causes, status.Reasons)
+			}
+		}
+	})
+}

@@ -54,7 +54,7 @@ func TestOutboxctl(t *testing.T) {
 			command := exec.CommandContext(t.Context(), binary, "grant", "--inbox", "consumer", role, "--schema", db.Schema)
 			command.Env = []string{"DATABASE_URL=" + db.URL}
 			if said, err := command.CombinedOutput(); err == nil ||
-				!regexp.MustCompile(`there is no inbox in schema .* run 'outboxctl migrate up --inbox'`).Match(said) {
+				!regexp.MustCompile(`there is no inbox in schema .* run 'outboxctl migrate up --inbox --schema `).Match(said) {
 				t.Errorf("without an inbox: %v\n%s", err, said)
 			}
 		})

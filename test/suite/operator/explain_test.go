@@ -31,7 +31,7 @@ type situation struct {
 var situations = []situation{
 	{"behind a dead head", behindDead, "behind_dead", []string{
 		"behind a dead event that blocks its aggregate: order_placed", "of order/1, dead since", `no such field`,
-		"outboxctl redrive", "outboxctl skip",
+		"redrive", "skip",
 	}},
 	{"behind a retrying head", func(t *testing.T, e *env) outbox.ID {
 		t.Helper()
@@ -47,13 +47,13 @@ var situations = []situation{
 		"The topic orders failed for main and is paused since", `paused by its quota`, "look at the broker",
 	}},
 	{"everything paused by an operator", pausedAs(operator.AllScope), "paused_all", []string{
-		"ada paused everything", "the consumers are broken", "outboxctl resume --all",
+		"ada paused everything", "the consumers are broken", "resume --all",
 	}},
 	{"topic paused by an operator", pausedAs(operator.TopicScope("orders")), "paused_topic", []string{
-		"ada paused the topic orders", "outboxctl resume --topic orders",
+		"ada paused the topic orders", "resume --topic orders",
 	}},
 	{"type paused by an operator", pausedAs(operator.TypeScope("order_shipped")), "paused_type", []string{
-		"ada paused the type order_shipped", "outboxctl resume --type order_shipped",
+		"ada paused the type order_shipped", "resume --type order_shipped",
 	}},
 	{"behind one of a paused type", pausedAs(operator.TypeScope("order_placed")), "paused_type", []string{
 		"ada paused the type order_placed", "this one waits behind that",
@@ -97,7 +97,7 @@ var situations = []situation{
 		"main holds lane", "and is alive: its last beat was", "ready for up to 6", "the floor of the lane stands at 0",
 	}},
 	{"everything paused after a restore", restored, "restored no_relay", []string{
-		"from another cluster", "publish nothing", "outboxctl resume --restored", "One that waits for the resume does not",
+		"from another cluster", "publish nothing", "resume --restored", "One that waits for the resume does not",
 	}},
 	{"restored to a point in time", func(t *testing.T, e *env) outbox.ID {
 		t.Helper()
@@ -131,12 +131,12 @@ var situations = []situation{
 		e.awaitState(t, id, int(state.Dead))
 		return id
 	}, "dead", []string{
-		"with the reason rejected, after 1 attempt", "later events of its aggregate went on", "outboxctl redrive",
+		"with the reason rejected, after 1 attempt", "later events of its aggregate went on", "redrive",
 	}},
 	{"dead and blocking", func(t *testing.T, e *env) outbox.ID {
 		t.Helper()
 		return e.emitDead(t)[0]
-	}, "dead_blocking", []string{"later events of order/1 wait behind it", "outboxctl skip"}},
+	}, "dead_blocking", []string{"later events of order/1 wait behind it", "skip"}},
 	{"skipped", func(t *testing.T, e *env) outbox.ID {
 		t.Helper()
 		id := e.emitDead(t)[0]
@@ -184,7 +184,7 @@ var situations = []situation{
 		id := e.emit(t, shipped.New("1", order{}))[0]
 		e.move(t, id, int(state.Parked))
 		return id
-	}, "parked", []string{"It is parked, though the relay that holds its lane knows its type", "outboxctl release"}},
+	}, "parked", []string{"It is parked, though the relay that holds its lane knows its type", "release"}},
 	{"a retry that somebody has put off for good", func(t *testing.T, e *env) outbox.ID {
 		t.Helper()
 		e.hold(t, e.join(t, "first", "orders"))

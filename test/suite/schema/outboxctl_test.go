@@ -68,7 +68,7 @@ func TestOutboxctl(t *testing.T) {
 	onEach(t, func(t *testing.T, server pgtest.Server) {
 		ctl, name := tool{binary, server.URL}, emptySchema(t, server, "Ctl 1")
 		role := pgtest.NewRole(t, server, "app")
-		ctl.mustFail(t, 1, "run 'outboxctl migrate up'", "grant", "relay", role, "--schema", name)
+		ctl.mustFail(t, 1, "run 'outboxctl migrate up --schema", "grant", "relay", role, "--schema", name)
 		ctl.must(t, `schema `+name+` is at version 0 of 9\n(  missing  0000\d_\w+\n){9}`, "migrate", "status",
 			"--schema", name)
 
@@ -135,7 +135,7 @@ func TestOutboxctlPausesAndResumes(t *testing.T) {
 		do := func(words ...string) []string { return append(words, "--schema", name) }
 		admin := tool{binary, server.URL}
 		admin.must(t, `.*`, do("migrate", "up", "--target", "6")...)
-		admin.mustFail(t, 1, "run 'outboxctl migrate up'", do("pauses")...)
+		admin.mustFail(t, 1, "run 'outboxctl migrate up --schema", do("pauses")...)
 		admin.must(t, `.*`, do("migrate", "up")...)
 		ctl.mustFail(t, 4, "outboxctl grant operator ROLE", do("pauses")...)
 		admin.must(t, `.*`, do("grant", "operator", role)...)
