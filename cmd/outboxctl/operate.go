@@ -1,9 +1,13 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
+	"os"
+	"os/user"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -11,6 +15,20 @@ import (
 	"github.com/posthaste-dev/posthaste/outbox"
 	"github.com/posthaste-dev/posthaste/relay/operator"
 )
+
+const actorHelp = "who decides (default: the USER of the environment, else the operating system's)"
+
+// actor is who decides: the one that is named, or the user that runs this. In containers and under cron USER is not
+// set, and a user without a name is known by its number.
+func (c *rootCommand) actor(named string) string {
+	if name := cmp.Or(named, c.getenv("USER")); name != "" {
+		return name
+	}
+	if current, err := user.Current(); err == nil && current.Username != "" {
+		return current.Username
+	}
+	return "uid " + strconv.Itoa(os.Getuid())
+}
 
 // act is one of the operator's verbs.
 type act func(ctx context.Context, action operator.Action, events ...outbox.ID) ([]operator.Result, error)
@@ -87,27 +105,21 @@ and the exit code is 1 if one of them was not in a state for it. No relay has to
 		},
 		RunE: run(c.run),
 	}
-	cmd.Flags().StringVar(&c.actor, "actor", "", "who decides (default: the USER of the environment)")
+	cmd.Flags().StringVar(&c.actor, "actor", "", actorHelp)
 	cmd.Flags().StringVar(&c.reason, "reason", "", "why")
 	cmd.Flags().StringVar(&c.action, "action", "", "the id of an action that is sent again, because its answer was lost")
 	return cmd
 }
 
 func (c *operateCommand) run(ctx context.Context, out io.Writer) (err error) {
-	action := operator.Action{ID: outbox.NewID(), Actor: c.actor, Reason: c.reason}
+	action := operator.Action{ID: outbox.NewID(), Actor: c.root.actor(c.actor), Reason: c.reason}
 	if c.action != "" {
 		if action.ID, err = outbox.ParseID(c.action); err != nil {
 			return usageError{fmt.Sprintf("--action: %.80q is no id", c.action)}
 		}
 	}
-	if action.Actor == "" {
-		action.Actor = c.root.getenv("USER")
-	}
-	switch {
-	case strings.TrimSpace(action.Reason) == "":
+	if strings.TrimSpace(action.Reason) == "" {
 		return usageError{"--reason is missing: whoever looks at this later wants to know"}
-	case action.Actor == "":
-		return usageError{"--actor is missing: who decides?"}
 	}
 	return c.root.operate(ctx, func(op *operator.Operator) error {
 		results, err := c.verb(op)(ctx, action, c.events...)

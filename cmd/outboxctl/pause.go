@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -76,7 +75,7 @@ func (c *orderCommand) addFlags(cmd *cobra.Command, reason string) {
 	cmd.Flags().StringVar(&c.topic, "topic", "", "what goes to this topic")
 	cmd.Flags().StringVar(&c.eventType, "type", "", "events of this type")
 	cmd.Flags().StringVar(&c.reason, "reason", "", reason)
-	cmd.Flags().StringVar(&c.actor, "actor", "", "who decides (default: the USER of the environment)")
+	cmd.Flags().StringVar(&c.actor, "actor", "", actorHelp)
 	cmd.Flags().StringVar(&c.action, "action", "", "the id of an action that is sent again, because its answer was lost")
 }
 
@@ -142,10 +141,7 @@ func (c *orderCommand) do(ctx context.Context,
 	if err != nil {
 		return err
 	}
-	action := operator.Action{ID: outbox.NewID(), Actor: cmp.Or(c.actor, c.root.getenv("USER")), Reason: c.reason}
-	if action.Actor == "" {
-		return usageError{"--actor is missing: who decides?"}
-	}
+	action := operator.Action{ID: outbox.NewID(), Actor: c.root.actor(c.actor), Reason: c.reason}
 	if c.action != "" {
 		if action.ID, err = outbox.ParseID(c.action); err != nil {
 			return usageError{fmt.Sprintf("--action: %.80q is no id", c.action)}
