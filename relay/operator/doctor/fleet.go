@@ -126,24 +126,50 @@ func (x *examination) checkPauses(ctx context.Context) error {
 
 // checkBlocking names dead events that others wait behind.
 func (x *examination) checkBlocking(ctx context.Context) error {
-	var ids []string
-	var id, eventType, text, example string
-	err := x.rows(ctx, "blocking", []any{mostNamed}, []any{&id, &eventType, &text}, func() {
-		ids = append(ids, id)
-		if example == "" {
-			example = eventType + ": " + text
-		}
+	var dead []deadEvent
+	var one deadEvent
+	err := x.rows(ctx, "blocking", []any{mostNamed}, []any{&one.id, &one.eventType, &one.err, &one.reason}, func() {
+		dead = append(dead, one)
 	})
-	if len(ids) > 0 {
-		count := fmt.Sprint(len(ids))
-		if len(ids) == mostNamed {
+	x.tellBlocking(dead)
+	return err
+}
+
+// deadEvent is one that blocks its aggregate. reason is what its dead letter says; empty where it has none.
+type deadEvent struct{ id, eventType, err, reason string }
+
+// mayPass tells whether it may be published when it is tried again. The others died of what they are, or of who knew
+// their type, and would die again.
+func (d deadEvent) mayPass() bool {
+	return d.reason == "" || d.reason == "max_attempts" || d.reason == "rejected"
+}
+
+// tellBlocking has a command for those that may pass now. About the others somebody must decide who knows more.
+func (x *examination) tellBlocking(dead []deadEvent) {
+	for _, mayPass := range []bool{true, false} {
+		of := slices.DeleteFunc(slices.Clone(dead), func(d deadEvent) bool { return d.mayPass() != mayPass })
+		if len(of) == 0 {
+			continue
+		}
+		count := fmt.Sprint(len(of))
+		if len(dead) == mostNamed {
 			count = "at least " + count
 		}
-		words := append([]string{"redrive"}, ids...)
-		x.commandf("dead_blocking", x.outboxctl(append(words, "--reason", "what it died of is repaired")...),
-			"%s dead events block their aggregates, for instance %s", count, example)
+		problem := fmt.Sprintf("%s dead events block their aggregates, for instance %s: %s", count, of[0].eventType,
+			of[0].err)
+		if mayPass {
+			words := []string{"redrive"}
+			for _, d := range of {
+				words = append(words, d.id)
+			}
+			x.commandf("dead_blocking", x.outboxctl(append(words, "--reason", "tried again, the doctor found it blocking")...),
+				"%s", problem)
+			continue
+		}
+		x.advisef("dead_blocking", "tried again they die again, unless the contract, the registry or the limit has changed: "+
+			"then redrive them; else skip or discard them, each with its reason: "+
+			x.outboxctl("skip", of[0].id, "--reason", "..."), "%s (%s)", problem, of[0].reason)
 	}
-	return err
 }
 
 var confirmTime = regexp.MustCompile(`set Confirmed to (\S+)`)
