@@ -11,8 +11,11 @@ func TestBlockingFixes(t *testing.T) {
 	t.Parallel()
 	x := &examination{Config: Config{Schema: "billing"}}
 	x.tellBlocking([]deadEvent{
-		{id: "1", reason: "invalid_payload", err: "total is no number"}, {id: "2", reason: "max_attempts"},
-		{id: "3", reason: "rejected"}, {id: "4", reason: "crash_suspect"}, {id: "5"},
+		{id: "1", reason: "invalid_payload", err: "total is no number"},
+		{id: "2", reason: "max_attempts"},
+		{id: "3", reason: "rejected"},
+		{id: "4", reason: "crash_suspect"},
+		{id: "5"},
 	})
 	found := x.report.Findings
 	if len(found) != 2 {
