@@ -161,3 +161,21 @@ func TestWhatCannotBeAskedExitsWith2(t *testing.T) {
 		}
 	})
 }
+
+// TestWithoutRightsExitsWith4, and says once what is missing.
+func TestWithoutRightsExitsWith4(t *testing.T) {
+	t.Parallel()
+	onEachServer(t, func(t *testing.T, e *env) {
+		stranger := e.as(t, "stranger")
+		const grant = "outboxctl grant"
+		for line, want := range map[string]string{
+			"topics": grant, "events list": grant, "dead list": grant, "status": grant, "topics -o json": grant,
+			"migrate status": "connect as the owner of the tables",
+		} {
+			code, stdout, stderr := stranger.call(t, strings.Fields(line)...)
+			if code != exitNotLetIn || stdout != "" || strings.Count(stderr, want) != 1 || strings.Contains(stderr, "25P02") {
+				t.Errorf("%s: exit code %d, want 4, and once %q\n%s%s", line, code, want, stdout, stderr)
+			}
+		}
+	})
+}

@@ -40,6 +40,9 @@ func (c *migrateStatusCommand) run(ctx context.Context, out io.Writer) (err erro
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
 	versions, err := c.set().Applied(ctx, db, c.root.schema)
+	if state := sqlState(nil); errors.As(err, &state) && state.SQLState() == "42501" {
+		return problem{code: "permission_denied", exit: exitNotLetIn, err: err, hint: "connect as the owner of the tables"}
+	}
 	if err != nil {
 		return err
 	}

@@ -182,6 +182,10 @@ func (c *rootCommand) hint(err error, part string) error {
 			hint: "there is no outbox in schema " + c.schema + ", or an old one: run 'outboxctl migrate up" + c.sameOutbox() + "'",
 		}
 	case "42501":
+		// The operator package names a grant as well, for programs that have no hints.
+		if text, _, found := strings.Cut(err.Error(), "; run `outboxctl grant "); found {
+			err = reworded{text, err}
+		}
 		return problem{
 			code: "permission_denied", exit: exitNotLetIn, err: err,
 			hint: "the role needs what 'outboxctl grant " + part + " ROLE' gives",
@@ -189,6 +193,15 @@ func (c *rootCommand) hint(err error, part string) error {
 	}
 	return err
 }
+
+// reworded is an error in other words.
+type reworded struct {
+	text string
+	err  error
+}
+
+func (r reworded) Error() string { return r.text }
+func (r reworded) Unwrap() error { return r.err }
 
 // standing is an error that says what is paused.
 func (c *orderCommand) standing(ctx context.Context, op *operator.Operator, problem string) error {

@@ -3,7 +3,6 @@ package operator
 import (
 	"cmp"
 	"context"
-	"errors"
 	"maps"
 	"slices"
 	"strconv"
@@ -154,10 +153,13 @@ func (o *Operator) Topics(ctx context.Context) (topics []Topic, err error) {
 				topic := named(name)
 				topic.Types = append(topic.Types, found)
 			})
+		if err != nil {
+			return err
+		}
 		var failure TopicFailure
-		err = errors.Join(err, o.rows(ctx, tx, "failing_topics", []any{nil, mostTopicRows},
+		err = o.rows(ctx, tx, "failing_topics", []any{nil, mostTopicRows},
 			[]any{&failure.Relay, &failure.RelayName, &name, &failure.Since, &failure.Error},
-			func() { topic := named(name); topic.Failing = append(topic.Failing, failure) }))
+			func() { topic := named(name); topic.Failing = append(topic.Failing, failure) })
 		if err != nil {
 			return err
 		}
