@@ -50,38 +50,34 @@ func (c *eventsTail) run(ctx context.Context, p *present.Printer) error {
 	case c.last < 0 || c.last > 1000 || c.count < 0:
 		return usageError{"--last is 0 to 1000, --count not below 0"}
 	}
-	return c.root.look(ctx, func(op *operator.Operator) error { return c.follow(ctx, p, op.Tail(filter)) })
+	var tail *operator.Tail
+	shown := 0
+	return c.root.watch(ctx, c.every, func(op *operator.Operator) (last bool, err error) {
+		if tail == nil {
+			tail = op.Tail(filter)
+		}
+		return c.look(ctx, p, tail, &shown)
+	})
 }
 
-// follow looks again and again, until it is interrupted or has shown enough.
-func (c *eventsTail) follow(ctx context.Context, p *present.Printer, tail *operator.Tail) error {
-	tick := time.NewTicker(c.every)
-	defer tick.Stop()
-	for shown := 0; ; {
-		changes, left, err := tail.Next(ctx, c.last)
-		if ctx.Err() != nil {
-			return nil
+// look shows what is new. The last look is the one that has shown enough.
+func (c *eventsTail) look(ctx context.Context, p *present.Printer, tail *operator.Tail, shown *int) (bool, error) {
+	changes, left, err := tail.Next(ctx, c.last)
+	if err != nil {
+		return false, err
+	}
+	for _, change := range changes {
+		if err := p.Stream(change, func() string { return changeLine(p, change) }); err != nil {
+			return false, err
 		}
-		if err != nil {
-			return err
-		}
-		for _, change := range changes {
-			if err := p.Stream(change, func() string { return changeLine(p, change) }); err != nil {
-				return err
-			}
-			if shown++; shown == c.count {
-				return nil
-			}
-		}
-		if left {
-			c.root.notef("there is more than can be shown")
-		}
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-tick.C:
+		if *shown++; *shown == c.count {
+			return true, nil
 		}
 	}
+	if left {
+		c.root.notef("there is more than can be shown")
+	}
+	return false, nil
 }
 
 // changeLine is what people see of an event that is new or has changed.

@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -46,23 +45,13 @@ func (c *topCommand) run(ctx context.Context, p *present.Printer) error {
 	if c.every < 100*time.Millisecond {
 		return usageError{fmt.Sprintf("--every %s is too short: use 100ms or more", c.every)}
 	}
-	return c.root.look(ctx, func(op *operator.Operator) error {
-		for looks := 1; ; looks++ {
-			if err := c.show(ctx, p, op); err != nil {
-				if ctx.Err() != nil && errors.Is(err, context.Canceled) {
-					return nil // Ctrl-C is how it ends
-				}
-				return err
-			}
-			if looks == c.count {
-				return nil
-			}
-			select {
-			case <-time.After(c.every):
-			case <-ctx.Done():
-				return nil
-			}
+	looks := 0
+	return c.root.watch(ctx, c.every, func(op *operator.Operator) (last bool, err error) {
+		err = c.show(ctx, p, op)
+		if err == nil {
+			looks++
 		}
+		return looks == c.count && c.count > 0, err
 	})
 }
 

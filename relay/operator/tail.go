@@ -55,6 +55,9 @@ func (t *Tail) Next(ctx context.Context, begin int) (changes []Change, left bool
 	if err != nil {
 		return nil, false, err
 	}
+	for _, change := range changes { // not before: a look that fails is done again
+		t.known[change.ID] = change.State
+	}
 	for i, event := range fresh {
 		if !first || i < begin {
 			changes = append(changes, Change{Event: event})
@@ -139,7 +142,6 @@ func (t *Tail) followed(ctx context.Context) ([]Change, error) {
 	for _, event := range found.Events {
 		if was := t.known[event.ID]; was != event.State {
 			changes = append(changes, Change{Event: event, Was: was})
-			t.known[event.ID] = event.State
 		}
 	}
 	return changes, nil
