@@ -133,7 +133,7 @@ type notUnderstood struct{ error }
 func (notUnderstood) Is(target error) bool { return target == ErrNotUnderstood }
 func (n notUnderstood) Unwrap() error      { return n.error }
 
-func notAPlace(after string) error {
+func noPageEnd(after string) error {
 	return notUnderstood{fmt.Errorf("%.80q is no place at which a page ended", after)}
 }
 
@@ -191,17 +191,17 @@ func (s *search) begin() error {
 	case kind == "id":
 		id, err := outbox.ParseID(place)
 		if err != nil {
-			return notAPlace(s.page.After)
+			return noPageEnd(s.page.After)
 		}
 		s.below = id
 	case kind == "seq":
 		seq, err := strconv.ParseInt(place, 10, 64)
 		if err != nil || seq < 1 {
-			return notAPlace(s.page.After)
+			return noPageEnd(s.page.After)
 		}
 		s.belowSeq = seq
 	default:
-		return notAPlace(s.page.After)
+		return noPageEnd(s.page.After)
 	}
 	from, to := s.filter.Created.at(s.now)
 	if published, _ := s.filter.Published.at(s.now); published.After(from) && s.filter.Created == (Period{}) {
