@@ -59,7 +59,8 @@ type Config struct {
 	Random func() uint64
 	// Observe is told every step; nil: nobody.
 	Observe func(Step)
-	// Arrived is told the topic of every event that was read; nil: nobody. One whose lane changed hands arrives again.
+	// Arrived is told the topic of every event that was read; nil: nobody. One whose lane changed hands arrives again, and
+	// one that goes back to the database and is read again does not.
 	Arrived func(topic string)
 }
 

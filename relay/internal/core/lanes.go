@@ -45,12 +45,13 @@ type lane struct {
 	tooMany    int   // rows that were asked for when a read failed; zero: none failed of late
 	wentWell   int   // reads since then that were as large as they may be
 
-	rows      map[int64]*row // in memory, by number
-	sent      map[int64]bool // handed to the broker by this relay, and not settled
-	inherited int64          // up to here the owner before may have sent events: it crashed
-	unsettled int            // ready rows among them
-	inFlight  int            // publishes
-	unwritten int            // fates that are not written down
+	rows      map[int64]*row   // in memory, by number
+	wentBack  map[string]int64 // by topic, the highest number that has arrived and went back to the database
+	sent      map[int64]bool   // handed to the broker by this relay, and not settled
+	inherited int64            // up to here the owner before may have sent events: it crashed
+	unsettled int              // ready rows among them
+	inFlight  int              // publishes
+	unwritten int              // fates that are not written down
 	holds     map[lineKey]*hold
 	blocked   blocked
 	due       HeldPlace // where the last look for due retries ended, if there were more
@@ -279,7 +280,7 @@ func (c *Core) acquired(now time.Duration, a Acquired, token outbox.ID, server s
 	l := &lane{
 		number: a.Lane, token: token, server: server, acquiredAt: now, crashed: a.Crashed,
 		began: a.Floor, floor: a.Floor, swept: a.Swept, w: a.Floor, c: a.Floor,
-		rows: map[int64]*row{}, sent: map[int64]bool{}, holds: map[lineKey]*hold{},
+		rows: map[int64]*row{}, sent: map[int64]bool{}, holds: map[lineKey]*hold{}, wentBack: map[string]int64{},
 	}
 	if a.CrashCount >= crashesToCare {
 		l.careful, c.careful = true, true

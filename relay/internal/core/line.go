@@ -18,6 +18,7 @@ type row struct {
 	decided   bool   // its fate is known
 	done      bool   // its settle is acknowledged
 	forgotten bool   // dropped from memory; the database has it still
+	arrived   string // the topic under which it was counted
 	refused   int    // failures in a row that were nobody's
 	startedAt time.Duration
 	answered  bool
@@ -127,7 +128,7 @@ func (c *Core) admit(now time.Duration, r *row) {
 		c.notKnown(r)
 		return
 	}
-	c.config.Arrived(route.Topic)
+	c.arrive(r, route.Topic)
 	key := lineKey{Aggregate: r.Aggregate, topic: route.Topic}
 	switch {
 	case r.Stray:
@@ -147,6 +148,14 @@ func (c *Core) admit(now time.Duration, r *row) {
 			c.enqueue(l, r)
 		}
 	}
+}
+
+// arrive counts an event, but not once more when it comes back.
+func (c *Core) arrive(r *row, topic string) {
+	if r.Seq > r.lane.wentBack[topic] {
+		c.config.Arrived(topic)
+	}
+	r.arrived = topic
 }
 
 // enqueue puts a row at the end of its line.
@@ -224,6 +233,9 @@ func (c *Core) forget(r *row) {
 		return
 	}
 	r.forgotten = true
+	if r.arrived != "" {
+		r.lane.wentBack[r.arrived] = max(r.lane.wentBack[r.arrived], r.Seq)
+	}
 	c.weigh(r, -1)
 	r.lane.unremember(r)
 	if r.held {
