@@ -15,11 +15,12 @@ const mostTopics = 1_000
 
 // Traffic is what a topic carried in some minutes, as the relays that survey wrote it down.
 type Traffic struct {
-	Topic     string `json:"topic"`
-	Minutes   int    `json:"minutes"`
-	Arrived   int64  `json:"arrived"`
-	Published int64  `json:"published"`
-	Died      int64  `json:"died"`
+	Topic string `json:"topic"`
+	// Minutes is how many minutes that is: fewer than were asked for where relays began to write later.
+	Minutes   int   `json:"minutes"`
+	Arrived   int64 `json:"arrived"`
+	Published int64 `json:"published"`
+	Died      int64 `json:"died"`
 	// Attempts that failed, by class.
 	Rejected   int64 `json:"rejected"`
 	Terminal   int64 `json:"terminal"`
@@ -78,8 +79,8 @@ func (l *looking) traffic(ctx context.Context, lastMinutes int) (topics []Traffi
 	}
 	defer rows.Close()
 	for rows.Next() {
-		t := Traffic{Minutes: lastMinutes}
-		if err := rows.Scan(&t.Topic, &t.Arrived, &t.Published, &t.Died, &t.Rejected, &t.Terminal, &t.TopicFault,
+		var t Traffic
+		if err := rows.Scan(&t.Topic, &t.Minutes, &t.Arrived, &t.Published, &t.Died, &t.Rejected, &t.Terminal, &t.TopicFault,
 			&t.Unknown, &t.Latencies, &t.Pending, &t.Oldest); err != nil {
 			return nil, err //nolint:wrapcheck // look says what it was
 		}
