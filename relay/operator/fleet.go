@@ -267,8 +267,8 @@ func Ranges(lanes []int16) string {
 	return strings.Join(parts, ", ")
 }
 
-// failoverWindow is how recently relays must have used the outbox on another timeline of the same cluster for this to be
-// a failover, as is the default of a relay.
+// failoverWindow is how recently relays must have used the outbox on another timeline of the same cluster for this to
+// be a failover, as is the default of a relay.
 const failoverWindow = 10 * time.Minute
 
 // Restored tells whether relays take the database for restored or copied: then they pause by themselves until

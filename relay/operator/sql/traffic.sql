@@ -1,6 +1,6 @@
 -- What each topic carried in the last $1 minutes that are over, by the database's clock: how many of these have passed
--- since relays began to write, of whichever topic (minutes in which nothing happened count, those before do not); events
--- that arrived, were published and died, attempts that failed by class, how long the published ones took, and of
+-- since relays began to write, of whichever topic (minutes in which nothing happened count, those before do not);
+-- events that arrived, were published and died, attempts that failed by class, how long the published ones took, and of
 -- the last minute for which a survey knew it what waited and for how long; null: for none. Topics with the most to do
 -- come first, at most $2.
 WITH minutes AS MATERIALIZED (
@@ -25,7 +25,8 @@ WITH minutes AS MATERIALIZED (
     SELECT (SELECT o.minute FROM {schema}.outbox_minutes o ORDER BY o.minute LIMIT 1) AS minute
 )
 SELECT s.topic, least($1::integer, greatest(1,
-           round(extract(epoch FROM date_trunc('minute', now()) - b.minute) / 60)))::integer, s.arrived, s.published, s.died, s.rejected, s.terminal, s.topic_fault, s.unknown, l.events, w.pending,
+           round(extract(epoch FROM date_trunc('minute', now()) - b.minute) / 60)))::integer, s.arrived,
+       s.published, s.died, s.rejected, s.terminal, s.topic_fault, s.unknown, l.events, w.pending,
        w.oldest
   FROM sums s CROSS JOIN began b JOIN latencies l ON l.topic = s.topic LEFT JOIN last w ON w.topic = s.topic
  ORDER BY s.published + s.arrived DESC, s.topic LIMIT $2::integer
