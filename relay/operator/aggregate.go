@@ -85,17 +85,40 @@ func (a *Aggregate) Hidden() (open, over int) {
 	return open, over
 }
 
-// addTopics fills in the topics of events.
+// addTopics fills in the topics of events: where those that are open go, and where the dead ones did not. Where others
+// went nobody has written down, and today's relays may send their type elsewhere.
 func (l *looking) addTopics(ctx context.Context, events []Event) error {
-	var types []string
+	var types, dead []string
 	for _, event := range events {
 		types = append(types, event.Type)
+		if event.dead() {
+			dead = append(dead, event.ID.String())
+		}
 	}
-	topics, err := l.topics(ctx, types)
-	for i := range events {
-		events[i].Topic = topics[events[i].Type]
+	topics, err := l.topicsBy(ctx, "topics", types)
+	if err != nil {
+		return err
 	}
-	return err
+	died := map[string]string{}
+	if len(dead) > 0 {
+		if died, err = l.topicsBy(ctx, "dead_topics", dead); err != nil {
+			return err
+		}
+	}
+	for i, event := range events {
+		switch {
+		case event.dead():
+			events[i].Topic = died[event.ID.String()]
+		case event.State != state.Published.String() && event.State != state.Discarded.String():
+			events[i].Topic = topics[event.Type]
+		}
+	}
+	return nil
+}
+
+// dead tells whether it is dead, blocking or not.
+func (e *Event) dead() bool {
+	return e.State == state.Dead.String() || e.State == state.DeadBlocking.String()
 }
 
 // addHolders asks who holds the lanes of the events.

@@ -47,7 +47,8 @@ type Event struct {
 	AggregateType string    `json:"aggregateType"`
 	AggregateID   string    `json:"aggregateId"`
 	Tenant        string    `json:"tenant,omitempty"`
-	// Topic is that of its type, as the relays that are there know it. Empty: none of them knows the type.
+	// Topic is where it goes, as the relays that are there know it; of a dead event that of its dead letter. Empty: none
+	// of them knows the type, or the event is published or discarded: where it went is not written down.
 	Topic string `json:"topic,omitempty"`
 	// State is a word of docs/reference/schema.md: ready, retrying, parked, waiting, dead and blocking, dead, published
 	// or discarded.

@@ -27,7 +27,7 @@ const FilterHelp = `type:order_created          the event type; several with com
 aggregate:order/4711        the aggregate, or aggregate:order for all of a type
 tenant:acme                 the tenant
 namespace:billing           the namespace
-topic:orders                types that the relays send to this topic
+topic:orders                types that the relays send to this topic now
 state:dead,parked           ready, retrying, parked, waiting, blocking, dead, published, discarded, held, open
 error:"connection refused"  a piece of the last error, in upper or lower case
 id:01997c1e-8f2a-...        the event; several with commas

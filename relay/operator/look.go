@@ -73,14 +73,19 @@ func (l *looking) table(name string) string { return pgx.Identifier{l.schema, na
 
 // topics asks for the topics of event types; nil: of all.
 func (l *looking) topics(ctx context.Context, types []string) (map[string]string, error) {
-	rows, err := l.Query(ctx, l.sql("topics"), types)
+	return l.topicsBy(ctx, "topics", types)
+}
+
+// topicsBy are the topics that a statement finds, each with what it is the topic of.
+func (l *looking) topicsBy(ctx context.Context, statement string, of []string) (map[string]string, error) {
+	rows, err := l.Query(ctx, l.sql(statement), of)
 	if err != nil {
 		return nil, err //nolint:wrapcheck // look says what it was
 	}
 	topics := map[string]string{}
-	var eventType, topic string
-	_, err = pgx.ForEachRow(rows, []any{&eventType, &topic}, func() error {
-		topics[eventType] = topic
+	var key, topic string
+	_, err = pgx.ForEachRow(rows, []any{&key, &topic}, func() error {
+		topics[key] = topic
 		return nil
 	})
 	return topics, err //nolint:wrapcheck // look says what it was
