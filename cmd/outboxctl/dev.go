@@ -57,12 +57,14 @@ given. It looks before it changes anything.`,
 
 func (c *devCommand) run(ctx context.Context, p *present.Printer) error {
 	settings, types := dev.Config{Schema: c.root.schema, Demo: c.demo}, "every type"
+	example := exampleEvent(nil)
 	if c.registry != "" {
 		file, err := registryfile.Load(c.registry, registryfile.Options{DefaultTopic: "dev"})
 		if err != nil {
 			return usageError{"--registry: " + err.Error()}
 		}
 		settings.Registry, types = file.Registry, plural(len(file.Registry.Types()), "type", "types")
+		example = exampleEvent(file.Registry)
 	}
 	config, found, err := c.root.configOrLocal(ctx)
 	if err != nil {
@@ -83,7 +85,7 @@ func (c *devCommand) run(ctx context.Context, p *present.Printer) error {
 		return nil
 	}
 	settings.Delivered, settings.Notice = told.delivered, told.notice
-	settings.Ready = func() { told.ready(config, found, c.demo, types) }
+	settings.Ready = func() { told.ready(config, found, c.demo, types, example) }
 	delivered, err := dev.Run(ctx, pool, settings)
 	if err != nil {
 		return c.root.hint(err, "relay")

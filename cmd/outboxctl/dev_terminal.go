@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"fmt"
 	"os"
 	"strconv"
 	"strings"
@@ -15,6 +16,7 @@ import (
 	"github.com/posthaste-dev/posthaste/cmd/outboxctl/internal/dev"
 	"github.com/posthaste-dev/posthaste/cmd/outboxctl/internal/present"
 	"github.com/posthaste-dev/posthaste/internal/clean"
+	"github.com/posthaste-dev/posthaste/outbox"
 	"github.com/posthaste-dev/posthaste/relay/operator/doctor"
 )
 
@@ -46,15 +48,34 @@ func (d *devTerminal) notice(notice dev.Notice) {
 	d.say(d.notes.Paint(present.Faint, time.Now().Format("15:04:05.000")) + "  " + mark + " " + clean.Line(notice.Text))
 }
 
+// demoEvent is an event to try it with.
+type demoEvent struct{ eventType, aggregate, data string }
+
+// exampleEvent is one that the registry knows, whose names need no quotes. Without one every type is known.
+func exampleEvent(registry *outbox.Registry) demoEvent {
+	example := demoEvent{"order_created", "order", `{"total":12.5}`}
+	if registry == nil || len(registry.Types()) == 0 {
+		return example
+	}
+	contract, known := registry.Contract(example.eventType)
+	if !known {
+		contract, _ = registry.Contract(registry.Types()[0])
+		example.data = "{}"
+	}
+	example.eventType, example.aggregate = contract.Type, contract.Aggregate
+	return example
+}
+
 // ready says what to try next, in lines that can be copied.
-func (d *devTerminal) ready(config *pgx.ConnConfig, found, demo bool, types string) {
+func (d *devTerminal) ready(config *pgx.ConnConfig, found, demo bool, types string, example demoEvent) {
 	d.done("relay ready: events of " + types + " are delivered here")
-	emit := `outboxctl emit order_created --aggregate order/1 --data '{"total":12.5}'` + d.root.sameOutbox()
+	emit := "outboxctl emit " + example.eventType + " --aggregate " + example.aggregate + "/1 --data '" + example.data +
+		"'" + d.root.sameOutbox()
 	function := "outbox_emit"
 	if d.root.schema != "public" {
 		function = pgx.Identifier{d.root.schema}.Sanitize() + "." + function
 	}
-	query := "SELECT " + function + `('order_created', 'order', '1', '{"total":12.5}')`
+	query := fmt.Sprintf("SELECT %s('%s', '%s', '1', '%s')", function, example.eventType, example.aggregate, example.data)
 	psql := "psql " + shellQuoted(conninfo(config)) + " -c " + shellQuoted(query)
 	lines := []string{"", "Emit an event, from another terminal:", "", "  " + emit, "  " + psql, ""}
 	if demo {

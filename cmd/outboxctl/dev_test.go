@@ -13,6 +13,7 @@ import (
 
 	"github.com/posthaste-dev/posthaste/cmd/outboxctl/internal/dev"
 	"github.com/posthaste-dev/posthaste/cmd/outboxctl/internal/present"
+	"github.com/posthaste-dev/posthaste/outbox"
 )
 
 // A devRun is `outboxctl dev -o ndjson` at work.
@@ -230,5 +231,28 @@ func TestAnEventIsOneLine(t *testing.T) {
 		if got := eventLine(p, width, event); got != want {
 			t.Errorf("%d columns:\n%s\n%s", width, got, want)
 		}
+	}
+}
+
+// TestDevNamesATypeThatItKnows: what it says to try is delivered, and not parked.
+func TestDevNamesATypeThatItKnows(t *testing.T) {
+	t.Parallel()
+	contract := func(eventType, aggregate string) outbox.AnyContract {
+		return outbox.Define[struct{}](outbox.Contract{Type: eventType, Aggregate: aggregate, Topic: "t", MaxBytes: 100})
+	}
+	for want, contracts := range map[string][]outbox.AnyContract{
+		"a_first of thing":       {contract("b_second", "other"), contract("a_first", "thing")},
+		"order_created of sales": {contract("a_first", "thing"), contract("order_created", "sales")},
+	} {
+		registry, err := outbox.NewRegistry(contracts...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := exampleEvent(registry); got.eventType+" of "+got.aggregate != want {
+			t.Errorf("it names %+v, want %s", got, want)
+		}
+	}
+	if got := exampleEvent(nil); got.eventType != "order_created" || got.aggregate != "order" {
+		t.Errorf("where every type is known it names %+v", got)
 	}
 }
