@@ -117,6 +117,11 @@ func eventColumns(now time.Time) []present.Column[operator.Event] {
 		}, Right: true, Optional: true},
 		{Name: "DUE", Of: func(e operator.Event) string { return agoOf(e.DueAt, now) }, Optional: true},
 		{Name: "ID", Of: func(e operator.Event) string { return e.ID.String() }},
-		{Name: "ERROR", Of: func(e operator.Event) string { return cut(e.LastError, 60) }, Optional: true},
+		{Name: "ERROR", Of: func(e operator.Event) string {
+			if e.State == "published" { // an attempt that failed before it is history
+				return ""
+			}
+			return cut(e.LastError, 60)
+		}, Optional: true},
 	}
 }
