@@ -179,7 +179,8 @@ func (c *rootCommand) hint(err error, part string) error {
 	case "3F000", "42883", "42P01", "42703":
 		return problem{
 			code: "no_outbox", exit: exitFailed, err: err,
-			hint: "there is no outbox in schema " + c.schema + ", or an old one: run 'outboxctl migrate up" + c.sameOutbox() + "'",
+			hint: "there is no outbox in schema " + c.schema + ", or an old one: run 'outboxctl migrate up" +
+				c.sameOutbox() + "'",
 		}
 	case "42501":
 		// The operator package names a grant as well, for programs that have no hints.

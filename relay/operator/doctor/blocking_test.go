@@ -10,7 +10,7 @@ import (
 func TestBlockingFixes(t *testing.T) {
 	t.Parallel()
 	x := &examination{Config: Config{Schema: "billing"}}
-	x.tellBlocking([]deadEvent{
+	x.reportBlocking([]deadEvent{
 		{id: "1", reason: "invalid_payload", err: "total is no number"},
 		{id: "2", reason: "max_attempts"},
 		{id: "3", reason: "rejected"},
@@ -21,7 +21,8 @@ func TestBlockingFixes(t *testing.T) {
 	if len(found) != 2 {
 		t.Fatalf("%+v", found)
 	}
-	if fix := found[0].Fix; !strings.HasPrefix(fix, "outboxctl redrive 2 3 5 --reason ") || strings.Contains(fix, "repaired") {
+	fix := found[0].Fix
+	if !strings.HasPrefix(fix, "outboxctl redrive 2 3 5 --reason ") || strings.Contains(fix, "repaired") {
 		t.Errorf("the fix is %s", fix)
 	}
 	if found[1].Fix != "" || !strings.Contains(found[1].Advice, "outboxctl skip 1 --reason ... --schema billing") ||

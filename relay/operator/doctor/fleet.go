@@ -131,7 +131,7 @@ func (x *examination) checkBlocking(ctx context.Context) error {
 	err := x.rows(ctx, "blocking", []any{mostNamed}, []any{&one.id, &one.eventType, &one.err, &one.reason}, func() {
 		dead = append(dead, one)
 	})
-	x.tellBlocking(dead)
+	x.reportBlocking(dead)
 	return err
 }
 
@@ -144,8 +144,8 @@ func (d deadEvent) mayPass() bool {
 	return d.reason == "" || d.reason == "max_attempts" || d.reason == "rejected"
 }
 
-// tellBlocking has a command for those that may pass now. About the others somebody must decide who knows more.
-func (x *examination) tellBlocking(dead []deadEvent) {
+// reportBlocking has a command for those that may pass now. About the others somebody must decide who knows more.
+func (x *examination) reportBlocking(dead []deadEvent) {
 	for _, mayPass := range []bool{true, false} {
 		of := slices.DeleteFunc(slices.Clone(dead), func(d deadEvent) bool { return d.mayPass() != mayPass })
 		if len(of) == 0 {
