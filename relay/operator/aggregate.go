@@ -41,7 +41,7 @@ func (o *Operator) Aggregate(ctx context.Context, aggregateType, id string, limi
 	}
 	switch {
 	case limit < 0 || limit > MaxEventPage:
-		return found, notUnderstood{
+		return found, notUnderstoodError{
 			fmt.Errorf("operator: aggregate: the limit is %d, must be between 1 and %d", limit, MaxEventPage),
 		}
 	case aggregateType == "" || id == "" || len(aggregateType)+len(id) > 4*longestName ||

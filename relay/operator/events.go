@@ -104,7 +104,7 @@ func (o *Operator) Events(ctx context.Context, filter Filter, page Page) (EventP
 	var found EventPage
 	err := errors.Join(filter.check(), page.check())
 	if err != nil {
-		return found, fmt.Errorf("operator: events: %w", notUnderstood{err})
+		return found, fmt.Errorf("operator: events: %w", notUnderstoodError{err})
 	}
 	err = o.look(ctx, "events", func(l *looking) (err error) {
 		search, err := newSearch(ctx, l, filter, page)
@@ -128,14 +128,14 @@ var ErrPayloads = errors.New("this role may not read payloads, headers and dedup
 // ErrNotUnderstood is what errors are that say what is wrong with a question, whatever is in the outbox.
 var ErrNotUnderstood = errors.New("not understood")
 
-// notUnderstood makes an error one of those. Its words stay.
-type notUnderstood struct{ error }
+// notUnderstoodError makes an error one of those. Its words stay.
+type notUnderstoodError struct{ error }
 
-func (notUnderstood) Is(target error) bool { return target == ErrNotUnderstood }
-func (n notUnderstood) Unwrap() error      { return n.error }
+func (notUnderstoodError) Is(target error) bool { return target == ErrNotUnderstood }
+func (n notUnderstoodError) Unwrap() error      { return n.error }
 
 func noPageEnd(after string) error {
-	return notUnderstood{fmt.Errorf("%.80q is no place at which a page ended", after)}
+	return notUnderstoodError{fmt.Errorf("%.80q is no place at which a page ended", after)}
 }
 
 func (p Page) check() error {

@@ -121,7 +121,7 @@ func (o *Operator) DeadLetters(ctx context.Context, filter DeadLetterFilter) (De
 
 func (o *Operator) deadLetters(ctx context.Context, filter DeadLetterFilter) (page DeadLetterPage, err error) {
 	if err := filter.check(); err != nil {
-		return page, notUnderstood{err}
+		return page, notUnderstoodError{err}
 	}
 	limit := filter.limit()
 	before, _ := filter.begin() // checked
