@@ -177,7 +177,7 @@ func TestOutboxctlExplainsFailures(t *testing.T) {
 		weak.mustFail(t, 1, "have somebody create the schema", "migrate", "up", "--schema", name)
 		migrate := tool{binary, server.URL}
 		migrate.must(t, `.*`, "migrate", "up", "--target", "2", "--schema", name)
-		weak.mustFail(t, 1, "permission denied", "migrate", "status", "--schema", name)
+		weak.mustFail(t, 4, "permission denied", "migrate", "status", "--schema", name)
 		weak.mustFail(t, 4, "permission denied", "grant", "relay", stranger, "--schema", name)
 		tx, err := openPool(t, server.URL).Begin(t.Context())
 		if err != nil {
