@@ -97,7 +97,9 @@ var commands = []command{
 	{name: "explain_published", args: []string{"events", "explain", "{published}"}, pages: 150, why: whyEvent},
 	{name: "explain_behind_dead", args: []string{"events", "explain", "{waiting}"}, pages: 1_500, why: whyLine},
 	{name: "explain_ready", args: []string{"events", "explain", "{ready}"}, pages: 4_000, why: whyLine},
-	{name: "explain_missing", args: []string{"events", "explain", "{missing}"}, exits: []int{3}, pages: 150, why: whyEvent},
+	{
+		name: "explain_missing", args: []string{"events", "explain", "{missing}"}, exits: []int{3}, pages: 150, why: whyEvent,
+	},
 	{name: "aggregate", args: []string{"aggregate", "show", "{aggregate}"}, pages: 150, why: whyIndex},
 	{name: "aggregate_large", args: []string{"aggregate", "show", "order/blocked"}, pages: 3_000, why: whyLarge},
 	{name: "aggregate_busy", args: []string{"aggregate", "show", "order/busy"}, pages: 4_000, why: whyLarge},

@@ -193,7 +193,8 @@ func pruneForbiddenRole(t *testing.T, p *pruner) {
 		t.Errorf("%d rows are left", n)
 	}
 	// And where there is no outbox.
-	if _, said := p.run(t, 1, "--schema", "nowhere"); !strings.Contains(said, "run 'outboxctl migrate up --schema nowhere'") {
+	want := "run 'outboxctl migrate up --schema nowhere'"
+	if _, said := p.run(t, 1, "--schema", "nowhere"); !strings.Contains(said, want) {
 		t.Errorf("it says\n%s", said)
 	}
 }
