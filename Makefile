@@ -90,6 +90,8 @@ proof-hostile: services-postgres ## Prove hostile inputs through the whole path,
 proof-inbox: services-postgres ## Prove the inboxes: consumers killed at every point, copies at the same moment, Redis that dies and forgets (SHORT=1 for fewer events)
 	@services/services up nats redis >/dev/null
 	@$(call program,./test/cmd/proof-inbox,-tags crash) $(if $(SHORT),-short) $(if $(RESULTS),-results $(RESULTS))
+proof-ops: services-postgres ## Prove repair and replay: 100,000 dead letters and as many copies by jobs whose workers are killed, while live events flow (SHORT=1 for 4,000)
+	@$(call program,./test/cmd/proof-ops,-tags crash) $(if $(SHORT),-short)
 proof-mutants: services-postgres ## Prove the proofs: every mutant is caught by the cheapest of them
 	@services/services up nats pubsub redis >/dev/null
 	@$(call program,./test/cmd/proof-mutants)
@@ -140,4 +142,4 @@ publisher-binaries:
 services-postgres:
 	@services/services up postgres18 postgres15 pgbouncer >/dev/null
 
-.PHONY: run-outbox-publisher example-event marketplace help services services-status services-check services-down build test examples lint format tidy house coverage check-deps check-deploy check-alerts check-costs vulncheck cli-reference pictures notices proof-emit bench-emit proof-sim proof-model proof-order proof-crash proof-chaos proof-failover proof-hostile proof-inbox proof-mutants proof-retention proof-publisher proof-drain-stop proof-leaks proof-marketplace proof-pubsub proof-quickstart proofs fuzz bench-inbox bench-pinned bench-growth bench-look bench-pubsub bench-drain ci publisher-binaries services-postgres
+.PHONY: run-outbox-publisher example-event marketplace help services services-status services-check services-down build test examples lint format tidy house coverage check-deps check-deploy check-alerts check-costs vulncheck cli-reference pictures notices proof-emit bench-emit proof-sim proof-model proof-order proof-crash proof-chaos proof-failover proof-hostile proof-inbox proof-ops proof-mutants proof-retention proof-publisher proof-drain-stop proof-leaks proof-marketplace proof-pubsub proof-quickstart proofs fuzz bench-inbox bench-pinned bench-growth bench-look bench-pubsub bench-drain ci publisher-binaries services-postgres

@@ -7,6 +7,8 @@ import (
 	"log/slog"
 	"regexp"
 	"time"
+
+	"github.com/posthaste-dev/posthaste/outbox"
 )
 
 // Config says how events are handled. Only Name has no default.
@@ -74,7 +76,7 @@ func checkRules(rules []Rule) error {
 
 // ignored are the event types that are named by Ignore.
 func ignored(rules []Rule) map[string]bool {
-	all := map[string]bool{}
+	all := map[string]bool{outbox.TestType: true}
 	for _, rule := range rules {
 		for _, eventType := range rule.ignored {
 			all[eventType] = true

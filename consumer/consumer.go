@@ -64,8 +64,8 @@ type Consumer struct {
 	unknown  unknown
 }
 
-// New makes a consumer of these event types. Messages of types that [Ignore] names are acknowledged and not looked at;
-// those of others are given back to the broker.
+// New makes a consumer of these event types. Messages of types that [Ignore] names, and test messages
+// ([outbox.TestType]), are acknowledged and not looked at; those of others are given back to the broker.
 func New(config Config, rules ...Rule) (*Consumer, error) {
 	if err := errors.Join(config.validate(), checkRules(rules)); err != nil {
 		return nil, err

@@ -364,3 +364,19 @@ func TestPoisonOfNothingIsNothing(t *testing.T) {
 		}
 	}
 }
+
+// A test message is acknowledged, and no handler hears of it, not even one that takes every type there is here.
+func TestATestMessageIsIgnored(t *testing.T) {
+	t.Parallel()
+	c, err := consumer.New(consumer.Config{Name: "mailer"}, consumer.OnType("order_placed",
+		func(context.Context, *consumer.Event) error { t.Error("it was handled"); return nil }))
+	if err != nil {
+		t.Fatal(err)
+	}
+	verdict := c.Process(t.Context(), map[string]string{
+		"event_id": outbox.NewID().String(), "event_type": outbox.TestType, "test": "true",
+	}, []byte(`{}`), 1)
+	if verdict.Outcome != consumer.Ignored || !verdict.Acknowledge() {
+		t.Errorf("the verdict is %+v", verdict)
+	}
+}

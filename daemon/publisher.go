@@ -15,11 +15,12 @@ import (
 
 	"github.com/posthaste-dev/posthaste/daemon/config"
 	"github.com/posthaste-dev/posthaste/relay"
+	"github.com/posthaste-dev/posthaste/relay/operator"
 	"github.com/posthaste-dev/posthaste/relay/retention"
 )
 
-// ownConnections are the program's own to the database, for retention and the probes.
-const ownConnections = 2
+// ownConnections are the program's own to the database, for retention, jobs and the probes.
+const ownConnections = 3
 
 // publisher is a program that was configured.
 type publisher struct {
@@ -34,6 +35,7 @@ type publisher struct {
 
 	relay     *relay.Relay
 	retention *retention.Runner // nil: off
+	jobs      *operator.Worker
 }
 
 // open makes everything that runs. Nothing of it waits for a server.
@@ -76,6 +78,7 @@ func (p *publisher) open(ctx context.Context) (err error) {
 	if p.program.Metrics != nil {
 		p.program.Metrics.Watch(p.relay)
 	}
+	p.jobs = operator.New(p.database, databaseSchema.Get(p.values)).NewWorker(relayName.Get(p.values), p.logger)
 	return p.prepareRetention()
 }
 
@@ -160,6 +163,7 @@ func (p *publisher) run(ctx context.Context) error {
 	if p.retention != nil {
 		running.Go(func() { _ = p.retention.Run(working) }) // it logs what fails, and returns nothing else
 	}
+	running.Go(func() { p.jobs.Run(working) })
 	err = p.relay.Run(ctx)
 	stop()
 	running.Wait()

@@ -10,8 +10,8 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/posthaste-dev/posthaste/daemon/config"
-	"github.com/posthaste-dev/posthaste/daemon/internal/input"
 	"github.com/posthaste-dev/posthaste/daemon/internal/loopback"
+	"github.com/posthaste-dev/posthaste/internal/suggest"
 )
 
 // allowDatabase is the database's name in insecure.allow.
@@ -85,7 +85,7 @@ func (p Program) checkAllowed(values *config.Values) (problems []config.Problem)
 	for _, name := range InsecureAllow.Get(values) {
 		if !slices.Contains(names, name) {
 			problems = append(problems, values.Problem(InsecureAllow, "%.80q: must be some of %s%s", name,
-				strings.Join(names, ", "), input.DidYouMean(name, names)))
+				strings.Join(names, ", "), suggest.DidYouMean(name, names)))
 		}
 	}
 	return problems

@@ -131,3 +131,8 @@ func (e *Envelope) appendTo(to []byte) []byte {
 	to = append(append(to, `,"data":`...), e.Data...)
 	return append(to, '}')
 }
+
+// TestType is the event type of messages that show whether a broker takes something, as `outboxctl topics test --send`
+// publishes them. They are no events: they stand in no outbox, have no number, and carry the attribute test. Consumers
+// acknowledge them and do not handle them.
+const TestType = "posthaste.test"

@@ -61,6 +61,10 @@ type Message struct {
 	Attempt int
 	// Redelivered tells that the broker may have been sent the event before.
 	Redelivered bool
+	// Request is the number of the request that a copy of a published event is sent for, which is the attribute
+	// redelivered as well; zero: it is the event itself. A broker that drops what it has already must take a copy for
+	// another message, and a second send of the same copy for the same.
+	Request int64
 }
 
 // PublisherFunc makes a publisher of a plain function, for delivery inside the process. The function returns nil

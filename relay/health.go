@@ -46,8 +46,8 @@ func (p *pausedTopics) clear() {
 	clear(p.topics)
 }
 
-// FailingTopics returns the topics that carry nothing now, with the error that paused each. It may be called at any
-// time.
+// FailingTopics returns the topics that carry nothing now, with the error that paused each. Topics that only copies of
+// published events go to are not among them. It may be called at any time.
 func (r *Relay) FailingTopics() map[string]string {
 	r.paused.mutex.Lock()
 	defer r.paused.mutex.Unlock()

@@ -10,7 +10,9 @@ import (
 // observe logs the steps that people should know of, and passes all of them on. Payloads are never logged.
 func (s *shell) observe(step core.Step) {
 	config := &s.relay.config
-	s.minutes.Observe(&step)
+	if step.Request == 0 { // a copy says nothing about how far the events are
+		s.minutes.Observe(&step)
+	}
 	if config.Observe != nil {
 		config.Observe(newStep(&step))
 	}
@@ -34,18 +36,26 @@ func (s *shell) observe(step core.Step) {
 	case core.DidLose:
 		config.Logger.WarnContext(s.work, "lane lost", slog.Int("lane", int(step.Lane)), slog.String("reason", step.Detail))
 	case core.DidPause:
-		s.relay.paused.add(step.Topic, step.Detail)
+		if !step.Redelivered { // else no event waits for it
+			s.relay.paused.add(step.Topic, step.Detail)
+		}
 		config.Logger.ErrorContext(s.work, "topic paused", slog.String("topic", step.Topic),
 			slog.String("error", step.Detail))
 	case core.DidResume:
 		s.relay.paused.remove(step.Topic)
 		config.Logger.InfoContext(s.work, "topic resumed", slog.String("topic", step.Topic))
+	case core.DidForget:
+		config.Logger.InfoContext(s.work, "topic forgotten: no copy goes there any more", slog.String("topic", step.Topic))
 	case core.DidAlarm:
 		config.Logger.ErrorContext(s.work, "alarm", slog.String("detail", clean.Text(step.Detail)),
 			slog.Int("lane", int(step.Lane)))
 	case core.DidFail:
 		config.Logger.WarnContext(s.work, "the database failed", slog.String("call", string(step.Op)),
 			slog.String("error", clean.Text(step.Detail)))
+	case core.DidSettleRequest:
+		if step.Result == core.Applied && step.Ended == core.RequestFailed {
+			s.logAttempt(slog.LevelError, "not delivered again", step)
+		}
 	case core.DidRenew, core.DidPublish, core.DidCharge:
 	}
 }
@@ -67,6 +77,9 @@ func (s *shell) logPublished(step core.Step) {
 }
 
 func (s *shell) logAttempt(level slog.Level, outcome string, step core.Step, more ...slog.Attr) {
+	if step.Request != 0 {
+		more = append(more, slog.Int64("request", step.Request))
+	}
 	s.relay.config.Logger.LogAttrs(s.work, level, "event", append([]slog.Attr{
 		slog.String("event_id", step.Event.String()), slog.String("event_type", clean.Cut(step.Type)),
 		slog.String("aggregate_type", clean.Cut(step.Aggregate.Type)),

@@ -16,7 +16,7 @@ import (
 )
 
 // SchemaVersion is the oldest schema that this relay works with.
-const SchemaVersion = 8
+const SchemaVersion = 9
 
 // errHidden: the relay would see no work, and nobody would see why.
 var errHidden = errors.New("relay: row level security hides events from this role; give it a policy: " +
@@ -27,12 +27,14 @@ var errHidden = errors.New("relay: row level security hides events from this rol
 const lackingQuery = `SELECT current_user::text, coalesce(pg_catalog.string_agg(
 	    w.privilege || ' on ' || w.name, ', ' ORDER BY w.name, w.privilege), '')
 	  FROM (VALUES ('outbox_pauses', 'SELECT', '{}'::text[]),
+	    ('outbox_limits', 'SELECT', '{}'),
 	    ('outbox_attempts', 'SELECT', '{event_id,number}'),
 	    ('outbox_attempts', 'INSERT', '{event_id,number,relay,class,topic,error}'),
 	    ('outbox_attempts', 'DELETE', '{}'),
 	    ('outbox_minutes', 'SELECT', '{minute,topic,relay}'),
 	    ('outbox_minutes', 'INSERT', '{}'),
-	    ('outbox_minutes', 'DELETE', '{}')) w(name, privilege, columns)
+	    ('outbox_minutes', 'DELETE', '{}'),
+	    ('outbox_requests', 'UPDATE', '{taken_by,taken}')) w(name, privilege, columns)
 	 WHERE CASE WHEN w.columns = '{}'
 	       THEN NOT pg_catalog.has_table_privilege($1::text || '.' || w.name, w.privilege)
 	       ELSE EXISTS (SELECT FROM pg_catalog.unnest(w.columns) c(name)

@@ -131,12 +131,29 @@ func (s *sender) publish(ctx context.Context, p *core.Publish) (outcome core.Out
 	if failure != nil {
 		return *failure
 	}
-	crash.Point("publish.before_send")
+	beforeSend(p)
 	err := s.config.Publisher.Publish(ctx, message)
 	if err == nil {
-		crash.Point("publish.after_ack")
+		afterAck(p)
 	}
 	return s.answered(p, err)
+}
+
+// beforeSend and afterAck are crash points of a publish: a copy has its own.
+func beforeSend(p *core.Publish) {
+	if p.Request != 0 {
+		crash.Point("copy.before_send")
+	} else {
+		crash.Point("publish.before_send")
+	}
+}
+
+func afterAck(p *core.Publish) {
+	if p.Request != 0 {
+		crash.Point("copy.after_ack")
+	} else {
+		crash.Point("publish.after_ack")
+	}
 }
 
 // shard is the queue of the event's aggregate.
@@ -210,7 +227,7 @@ func (s *sender) enqueue(p *core.Publish) (sent bool) {
 		done(*failure)
 		return false
 	}
-	crash.Point("publish.before_send")
+	beforeSend(p)
 	ctx, cancel := context.WithTimeout(s.work, s.config.Deadline)
 	stop := context.AfterFunc(ctx, func() {
 		// The publisher has heard it too, and knows what it means for its broker. One that says nothing is answered for
@@ -221,7 +238,7 @@ func (s *sender) enqueue(p *core.Publish) (sent bool) {
 		stop()
 		cancel()
 		if err == nil {
-			crash.Point("publish.after_ack")
+			afterAck(p)
 		}
 		done(s.answered(p, err))
 	})
@@ -273,8 +290,8 @@ func (s *sender) message(p *core.Publish) (_ *publish.Message, failure *core.Out
 		ID: event.ID, Topic: p.Topic, Key: event.Aggregate.Key(), Body: event.Payload,
 		Seq: event.Seq, Namespace: event.Aggregate.Namespace, EventType: event.Type, AggregateType: event.Aggregate.Type,
 		AggregateID: event.Aggregate.ID, CreatedAt: event.CreatedAt, Attempt: p.Attempt,
-		Redelivered: p.Redelivered,
-		Attributes:  make(map[string]string, 9),
+		Redelivered: p.Redelivered, Request: p.Request,
+		Attributes: make(map[string]string, 9),
 	}
 	if event.Headers != nil && !texts(event.Headers, &message.Attributes) {
 		return nil, &core.Outcome{
@@ -295,7 +312,11 @@ func (s *sender) message(p *core.Publish) (_ *publish.Message, failure *core.Out
 	message.Attributes["aggregate_id"] = event.Aggregate.ID
 	message.Attributes["created_at"] = all[idEnd:timeEnd]
 	message.Attributes["outbox_seq"] = all[timeEnd:]
-	delete(message.Attributes, "namespace") // headers do not stand for the row
+	delete(message.Attributes, "redelivered") // headers do not stand for the row
+	if p.Request != 0 {
+		message.Attributes["redelivered"] = strconv.FormatInt(p.Request, 10)
+	}
+	delete(message.Attributes, "namespace")
 	delete(message.Attributes, "tenant_id")
 	delete(message.Attributes, "dedupe_key")
 	// as its key has it

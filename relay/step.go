@@ -12,7 +12,8 @@ import (
 // StepKind says what a step is about.
 type StepKind string
 
-// The kinds of steps. About one event are StepPublish, StepAck, StepPublishFailed, StepSettle and StepCharge.
+// The kinds of steps. About one event are StepPublish, StepAck, StepPublishFailed, StepSettle,
+// StepSettleRequest and StepCharge.
 const (
 	StepAcquire       StepKind = "acquire"        // took Lane with Token
 	StepRenew         StepKind = "renew"          // prolonged its lease
@@ -22,9 +23,11 @@ const (
 	StepAck           StepKind = "ack"            // the broker acknowledged it
 	StepPublishFailed StepKind = "publish_failed" // the publish, or the check before it, ended with an error of Class
 	StepSettle        StepKind = "settle"         // wrote State with Result
+	StepSettleRequest StepKind = "settle_request" // wrote how Request ended, with Result: Detail
 	StepCharge        StepKind = "charge"         // decided to count an attempt against the event, because of Class
 	StepPause         StepKind = "pause"          // Topic carries nothing for now, because of Detail
 	StepResume        StepKind = "resume"         // Topic is healthy again
+	StepForget        StepKind = "forget"         // no copy goes to Topic any more, and nothing else did
 	StepFail          StepKind = "fail"           // a call of the database failed: Call, Detail
 	StepAlarm         StepKind = "alarm"          // something that people should look at: Detail
 )
@@ -72,8 +75,11 @@ type Step struct {
 	Aggregate outbox.Aggregate
 	Topic     string
 	Attempt   int
-	// Redelivered tells that the broker may have been sent the event before.
+	// Redelivered tells that the broker may have been sent the event before; of StepPause and StepResume, that only
+	// copies go to Topic.
 	Redelivered bool
+	// Request is the number of the request that a copy is sent for; zero: the step is about the event itself.
+	Request int64
 	// Class is of StepAck, StepPublishFailed and StepCharge.
 	Class publish.Class
 	// Contract tells that the event broke its contract, with publish.Terminal: nothing was sent.
@@ -103,6 +109,7 @@ func newStep(step *core.Step) Step {
 		Topic:       step.Topic,
 		Attempt:     step.Attempt,
 		Redelivered: step.Redelivered,
+		Request:     step.Request,
 		Contract:    step.Contract,
 		State:       State(step.State),
 		Result:      SettleResult(step.Result),
@@ -124,7 +131,7 @@ func Calls() []string {
 	for _, op := range []core.Op{
 		core.OpHeartbeat, core.OpEndExpired, core.OpAcquire, core.OpRelease, core.OpFence, core.OpRead, core.OpBarrier,
 		core.OpUnpark, core.OpHeldKeys, core.OpDueKeys, core.OpHeldRows, core.OpOldParked, core.OpSettle, core.OpNote,
-		core.OpSweep, core.OpSaveRoutes,
+		core.OpSweep, core.OpSaveRoutes, core.OpTakeRequests, core.OpSettleRequests,
 	} {
 		calls = append(calls, string(op))
 	}
@@ -135,6 +142,8 @@ func Calls() []string {
 type Stats struct {
 	// Published, Retried, Parked, Waited and Dead are how many events were settled so.
 	Published, Retried, Parked, Waited, Dead int64
+	// Redelivered is how many copies of published events were delivered because somebody asked for them.
+	Redelivered int64
 	// StaleSettles is how many settles came too late, because their lane was lost.
 	StaleSettles int64
 	// Lanes is how many lanes the relay holds, InFlight how many events it has in memory and not settled.

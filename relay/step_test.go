@@ -15,7 +15,7 @@ func TestAStepSaysWhatTheCoreSaid(t *testing.T) {
 		core.DidAcquire: StepAcquire, core.DidRenew: StepRenew, core.DidRelease: StepRelease, core.DidLose: StepLose,
 		core.DidPublish: StepPublish, core.DidAck: StepAck, core.DidRefuse: StepPublishFailed, core.DidSettle: StepSettle,
 		core.DidCharge: StepCharge, core.DidPause: StepPause, core.DidResume: StepResume, core.DidFail: StepFail,
-		core.DidAlarm: StepAlarm,
+		core.DidAlarm: StepAlarm, core.DidForget: StepForget, core.DidSettleRequest: StepSettleRequest,
 	} {
 		if got := newStep(&core.Step{Do: did}).Kind; got != want {
 			t.Errorf("%s became %s", did, got)
@@ -46,7 +46,7 @@ func TestAStepSaysWhatTheCoreSaid(t *testing.T) {
 		t.Errorf("a lane that was taken has the class %q", got)
 	}
 	calls := slices.Compact(slices.Sorted(slices.Values(Calls())))
-	if len(calls) != 16 || !slices.Contains(calls, string(core.OpSettle)) {
+	if len(calls) != 18 || !slices.Contains(calls, string(core.OpSettle)) {
 		t.Errorf("the calls are %q", calls)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"strconv"
 	"sync"
 
 	"github.com/nats-io/nats.go"
@@ -67,6 +68,14 @@ func NewPublisher(conn *nats.Conn, config PublisherConfig) (*Publisher, error) {
 	return p, nil
 }
 
+// messageID is by what the stream knows a message that it has. A copy that somebody asked for is another one.
+func messageID(message *publish.Message) string {
+	if message.Request == 0 {
+		return message.ID.String()
+	}
+	return message.ID.String() + "/" + strconv.FormatInt(message.Request, 10)
+}
+
 // Publish sends a message and waits for the stream's acknowledgement. A message that the stream has
 // already counts as published.
 func (p *Publisher) Publish(ctx context.Context, message *publish.Message) error {
@@ -78,7 +87,7 @@ func (p *Publisher) Publish(ctx context.Context, message *publish.Message) error
 	if err != nil {
 		return &publish.TerminalError{Reason: publish.ReasonRejected, Err: err}
 	}
-	header[jetstream.MsgIDHeader] = []string{message.ID.String()}
+	header[jetstream.MsgIDHeader] = []string{messageID(message)}
 	if stream := p.config.stream(message.Topic); stream != "" {
 		header[jetstream.ExpectedStreamHeader] = []string{stream}
 	}

@@ -35,6 +35,7 @@ var figures = map[string]string{
 	"redrive":          "dead letters that an operator sent again",
 	"skip":             "dead letters that an operator let others pass",
 	"discard":          "dead letters that an operator gave up",
+	"redeliver":        "published events that an operator wanted once more",
 	"held_open":        "transactions that stayed open while others overtook them",
 	"rollbacks":        "transactions that were rolled back on purpose; their events must not be seen",
 	"undone":           "events that were undone by a savepoint; they must not be seen",
@@ -45,6 +46,10 @@ var figures = map[string]string{
 	"ordered_aggregates": "aggregates on a topic of which at least two versions arrived, so that there was an order to " +
 		"keep",
 	"duplicates":    "messages that arrived again. At least once is the promise; each needs a reason",
+	"redelivered":   "copies that arrived, of what an operator wanted once more",
+	"unserved":      "must be 0: copies that were wanted, and neither arrived nor were canceled",
+	"copies_order":  "must be 0: copies that arrived before that of an earlier event of the aggregate",
+	"after_cancel":  "must be 0: copies that were sent when their cancel was acknowledged",
 	"lost":          "must be 0: committed, and neither delivered nor dead nor discarded",
 	"phantom":       "must be 0: delivered, and never committed",
 	"corrupted":     "must be 0: delivered with another content than it was written with",

@@ -114,6 +114,9 @@ func (c *rootCommand) completeAll(root *cobra.Command) {
 		"add": only("published", "type"), "drop": only("published", "type"),
 	}
 	walk(root, func(cmd *cobra.Command) {
+		if cmd.HasParent() && cmd.Parent().Name() == "topics" {
+			takes(cmd, c.knownTopics)
+		}
 		if cmd.ValidArgsFunction == nil && cmd.Name() != "init" && cmd.Name() != "config" { // these take files
 			takes(cmd, arguments[cmd.Name()])
 		}

@@ -146,7 +146,7 @@ func TestNoAnswerOfTheDatabase(t *testing.T) {
 	for _, line := range []string{
 		"migrate up", "migrate status", "migrate down --target 1", "grant relay app", "pauses", "prune", "dev",
 		"emit a --aggregate order/1",
-		"redrive 01997c1e-8f2a-7c3d-9b1e-2f3a4b5c6d7e --actor ada --reason x",
+		"dead redrive 01997c1e-8f2a-7c3d-9b1e-2f3a4b5c6d7e --actor ada --reason x",
 	} {
 		environment := map[string]string{"DATABASE_URL": "postgres://app@127.0.0.1:1/db"}
 		code, _, stderr := call(t, environment, strings.Fields(line)...)
@@ -161,11 +161,11 @@ func TestNoAnswerOfTheDatabase(t *testing.T) {
 func TestExamplesAreOfTheirVerb(t *testing.T) {
 	t.Parallel()
 	for verb, reason := range map[string]string{
-		"redrive": "the topic takes it now", "skip": "what comes after it does not need it",
-		"discard": "an order of a test, nobody waits for it", "release": "the relays know its type now",
+		"dead redrive": "the topic takes them now", "skip": "what comes after it does not need it",
+		"dead discard": "orders of a test, nobody waits for them", "release": "the relays know the type now",
 	} {
-		if _, help, _ := call(t, nil, verb, "--help"); strings.Count(help, `--reason "`) != 1 ||
-			!strings.Contains(help, `--reason "`+reason+`"`) {
+		if _, help, _ := call(t, nil, append(strings.Fields(verb), "--help")...); strings.Count(help, `--reason "`) !=
+			strings.Count(help, `--reason "`+reason+`"`) || !strings.Contains(help, `--reason "`+reason+`"`) {
 			t.Errorf("%s:\n%s", verb, help)
 		}
 	}

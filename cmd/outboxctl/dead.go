@@ -12,14 +12,17 @@ import (
 )
 
 // newDead is the group of the commands about dead letters.
-func newDead(root *rootCommand) *cobra.Command {
+func newDead(root *rootCommand, verbs []*cobra.Command) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "dead",
-		Short: "Look at dead letters",
+		Short: "Look at dead letters, and decide about them",
 		Args:  cobra.NoArgs,
-		RunE:  func(*cobra.Command, []string) error { return errors.New("list is missing") },
+		RunE: func(*cobra.Command, []string) error {
+			return errors.New("list, redrive, discard, reissue or edit is missing")
+		},
 	}
-	cmd.AddCommand(newDeadList(root))
+	cmd.AddCommand(newDeadList(root), newDeadEdit(root))
+	cmd.AddCommand(verbs...)
 	return cmd
 }
 
@@ -33,20 +36,21 @@ func newDeadList(root *rootCommand) *cobra.Command {
 	var filterArgs []string
 	var all bool
 	var limit int
-	var after, reason string
+	var after string
 	cmd := root.show(&cobra.Command{
 		Use:   "list [FILTER...]",
 		Short: "List dead letters that nobody has decided about, the newest first",
-		Long: `List dead letters that nobody has decided about, the newest first. The filter has field:value terms of type,
-aggregate, tenant, namespace, topic and id, as in 'outboxctl events list'. The viewer role is enough.
+		Long: `List dead letters that nobody has redriven, discarded or reissued, the newest first; --all lists the others as
+well. The filter has field:value terms of type, aggregate, tenant, namespace, topic, reason and id, as in 'outboxctl
+events list'. The viewer role is enough.
 
-An event dies of max_attempts, unknown_event_type, invalid_payload, aggregate_mismatch, too_large, rejected or
-crash_suspect: --reason asks for one of them.
+The reason is one of max_attempts, unknown_event_type, invalid_payload, aggregate_mismatch, too_large, rejected and
+crash_suspect: reason:max_attempts lists those of one reason.
 
-A page looks at no more than 10,000 dead letters: where what is asked for is rare, it can be empty and have a next one.
-'outboxctl redrive', 'skip' and 'discard' take the event's id.`,
+One page reads at most 10,000 dead letters. If few of them match, a page can be empty although there is a next one.
+'outboxctl dead redrive', 'discard' and 'reissue' take the same filter, or ids of events.`,
 		Example: `  outboxctl dead list
-  outboxctl dead list topic:orders --reason max_attempts
+  outboxctl dead list topic:orders reason:max_attempts
   outboxctl dead list --all -o ndjson`,
 		Args: func(_ *cobra.Command, args []string) error { filterArgs = args; return nil },
 	}, func(ctx context.Context, p *present.Printer) error {
@@ -58,7 +62,7 @@ A page looks at no more than 10,000 dead letters: where what is asked for is rar
 		if err != nil {
 			return usageError{err.Error()}
 		}
-		letters.Unresolved, letters.Limit, letters.After, letters.Reason = !all, limit, after, reason
+		letters.Unresolved, letters.Limit, letters.After = !all, limit, after
 		return root.look(ctx, func(op *operator.Operator) error {
 			page, err := op.DeadLetters(ctx, letters)
 			if err != nil {
@@ -68,8 +72,6 @@ A page looks at no more than 10,000 dead letters: where what is asked for is rar
 		})
 	})
 	cmd.Flags().BoolVar(&all, "all", false, "also those that somebody has redriven, discarded or reissued")
-	cmd.Flags().StringVar(&reason, "reason", "",
-		"only those that died for this, as the column REASON has it")
 	cmd.Flags().IntVar(&limit, "limit", 50, "how many, at most 1000")
 	cmd.Flags().StringVar(&after, "after", "", "where the page before ended, as that said")
 	return cmd
@@ -111,6 +113,12 @@ func showLetters(root *rootCommand, p *present.Printer, page operator.DeadLetter
 				return ""
 			}
 			return d.Resolved + " by " + cut(d.ResolvedBy, 20)
+		}, Optional: true},
+		{Name: "ERASED", Of: func(d operator.DeadLetter) string {
+			if d.Erased {
+				return "yes"
+			}
+			return ""
 		}, Optional: true},
 		{Name: "EVENT", Of: func(d operator.DeadLetter) string { return d.Event.String() }},
 		{Name: "ERROR", Of: func(d operator.DeadLetter) string { return cut(d.Detail, 60) }, Optional: true},

@@ -16,8 +16,8 @@ import (
 	"github.com/posthaste-dev/posthaste/cmd/outboxctl/internal/dev"
 	"github.com/posthaste-dev/posthaste/cmd/outboxctl/internal/present"
 	"github.com/posthaste-dev/posthaste/internal/clean"
+	"github.com/posthaste-dev/posthaste/internal/shell"
 	"github.com/posthaste-dev/posthaste/outbox"
-	"github.com/posthaste-dev/posthaste/relay/operator/doctor"
 )
 
 // devTerminal prints what happens: events as results, everything else beside them.
@@ -121,7 +121,7 @@ func shellQuoted(text string) string {
 	if strings.ContainsAny(text, "'") && !strings.ContainsAny(text, "$`!\\") {
 		return `"` + strings.ReplaceAll(text, `"`, `\"`) + `"`
 	}
-	return doctor.Quote(text)
+	return shell.Word(text)
 }
 
 // delivered prints one event.

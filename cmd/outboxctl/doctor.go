@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/posthaste-dev/posthaste/cmd/outboxctl/internal/present"
+	"github.com/posthaste-dev/posthaste/internal/shell"
 	"github.com/posthaste-dev/posthaste/relay/operator/doctor"
 )
 
@@ -47,7 +48,7 @@ Each finding has a code, what is wrong, why that matters, and the fix: a command
 be pasted as it is. A stage that fails ends those that depend on it. docs/operate/doctor.md lists all findings.
 
 Where all is well it says "no findings" and ends with 0; with findings it ends with 1. What the role may not look at is
-left out with a word: the viewer role sees most, the owner or a superuser all.`,
+skipped, and the report says so: the viewer role sees most, the owner or a superuser all.`,
 		Example: "  outboxctl doctor\n  outboxctl doctor --config publisher.yaml\n" +
 			"  outboxctl doctor --part relay --schema billing -o json",
 		Args: cobra.NoArgs,
@@ -93,7 +94,7 @@ func (c *doctorCommand) run(ctx context.Context, p *present.Printer) error {
 	for i, finding := range report.Findings {
 		if finding.Code == "no_relay" && c.config != "" && unusable == nil {
 			report.Findings[i].Advice, report.Findings[i].FixWith = "", doctor.WithCommand
-			report.Findings[i].Fix = "outbox-publisher --config=" + doctor.Quote(c.config)
+			report.Findings[i].Fix = "outbox-publisher --config=" + shell.Word(c.config)
 		}
 	}
 	switch {

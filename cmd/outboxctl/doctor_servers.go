@@ -12,6 +12,7 @@ import (
 
 	"github.com/posthaste-dev/posthaste/cmd/internal/program"
 	"github.com/posthaste-dev/posthaste/inbox/redisinbox"
+	"github.com/posthaste-dev/posthaste/internal/shell"
 	"github.com/posthaste-dev/posthaste/relay/operator/doctor"
 )
 
@@ -109,15 +110,15 @@ func (c *doctorCommand) checkRedis(ctx context.Context, options *redis.Options, 
 func redisCLI(options *redis.Options) string {
 	words := []string{"redis-cli"}
 	if host, port, err := net.SplitHostPort(options.Addr); err == nil && options.Network != "unix" {
-		words = append(words, "-h", doctor.Quote(host), "-p", doctor.Quote(port))
+		words = append(words, "-h", shell.Word(host), "-p", shell.Word(port))
 	} else {
-		words = append(words, "-s", doctor.Quote(options.Addr))
+		words = append(words, "-s", shell.Word(options.Addr))
 	}
 	if options.TLSConfig != nil {
 		words = append(words, "--tls")
 	}
 	if options.Username != "" {
-		words = append(words, "--user", doctor.Quote(options.Username))
+		words = append(words, "--user", shell.Word(options.Username))
 	}
 	if options.Password != "" {
 		words = append(words, "--askpass")

@@ -25,6 +25,7 @@ type emitCommand struct {
 	eventType                            string
 	aggregate, data, tenant, key, module string
 	headers                              []string
+	many                                 backfillFlags
 }
 
 // emitReport is what became of the event.
@@ -39,8 +40,8 @@ type emitReport struct {
 func newEmit(root *rootCommand) *cobra.Command {
 	c := &emitCommand{root: root}
 	cmd := &cobra.Command{
-		Use:   "emit TYPE --aggregate TYPE/ID [--data JSON | @FILE | -]",
-		Short: "Write one event, in a transaction of its own",
+		Use:   "emit TYPE --aggregate TYPE/ID [--data JSON | @FILE | -] | [TYPE] --from-query SQL",
+		Short: "Write one event, or one for each row of a query",
 		Long: `Write one event into the outbox, in a transaction of its own, and say its id.
 
 It is for trying things out and for repairs by hand. An application emits in the transaction of its business change:
@@ -49,12 +50,19 @@ that is what an outbox is for.
 --data is a JSON object, or @FILE, or - for standard input. With --dedupe-key the same event is written once: the
 second time its id is printed again, and other data under the same key is an error.
 
+` + backfillHelp + `
+
 The role needs what 'outboxctl grant producer' gives. Where no database is given, the PostgreSQL of this machine is
 taken, as psql would find it.`,
 		Example: `  outboxctl emit order_created --aggregate order/123 --data '{"total":12.5}'
   outboxctl emit order_created --aggregate order/123 --data @order.json --tenant acme --dedupe-key acme/123
-  jq -c .order dump.json | outboxctl emit order_created --aggregate order/123 --data - --header source=repair`,
+  jq -c .order dump.json | outboxctl emit order_created --aggregate order/123 --data - --header source=repair
+  outboxctl emit order_created --aggregate order --from-query 'SELECT id AS key, to_json(o) AS data FROM orders o'
+  outboxctl emit --from-query @orders.sql --rate 200 --yes`,
 		Args: func(_ *cobra.Command, args []string) error {
+			if c.many.query != "" && len(args) == 0 {
+				return nil // a column has the type
+			}
 			if len(args) != 1 {
 				return fmt.Errorf("emit takes one event type, got %d arguments", len(args))
 			}
@@ -70,10 +78,14 @@ taken, as psql would find it.`,
 		"begins with TENANT/")
 	cmd.Flags().StringVar(&c.module, "namespace", outbox.DefaultNamespace, "the module that the event belongs to")
 	cmd.Flags().StringArrayVar(&c.headers, "header", nil, "an attribute of the message, as name=value; once for each")
+	c.many.add(cmd)
 	return root.show(cmd, c.run)
 }
 
 func (c *emitCommand) run(ctx context.Context, p *present.Printer) error {
+	if c.many.query != "" {
+		return c.backfill(ctx, p)
+	}
 	event, err := c.event()
 	if err != nil {
 		return err
@@ -130,17 +142,23 @@ func (c *emitCommand) event() (event outbox.Event, err error) {
 	})
 	event = contract.New(aggregateID, data)
 	event.TenantID, event.DedupeKey = c.tenant, c.key
+	event.Headers, err = c.headerMap()
+	return event, err
+}
+
+// headerMap is what --header says.
+func (c *emitCommand) headerMap() (headers map[string]string, err error) {
 	for _, header := range c.headers {
 		name, value, found := strings.Cut(header, "=")
 		if !found || name == "" {
-			return event, usageError{fmt.Sprintf("--header %.80q: write it as name=value", header)}
+			return nil, usageError{fmt.Sprintf("--header %.80q: write it as name=value", header)}
 		}
-		if event.Headers == nil {
-			event.Headers = map[string]string{}
+		if headers == nil {
+			headers = map[string]string{}
 		}
-		event.Headers[name] = value
+		headers[name] = value
 	}
-	return event, nil
+	return headers, nil
 }
 
 // readData is the JSON of --data.

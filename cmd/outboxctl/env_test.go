@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"net/url"
-	"os"
 	"strings"
 	"testing"
 	"time"
@@ -12,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/posthaste-dev/posthaste/internal/serverstest"
 	"github.com/posthaste-dev/posthaste/relay/relaytest"
 )
 
@@ -35,17 +35,11 @@ type env struct {
 
 func onEachServer(t *testing.T, test func(t *testing.T, e *env)) {
 	t.Helper()
-	for name, server := range map[string][2]string{
-		"postgres18": {"SERVICES_POSTGRES18_URL", "postgres://postgres@127.0.0.1:15418/posthaste?sslmode=disable"},
-		"postgres15": {"SERVICES_POSTGRES15_URL", "postgres://postgres@127.0.0.1:15415/posthaste?sslmode=disable"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			e := &env{url: orElse(os.Getenv(server[0]), server[1])}
-			e.pool, e.schema = relaytest.Database(t, e.url)
-			test(t, e)
-		})
-	}
+	serverstest.OnEach(t, func(t *testing.T, address string) {
+		e := &env{url: address}
+		e.pool, e.schema = relaytest.Database(t, address)
+		test(t, e)
+	})
 }
 
 // call runs a command line on the outbox.

@@ -16,15 +16,15 @@ func newEvents(root *rootCommand) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "events",
 		Short: "Find events, and say why they wait",
-		Long: `Find events, and say why they wait. It changes nothing, and the viewer role is enough; payloads need a
-role that may read all of outbox_events.`,
+		Long: `Find events, and say why they wait. The viewer role is enough; payloads need a role that may read all of
+outbox_events. 'erase' alone changes something, with --yes, and needs the operator role.`,
 		Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			return errors.New("list, get, explain, tail or export is missing")
+			return errors.New("list, get, explain, tail, export or erase is missing")
 		},
 	}
 	cmd.AddCommand(newEventsList(root), newEventsGet(root), newEventsExplain(root), newEventsTail(root),
-		newEventsExport(root))
+		newEventsExport(root), newEventsErase(root))
 	return cmd
 }
 
@@ -103,7 +103,12 @@ func eventColumns(now time.Time) []present.Column[operator.Event] {
 	return []present.Column[operator.Event]{
 		{Name: "CREATED", Of: func(e operator.Event) string { return ago(e.CreatedAt, now) }, Right: true},
 		{
-			Name: "STATE", Of: func(e operator.Event) string { return e.State },
+			Name: "STATE", Of: func(e operator.Event) string {
+				if e.Erased {
+					return e.State + ", erased"
+				}
+				return e.State
+			},
 			Style: func(e operator.Event) present.Style { return styleOf(e.State) },
 		},
 		{Name: "TYPE", Of: func(e operator.Event) string { return cut(e.Type, 40) }},

@@ -77,6 +77,9 @@ func eventLines(p *present.Printer, d operator.EventDetail, now time.Time) []str
 		add("attempts", plain(d.Attempts))
 	}
 	add("error", p.Paint(present.Plain, d.LastError))
+	if d.Erased {
+		add("erased", "payload and headers: a hash of what was there is left")
+	}
 	for _, attempt := range d.History {
 		add("failed", p.Paint(present.Plain, fmt.Sprintf("%d, %s, %s: %s", attempt.Number, ago(attempt.At, now),
 			attempt.Class, attempt.Error)))

@@ -26,7 +26,7 @@ func newEventsTail(root *rootCommand) *cobra.Command {
 		Short: "Follow new events and what becomes of them",
 		Long: `Follow new events and what becomes of them, until it is interrupted: a line for each event that is new,
 and one for each change of its state. It asks the database once per second, for bounded answers; of what comes
-faster than 5,000 events a second not all is shown, and a word says so.
+faster than 5,000 events per second not all is shown, and a word says so.
 
 ` + filterHelp,
 		Example: `  outboxctl events tail

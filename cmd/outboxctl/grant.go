@@ -36,7 +36,8 @@ func (c *grantCommand) command() *cobra.Command {
   relay     lease lanes, read events, settle them, write dead letters
   janitor   delete what retention allows
   viewer    look at everything but payloads, headers and keys
-  operator  what the viewer may; redrive, skip, release and discard; pause and resume
+  operator  what the viewer may; redrive, skip, release, discard, reissue, replay and erase; pause, resume and limit;
+            work on jobs
 
 and with --inbox, of the tables of an inbox:
 
@@ -47,7 +48,10 @@ and with --inbox, of the tables of an inbox:
 With --consumers a consumer's role is bound to these names: under another name it can mark nothing. Without, it may use
 every name, and what was bound before stays bound.
 
-The role must exist. It may have several parts. Run it again after a migration that adds tables.`,
+The role must exist. It may have several parts. Run it again after a migration that adds tables.
+
+Jobs are worked on by outbox-publisher if its role is operator as well as relay. One that runs already finds out within
+60 seconds.`,
 		Example: `  outboxctl grant producer app
   outboxctl grant relay outbox_publisher --schema billing
   outboxctl grant --inbox consumer app --consumers mailer,read-model`,

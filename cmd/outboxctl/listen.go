@@ -82,6 +82,18 @@ func (c *listenCommand) run(ctx context.Context, p *present.Printer) error {
 
 // chosen is the broker that the flag or the environment names.
 func (c *listenCommand) chosen() (func(context.Context, func(), func(dev.Delivered) bool) error, error) {
+	name, err := c.named()
+	if err != nil {
+		return nil, err
+	}
+	if name == "nats" {
+		return c.nats, nil
+	}
+	return c.pubsub, nil
+}
+
+// named is its name.
+func (c *listenCommand) named() (string, error) {
 	name := cmp.Or(c.broker, c.root.getenv("POSTHASTE_BROKER"))
 	if name == "" {
 		var given []string
@@ -92,21 +104,18 @@ func (c *listenCommand) chosen() (func(context.Context, func(), func(dev.Deliver
 		}
 		switch len(given) {
 		case 0:
-			return nil, usageError{"no broker is given: set POSTHASTE_NATS_URL, for instance to nats://127.0.0.1:4222, or " +
+			return "", usageError{"no broker is given: set POSTHASTE_NATS_URL, for instance to nats://127.0.0.1:4222, or " +
 				"POSTHASTE_PUBSUB_PROJECT"}
 		case 1:
 			name = given[0]
 		default:
-			return nil, usageError{"two brokers are given: name one with --broker nats or --broker pubsub"}
+			return "", usageError{"two brokers are given: name one with --broker nats or --broker pubsub"}
 		}
 	}
-	switch name {
-	case "nats":
-		return c.nats, nil
-	case "pubsub":
-		return c.pubsub, nil
+	if brokers[name] == "" {
+		return "", usageError{fmt.Sprintf("there is no broker %.40q: it is nats or pubsub", name)}
 	}
-	return nil, usageError{fmt.Sprintf("there is no broker %.40q: it is nats or pubsub", name)}
+	return name, nil
 }
 
 // environ are the variables of these names that are set.

@@ -106,10 +106,7 @@ func (c *listenCommand) messages(ctx context.Context, conn *nats.Conn) (jetstrea
 		consumer, err = js.OrderedConsumer(asked, stream, settings)
 	}
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
-		return nil, problem{
-			code: "no_stream", exit: exitNotFound, err: fmt.Errorf("no stream of NATS has the subject %s", c.topic),
-			hint: fmt.Sprintf("add one, for instance 'nats stream add events --subjects %s --storage file --defaults'", c.topic),
-		}
+		return nil, noStream(c.topic)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("listen to %s: %w", c.topic, err)
@@ -119,4 +116,12 @@ func (c *listenCommand) messages(ctx context.Context, conn *nats.Conn) (jetstrea
 		return nil, fmt.Errorf("listen to %s: %w", c.topic, err)
 	}
 	return messages, nil
+}
+
+// noStream says what to do about a subject that nobody stores.
+func noStream(topic string) error {
+	return problem{
+		code: "no_stream", exit: exitNotFound, err: fmt.Errorf("no stream of NATS has the subject %s", topic),
+		hint: fmt.Sprintf("add one, for instance 'nats stream add events --subjects %s --storage file --defaults'", topic),
+	}
 }

@@ -23,17 +23,22 @@ func (c *listenCommand) pubsub(ctx context.Context, ready func(), each func(dev.
 		func(message pubsubbroker.Received) bool {
 			return each(received(c.topic, message.At, message.Attributes, message.Body))
 		})
+	return pubsubProblem(err, c.topic)
+}
+
+// pubsubProblem says what to do about an error of Pub/Sub.
+func pubsubProblem(err error, topic string) error {
 	switch {
 	case errors.Is(err, pubsubbroker.ErrNoTopic):
 		return problem{
 			code: "no_topic", exit: exitNotFound, err: err,
-			hint: "create it, for instance with 'gcloud pubsub topics create " + c.topic + "', or look at " +
+			hint: "create it, for instance with 'gcloud pubsub topics create " + topic + "', or look at " +
 				"POSTHASTE_PUBSUB_PROJECT",
 		}
 	case errors.Is(err, pubsubbroker.ErrNotLetIn):
 		return problem{
 			code: "broker_permission_denied", exit: exitNotLetIn, err: err,
-			hint: "listening makes a subscription of its own: give the account roles/pubsub.editor, or let somebody else listen",
+			hint: "this makes a subscription of its own: give the account roles/pubsub.editor, or let somebody else do it",
 		}
 	case errors.Is(err, pubsubbroker.ErrNoService):
 		return problem{

@@ -79,7 +79,8 @@ func oneEvent(id *outbox.ID) func(args []string) error {
 
 // filterHelp is the part of a command's help about filters.
 var filterHelp = "A filter is terms of field:value, all of which must hold:\n\n  " +
-	strings.ReplaceAll(operator.FilterHelp, "\n", "\n  ")
+	strings.ReplaceAll(operator.FilterHelp, "\n", "\n  ") +
+	"\n\nShells give < and > a meaning of their own: put such a term in quotes, as in 'created:<2d'."
 
 // ago is how long ago something was, or how soon it will be: "3m ago", "in 20s".
 func ago(at, now time.Time) string {

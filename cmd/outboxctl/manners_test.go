@@ -151,7 +151,7 @@ func TestWhatCannotBeAskedExitsWith2(t *testing.T) {
 			"events list --after x":               `"x" is no place at which a page ended`,
 			"events list --after id.x":            `"id.x" is no place at which a page ended`,
 			"events export --after seq.0":         `"seq.0" is no place at which a page ended`,
-			"dead list --reason nope":             `"nope" is none: use max_attempts`,
+			"dead list reason:nope":               `"nope": an event dies of max_attempts`,
 			"dead list --after x":                 `"x" is no Next of a page`,
 			"aggregate show order/1 --limit 1001": "the limit is 1001, must be between 1 and 1000",
 		} {

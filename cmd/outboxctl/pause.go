@@ -18,9 +18,10 @@ import (
 func newPause(root *rootCommand) *cobra.Command {
 	c := &orderCommand{root: root}
 	cmd := &cobra.Command{
-		Use:   "pause --all | --topic NAME | --type NAME",
-		Short: "Have the relays stop publishing: everything, a topic, or an event type",
-		Long: `Have all relays stop publishing everything, a topic, or an event type, until 'outboxctl resume'.
+		Use:   "pause --all | --type NAME",
+		Short: "Have the relays stop publishing: everything, or an event type",
+		Long: `Have all relays stop publishing everything, or an event type, until 'outboxctl resume'. 'outboxctl topics
+pause' does it for a topic.
 
 Relays that run stop within about a second; those that start later know it before they publish anything.
 What is in flight finishes. Nothing is lost, charged or killed, and the order is kept: behind an event of
@@ -28,8 +29,7 @@ a paused type, later events of its aggregate on the same topic wait as well.
 
 The role needs what 'outboxctl grant operator' gives. Who and why are kept in outbox_actions.`,
 		Example: `  outboxctl pause --all --reason "the broker is being moved"
-  outboxctl pause --topic orders --reason "consumers are broken" --actor ada
-  outboxctl pause --type order_created --reason "wrong amounts since 02:40"`,
+  outboxctl pause --type order_created --reason "wrong amounts since 02:40" --actor ada`,
 		Args: cobra.NoArgs,
 		RunE: run(c.pause),
 	}
@@ -41,27 +41,28 @@ The role needs what 'outboxctl grant operator' gives. Who and why are kept in ou
 func newResume(root *rootCommand) *cobra.Command {
 	c := &orderCommand{root: root}
 	cmd := &cobra.Command{
-		Use:   "resume --all | --topic NAME | --type NAME | --restored",
-		Short: "Let the relays go on with what was paused",
-		Long: `Let all relays go on with what was paused, from where it was, within about a second.
+		Use:   "resume --all | --type NAME | --restored",
+		Short: "Resume publishing what was paused",
+		Long: `Resume publishing what was paused, from where it stopped. All relays do so within about a second.
 
-Each pause is resumed by itself: --all leaves a topic paused that was paused by its name. 'outboxctl pauses'
-lists what stands.
+Each pause is resumed by itself: --all leaves a topic paused that was paused by its name, which 'outboxctl topics
+resume' ends. 'outboxctl pauses' lists what stands.
 
---restored is for a database that was restored or copied, where relays pause by themselves: look first at
-what they would send again (their log says it once per minute), and discard what must not go.`,
+--restored is for a database that was restored or copied, where relays pause by themselves because events in it may have
+been sent before. Their log says once per minute how many they would send again, and 'outboxctl events list state:open'
+lists them. After it they are sent: consumers that still know the ids ignore them.`,
 		Example: `  outboxctl resume --all --reason "the broker has moved"
-  outboxctl resume --topic orders
+  outboxctl resume --type order_created --reason "the amounts are right again"
   outboxctl resume --restored --reason "restored on purpose, consumers know the ids"`,
 		Args: cobra.NoArgs,
 		RunE: run(c.resume),
 	}
 	c.addFlags(cmd, "why")
-	cmd.Flags().BoolVar(&c.restored, "restored", false, "a database that was restored or copied")
+	cmd.Flags().BoolVar(&c.restored, "restored", false, "publish from a database that was restored or copied")
 	return cmd
 }
 
-// orderCommand is what pause and resume share.
+// orderCommand is what pause, resume and those of topics share.
 type orderCommand struct {
 	root             *rootCommand
 	all, restored    bool
@@ -72,8 +73,12 @@ type orderCommand struct {
 
 func (c *orderCommand) addFlags(cmd *cobra.Command, reason string) {
 	cmd.Flags().BoolVar(&c.all, "all", false, "everything")
-	cmd.Flags().StringVar(&c.topic, "topic", "", "what goes to this topic")
 	cmd.Flags().StringVar(&c.eventType, "type", "", "events of this type")
+	c.addDecisionFlags(cmd, reason)
+}
+
+// addDecisionFlags adds who, why, and the id.
+func (c *orderCommand) addDecisionFlags(cmd *cobra.Command, reason string) {
 	cmd.Flags().StringVar(&c.reason, "reason", "", reason)
 	cmd.Flags().StringVar(&c.actor, "actor", "", actorHelp)
 	cmd.Flags().StringVar(&c.action, "action", "", "the id of an action that is sent again, because its answer was lost")
@@ -97,7 +102,7 @@ func (c *orderCommand) scope() (scope operator.Scope, err error) {
 		}
 	}
 	if named != 1 {
-		return scope, usageError{"name one thing: --all, --topic NAME or --type NAME"}
+		return scope, usageError{"name one thing: --all or --type NAME; 'outboxctl topics' has topics"}
 	}
 	return scope, nil
 }

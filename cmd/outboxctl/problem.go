@@ -16,6 +16,7 @@ const (
 	exitUsage     = 2
 	exitNotFound  = 3
 	exitNotLetIn  = 4
+	exitFound     = 5 // by an audit
 	exitInterrupt = 130
 )
 

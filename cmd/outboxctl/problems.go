@@ -36,11 +36,10 @@ complete. The viewer role is enough.`,
 			if err := present.List(p, found.Problems, "nothing goes wrong", problemColumns(time.Now())...); err != nil {
 				return err
 			}
-			if found.Complete {
-				return nil
+			if !found.Complete {
+				root.notef("looked at the newest %d dead letters and %d attempts; there may be more", found.Letters, found.Attempts)
 			}
-			return say(root.warn, "looked at the newest %d dead letters and %d attempts; there may be more\n", found.Letters,
-				found.Attempts)
+			return nil
 		})
 	})
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -55,8 +56,9 @@ func executeWith(ctx context.Context, args []string, stdin io.Reader, stdout, st
 	if status := (statusError{}); errors.As(err, &status) {
 		return status.code
 	}
-	code := report(ctx, stderr, err, called.CommandPath(), c.output != present.Table)
-	if called.Name() == "check" && code != exitInterrupt {
+	path := cmp.Or(called.Annotations[movedTo], called.CommandPath())
+	code := report(ctx, stderr, err, path, c.output != present.Table)
+	if called.Name() == "check" && called.Parent() == root && code != exitInterrupt {
 		return int(check.Unknown) // to a monitoring system the others are findings
 	}
 	return code
@@ -81,9 +83,9 @@ stronger; but other users of the machine can read command lines, so no password 
 A database on another machine needs sslmode=verify-full, as outbox-publisher asks for it. --insecure-allow database, or
 POSTHASTE_INSECURE_ALLOW=database, lets it go over the network in plain text.
 
-Exit codes: 0 done, 1 failed, 2 not understood, 3 not found, 4 not let in by the database, 130 interrupted. Those of
-'check' are what monitoring systems prescribe.`,
-		Args:          cobra.NoArgs,
+Exit codes: 0 done, 1 failed, 2 not understood, 3 not found, 4 not let in by the database, 5 an audit found something,
+130 interrupted. Those of 'check' are what monitoring systems prescribe.`,
+		Args:          knownCommand,
 		RunE:          func(*cobra.Command, []string) error { return errors.New("a command is missing") },
 		SilenceErrors: true,
 		SilenceUsage:  true,
@@ -93,24 +95,30 @@ Exit codes: 0 done, 1 failed, 2 not understood, 3 not found, 4 not let in by the
 	cmd.PersistentFlags().StringSliceVar(&c.insecureAllow, "insecure-allow", nil,
 		"what may be on another machine without verified TLS: database, nats, pubsub, redis")
 	cmd.PersistentFlags().StringVar(&c.schema, "schema", "public", "the schema of the outbox")
+	cmd.SetFlagErrorFunc(movedFlag)
+	cmd.SuggestionsMinimumDistance = 2
 	c.addCommands(cmd)
+	addMoved(cmd)
 	c.completeAll(cmd)
 	return cmd
 }
 
 // addCommands adds the commands, in the groups in which help lists them.
 func (c *rootCommand) addCommands(root *cobra.Command) {
+	ofDead, ofWaiting := verbCommands(c)
 	for _, group := range []struct {
 		id, title string
 		commands  []*cobra.Command
 	}{
 		{"start", "Start:", []*cobra.Command{newDev(c), newInit(c), newEmit(c), newListen(c)}},
 		{"look", "Look:", []*cobra.Command{
-			newStatus(c), newTop(c), newProblems(c), newEvents(c), newAggregate(c), newDead(c), newLanes(c), newRelays(c),
-			newTopics(c), newPauses(c),
+			newStatus(c), newTop(c), newProblems(c), newEvents(c), newAggregate(c), newDead(c, ofDead), newLanes(c),
+			newRelays(c), newTopics(c), newPauses(c),
 		}},
-		{"check", "Check:", []*cobra.Command{newDoctor(c), newCheck(c), newGrants(c), newConfig(c)}},
-		{"decide", "Decide:", append(operateCommands(c), newPause(c), newResume(c))},
+		{"check", "Check:", []*cobra.Command{
+			newDoctor(c), newCheck(c), newAudit(c), newGrants(c), newConfig(c), newRegistry(c),
+		}},
+		{"decide", "Decide:", append(ofWaiting, newReplay(c), newJobs(c), newPause(c), newResume(c))},
 		{"keep", "Install and keep:", []*cobra.Command{
 			newMigrate(c), (&grantCommand{root: c}).command(), (&pruneCommand{root: c}).command(), newVersion(c),
 			newCompletion(),

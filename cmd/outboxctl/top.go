@@ -65,11 +65,12 @@ func (c *topCommand) show(ctx context.Context, p *present.Printer, op *operator.
 	return p.Stream(status, func() string {
 		lines := append([]string{status.At.Format(time.TimeOnly) + "  " + p.Paint(present.Faint, "Ctrl-C ends it")},
 			statusLines(p, status)...)
-		if rows := c.rows(); rows > 2 && len(lines) > rows-1 {
+		rows := c.rows()
+		if rows > 2 && len(lines) > rows-1 {
 			lines = lines[:rows-1]
 		}
 		text := strings.Join(lines, "\n")
-		if c.rows() > 0 {
+		if rows > 0 {
 			text = "\x1b[H\x1b[2J" + text // the terminal's own screen, anew
 		}
 		return text
@@ -100,11 +101,8 @@ func age(t operator.Traffic) float64 {
 // slowest sorts topics: what waits longest first, then what took longest.
 func slowest(topics []operator.Traffic) {
 	slices.SortStableFunc(topics, func(a, b operator.Traffic) int {
-		if byAge := cmp.Compare(age(b), age(a)); byAge != 0 {
-			return byAge
-		}
 		first, _, _ := a.Latency(0.99)
 		second, _, _ := b.Latency(0.99)
-		return int(second - first)
+		return cmp.Or(cmp.Compare(age(b), age(a)), cmp.Compare(second, first))
 	})
 }

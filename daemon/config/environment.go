@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/posthaste-dev/posthaste/daemon/internal/input"
+	"github.com/posthaste-dev/posthaste/internal/suggest"
 )
 
 // ofKubernetes are the variables that Kubernetes and Docker add to a container for a service, here for one
@@ -36,7 +36,7 @@ func (s Set) readEnvironment(problems *problems, environ []string) (environment 
 			!ofKubernetes.MatchString(line):
 			suggestion := ""
 			if !problems.full() {
-				suggestion = input.DidYouMean(name, slices.Collect(maps.Keys(known)))
+				suggestion = suggest.DidYouMean(name, slices.Collect(maps.Keys(known)))
 			}
 			problems.addf("environment", "", "%.80s is not known%s", name, suggestion)
 		case !ours: // another program's

@@ -8,6 +8,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/posthaste-dev/posthaste/daemon/internal/input"
+	"github.com/posthaste-dev/posthaste/internal/suggest"
 )
 
 // readFile takes what the file has, and tells whether that is all it wanted to say.
@@ -66,7 +67,7 @@ func (r *fileReader) group(prefix string, mapping *yaml.Node) {
 		default:
 			suggestion := ""
 			if !r.problems.full() {
-				suggestion = input.DidYouMean(name, r.names())
+				suggestion = suggest.DidYouMean(name, r.names())
 			}
 			r.problems.addf(r.at(key.Line), "", "%.80q is not known%s", name, suggestion)
 		}

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/posthaste-dev/posthaste/daemon/internal/input"
+	"github.com/posthaste-dev/posthaste/internal/suggest"
 )
 
 // readFlags takes what the arguments have, and the name of the file. It never quotes a value: a secret may
@@ -34,7 +34,7 @@ func (s Set) readFlags(problems *problems, args []string) (flags source, file st
 		switch {
 		case !ours:
 			problems.addf("arguments", "", "%.80s is not known%s", name,
-				input.DidYouMean(name, slices.Collect(maps.Keys(known))))
+				suggest.DidYouMean(name, slices.Collect(maps.Keys(known))))
 		case !hasText:
 			problems.addf(from, "", "the value is missing; one that begins with -- is given as %s=value", name)
 		case target.definition == nil && file != "":

@@ -12,7 +12,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/posthaste-dev/posthaste/daemon/internal/input"
+	"github.com/posthaste-dev/posthaste/internal/suggest"
 )
 
 // What a configuration may be at most.
@@ -177,7 +177,7 @@ func parseChoice(options []string) func(given) (string, error) {
 			return "", err
 		}
 		if !slices.Contains(options, text) {
-			return "", fmt.Errorf("must be one of %s%s", strings.Join(options, ", "), input.DidYouMean(text, options))
+			return "", fmt.Errorf("must be one of %s%s", strings.Join(options, ", "), suggest.DidYouMean(text, options))
 		}
 		return text, nil
 	}

@@ -5,9 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"log/slog"
 	"strings"
-	"sync"
 	"time"
 
 	"cloud.google.com/go/pubsub/v2"
@@ -15,9 +13,6 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/durationpb"
-
-	"github.com/posthaste-dev/posthaste/daemon"
-	"github.com/posthaste-dev/posthaste/daemon/config"
 )
 
 const (
@@ -38,6 +33,9 @@ var (
 
 // Received is a message as a subscriber gets it.
 type Received struct {
+	// ID is Pub/Sub's own: a message that is delivered again has the same.
+	ID         string
+	Topic      string
 	At         time.Time
 	Attributes map[string]string
 	Body       []byte
@@ -52,31 +50,19 @@ type Received struct {
 func Listen(ctx context.Context, environ []string, insecure bool, topic string, ready func(),
 	each func(Received) bool,
 ) (err error) {
-	set := config.Set{Prefix: "POSTHASTE_", Keys: keys(), Check: func(values *config.Values) []config.Problem {
-		return check(values, insecure)
-	}}
-	values, err := set.Load(nil, environ)
+	subscriptions, err := Subscribe(ctx, environ, insecure, topic)
 	if err != nil {
 		return err
 	}
-	dial, err := clientOptions(ctx, values, daemon.Options{
-		Insecure: insecure, UserAgent: "posthaste-outboxctl", Logger: slog.New(slog.DiscardHandler),
-	}, answerTimeout)
-	if err != nil {
-		return err
-	}
-	client, err := pubsub.NewClient(context.WithoutCancel(ctx), project.Get(values), dial...)
-	if err != nil {
-		return fmt.Errorf("make the client: %w", err)
-	}
-	defer func() { err = errors.Join(err, client.Close()) }()
-	name, err := subscribe(ctx, client, project.Get(values), topic)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, unsubscribe(context.WithoutCancel(ctx), client, name)) }()
+	defer func() { err = errors.Join(err, subscriptions.Close()) }() //nolint:contextcheck // also after an interrupt
 	ready()
-	return receive(ctx, client.Subscriber(name), each)
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	return subscriptions.Receive(ctx, func(message Received) {
+		if !each(message) {
+			stop()
+		}
+	})
 }
 
 // subscribe makes a subscription of our own.
@@ -112,29 +98,6 @@ func unsubscribe(ctx context.Context, client *pubsub.Client, name string) error 
 	err := client.SubscriptionAdminClient.DeleteSubscription(ctx, &pubsubpb.DeleteSubscriptionRequest{Subscription: name})
 	if err != nil {
 		return fmt.Errorf("delete the subscription %s: %w", name, err)
-	}
-	return nil
-}
-
-// receive hands over what comes, one message at a time.
-func receive(ctx context.Context, subscriber *pubsub.Subscriber, each func(Received) bool) error {
-	ctx, stop := context.WithCancel(ctx)
-	defer stop()
-	var turn sync.Mutex
-	done := false
-	err := subscriber.Receive(ctx, func(_ context.Context, message *pubsub.Message) {
-		turn.Lock()
-		defer turn.Unlock()
-		message.Ack()
-		if done || ctx.Err() != nil {
-			return
-		}
-		if done = !each(Received{At: message.PublishTime, Attributes: message.Attributes, Body: message.Data}); done {
-			stop()
-		}
-	})
-	if err != nil && ctx.Err() == nil {
-		return fmt.Errorf("receive: %w", err)
 	}
 	return nil
 }

@@ -10,7 +10,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"github.com/posthaste-dev/posthaste/daemon/internal/input"
+	"github.com/posthaste-dev/posthaste/internal/suggest"
 	"github.com/posthaste-dev/posthaste/outbox"
 )
 
@@ -21,9 +21,11 @@ var fields = []string{"type", "version", "aggregate", "topic", "on_dead", "max_a
 func (r *reader) contract(index int, node *yaml.Node) {
 	contract := outbox.Contract{Topic: r.options.DefaultTopic}
 	before := len(r.problems)
+	var address string
 	for key, value := range pairs(node) {
 		if key.Value == "schema" {
-			if err := r.schema(&contract, index, value); err != nil {
+			var err error
+			if address, err = r.schema(&contract, index, value); err != nil {
 				r.invalidf(value.Line, "%.80q: schema: %v", contract.Type, err)
 			}
 			continue
@@ -41,6 +43,9 @@ func (r *reader) contract(index int, node *yaml.Node) {
 			contract.Type, first)
 	}
 	r.lines[contract.Type] = node.Line
+	if address != "" {
+		r.addresses[contract.Type] = address
+	}
 	defined := outbox.Define[json.RawMessage](contract)
 	var wrong *outbox.RegistryError
 	if _, err := outbox.NewRegistry(defined); errors.As(err, &wrong) && len(r.problems) == before {
@@ -74,7 +79,7 @@ func setField(contract *outbox.Contract, name, text string) (err error) {
 			return errors.New("on_dead: must be skip or block")
 		}
 	default:
-		return fmt.Errorf("%.80q is not known%s", name, input.DidYouMean(name, fields))
+		return fmt.Errorf("%.80q is not known%s", name, suggest.DidYouMean(name, fields))
 	}
 	return err
 }
@@ -87,12 +92,8 @@ func number(name, text string, least int) (int, error) {
 	return n, nil
 }
 
-// schema gives the contract the check of its payload.
-func (r *reader) schema(contract *outbox.Contract, index int, node *yaml.Node) error {
-	var (
-		address string
-		err     error
-	)
+// schema gives the contract the check of its payload, and tells where the schema is.
+func (r *reader) schema(contract *outbox.Contract, index int, node *yaml.Node) (address string, err error) {
 	switch {
 	case node.Kind == yaml.ScalarNode && node.ShortTag() == "!!str" && node.Value != "":
 		address, err = r.schemas.file(node.Value)
@@ -102,12 +103,12 @@ func (r *reader) schema(contract *outbox.Contract, index int, node *yaml.Node) e
 		err = errors.New("must be a JSON Schema or the name of a file")
 	}
 	if err != nil {
-		return err
+		return "", err
 	}
 	checker, err := newChecker(r.schemas, address)
 	if err != nil {
-		return err
+		return "", err
 	}
 	contract.Validate = checker.check
-	return nil
+	return address, nil
 }

@@ -12,6 +12,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/posthaste-dev/posthaste/daemon/internal/input"
+	"github.com/posthaste-dev/posthaste/internal/suggest"
 	"github.com/posthaste-dev/posthaste/outbox"
 )
 
@@ -37,6 +38,9 @@ type File struct {
 	SHA256 string
 	// Files are the registry's file and the schemas that it refers to, by name.
 	Files []string
+
+	schemas   *folder
+	addresses map[string]string // of the types' schemas
 }
 
 // An Error lists everything that is wrong with a registry's file.
@@ -51,7 +55,7 @@ func (e *Error) Error() string {
 
 // Load reads a registry, once. What is wrong is told all at once, as an [Error].
 func Load(name string, options Options) (*File, error) {
-	r := &reader{name: name, options: options, schemas: newFolder(filepath.Dir(name))}
+	r := &reader{name: name, options: options, schemas: newFolder(filepath.Dir(name)), addresses: map[string]string{}}
 	defer r.schemas.close()
 	text, err := input.ReadFile(name, maxFileBytes)
 	if err != nil {
@@ -71,7 +75,7 @@ func Load(name string, options Options) (*File, error) {
 	if err != nil {
 		return nil, fmt.Errorf("registry: %w", err)
 	}
-	file := &File{Registry: registry, Files: []string{name}}
+	file := &File{Registry: registry, Files: []string{name}, schemas: r.schemas, addresses: r.addresses}
 	content := bytes.NewBuffer(bytes.Clone(text))
 	for _, schema := range r.schemas.names() {
 		file.Files = append(file.Files, filepath.Join(filepath.Dir(name), filepath.FromSlash(schema)))
@@ -88,7 +92,8 @@ type reader struct {
 	options   Options
 	schemas   *folder
 	contracts []outbox.AnyContract
-	lines     map[string]int // of the types
+	lines     map[string]int    // of the types
+	addresses map[string]string // of their schemas
 	problems  []string
 }
 
@@ -115,7 +120,7 @@ func (r *reader) root(root *yaml.Node) {
 	for key, value := range pairs(root) {
 		switch {
 		case key.Value != "contracts":
-			r.invalidf(key.Line, "%.80q is not known%s", key.Value, input.DidYouMean(key.Value, []string{"contracts"}))
+			r.invalidf(key.Line, "%.80q is not known%s", key.Value, suggest.DidYouMean(key.Value, []string{"contracts"}))
 		case value.Kind != yaml.SequenceNode:
 			r.invalidf(key.Line, "contracts must be a list")
 			found = true

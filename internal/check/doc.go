@@ -53,7 +53,11 @@
 //   - taken_back: events whose commit was durable and went with its server: a standby that was behind became the
 //     primary. They may have been delivered, and need not be; they have no place in any order.
 //   - redelivered: deliveries that a request asked for. requests_unserved (zero): a request that counts as
-//     delivered and never was, or is open at the end of a run that drained.
+//     delivered and never was, or is open at the end of a run that drained. copies_out_of_order (zero): a copy whose
+//     first delivery came before that of a copy of a lower version, of the same action, aggregate and topic,
+//     unless one of the two requests failed or was canceled. sent_after_cancel (zero): a request whose copy was sent
+//     after whoever canceled it was told so,
+//     by somebody whose settle of it was applied: a relay that has lost the lane may not know it yet.
 //   - duplicates: deliveries of an id beyond the first, and of a request beyond its first.
 //   - duplicates_unexplained (zero): the m-th duplicate of an id for which there are, up to that delivery,
 //     fewer than m causes. A cause is one publish of that id whose outcome was unknown, or that was

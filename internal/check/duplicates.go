@@ -2,7 +2,6 @@ package check
 
 import (
 	"cmp"
-	"maps"
 	"slices"
 )
 
@@ -120,21 +119,4 @@ func (f *Fault) lostAnswer(t reportedFailure, topic string) bool {
 	from, to, _ := f.answersLost()
 	return t.started != 0 && t.ended != 0 && from <= t.ended && t.started <= to &&
 		(f.Topic == "" || f.Topic == topic) && (f.Relay == "" || f.Relay == t.relay)
-}
-
-// checkRequests compares the requests with the copies that arrived.
-func (c *Checker) checkRequests() {
-	for _, number := range slices.Sorted(maps.Keys(c.copies)) {
-		r := c.copies[number]
-		id := c.entries.at(r.entry).id
-		switch {
-		case !r.listed:
-			c.countf(DuplicatesUnexplained, id, "was delivered for request %d, which does not exist", number)
-		case r.delivered > 0 || r.end == RequestCanceled || r.end == RequestFailed:
-		case r.end == RequestDelivered:
-			c.countf(RequestsUnserved, id, "request %d counts as delivered, and never was", number)
-		case c.drained():
-			c.countf(RequestsUnserved, id, "request %d is still open", number)
-		}
-	}
 }

@@ -1,5 +1,7 @@
 package check
 
+import "slices"
+
 // duplicate is a delivery that was not the first of its id, or not the first for its request.
 type duplicate struct {
 	entry   uint32
@@ -10,9 +12,11 @@ type duplicate struct {
 // copied is what is known about one request.
 type copied struct {
 	entry     uint32
-	listed    bool // outbox_requests has it
-	end       RequestEnd
+	row       *Request // of outbox_requests; nil: there is none
 	delivered int
+	first     uint64 // delivery
+	sentLast  uint64 // Next of the last publish of it, by somebody who had the lane
+	topics    []string
 }
 
 // delivery folds one message that the broker took.
@@ -44,7 +48,7 @@ func (c *Checker) compare(e *entry, d *Delivery) {
 		c.countf(Corrupted, e.id, "delivery %d has other headers", d.Index)
 	case c.names(d.Type, d.Key) != e.names:
 		c.countf(Corrupted, e.id, "delivery %d has another type or key", d.Index)
-	case d.Topic != c.groups.topic(e.group):
+	case d.Request == 0 && d.Topic != c.groups.topic(e.group):
 		c.countf(Corrupted, e.id, "delivery %d went to another topic", d.Index)
 	}
 }
@@ -53,6 +57,12 @@ func (c *Checker) compare(e *entry, d *Delivery) {
 func (c *Checker) requested(e *entry, d *Delivery) {
 	r := c.copied(d.Request, e)
 	r.delivered++
+	if !slices.Contains(r.topics, d.Topic) {
+		r.topics = append(r.topics, d.Topic)
+	}
+	if r.first == 0 || d.Index < r.first {
+		r.first = d.Index
+	}
 	if r.delivered > 1 {
 		c.duplicates = append(c.duplicates, duplicate{entry: e.self, arrival: d.Index, request: d.Request})
 		return
@@ -63,10 +73,10 @@ func (c *Checker) requested(e *entry, d *Delivery) {
 // request folds a row of outbox_requests.
 func (c *Checker) request(e *entry, r *Request) {
 	known := c.copied(r.Request, e)
-	if known.listed {
+	if known.row != nil {
 		c.malformedf("request %d is listed twice", r.Request)
 	}
-	known.listed, known.end = true, r.End
+	known.row = cloned(r)
 }
 
 // copied finds or makes the request. A request is for one event.

@@ -7,6 +7,7 @@ type publish struct {
 	lease   leaseKey
 	entry   uint32
 	request int64
+	topic   string // of a copy that does not go where its event went
 }
 
 // progress is how far such a publish has come.
@@ -23,7 +24,10 @@ type progress struct {
 type flight struct {
 	lease leaseKey
 	group uint32
+	topic string
 }
+
+func (p *publish) flight(e *entry) flight { return flight{p.lease, e.group, p.topic} }
 
 // cause is a reason for one duplicate of an event.
 type cause struct {
@@ -76,7 +80,7 @@ func (c *Checker) eventStep(e *entry, s *Step) {
 		c.malformedf("relay %q did something unknown with %s", s.Relay, e.id)
 		return
 	}
-	what := publish{lease: s.lease(), entry: e.self, request: s.Request}
+	what := publish{lease: s.lease(), entry: e.self, request: s.Request, topic: s.Topic}
 	switch s.Do {
 	case Publish:
 		c.publishStarted(e, what, s)
@@ -102,7 +106,7 @@ func (c *Checker) publishStarted(e *entry, what publish, s *Step) {
 			p.causes = append(p.causes, cause{e.self, before.next})
 		}
 	}
-	f := flight{what.lease, e.group}
+	f := what.flight(e)
 	if p.inFlight[f] > 0 {
 		p.overlaps = append(p.overlaps, overlap{e.self, s.Relay})
 	}
@@ -131,7 +135,7 @@ func (c *Checker) publishEnded(e *entry, what publish, s *Step) {
 		at.acked = true
 		return
 	}
-	line := flight{what.lease, e.group}
+	line := what.flight(e)
 	switch {
 	case s.Class == InDoubt:
 		p.causes = append(p.causes, cause{e.self, at.next})
@@ -154,7 +158,7 @@ func (c *Checker) publishEnded(e *entry, what publish, s *Step) {
 // landed takes a publish out of flight.
 func (c *Checker) landed(what publish, e *entry, at *progress) {
 	at.inFlight = false
-	f := flight{what.lease, e.group}
+	f := what.flight(e)
 	if c.publishing.inFlight[f]--; c.publishing.inFlight[f] <= 0 {
 		delete(c.publishing.inFlight, f)
 	}
@@ -171,6 +175,10 @@ func (c *Checker) settled(e *entry, what publish, s *Step) {
 	}
 	if s.Result == Applied {
 		c.fence(e, s)
+	}
+	if s.Result == Applied && at != nil && what.request != 0 {
+		r := c.copied(what.request, e)
+		r.sentLast = max(r.sentLast, at.next)
 	}
 	if at != nil && !at.inFlight { // unchanged: the relay has forgotten the event, and reads it anew
 		if at.acked && at.unsure && s.To != Published {

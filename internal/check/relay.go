@@ -61,6 +61,7 @@ type Step struct {
 	Next    uint64 `json:"next,omitempty"`
 	ID      ID     `json:"id,omitzero"`
 	Request int64  `json:"request,omitempty"`
+	Topic   string `json:"topic,omitempty"` // of a copy that does not go where its event went
 	Class   Class  `json:"class,omitempty"`
 	Result  Result `json:"result,omitempty"`
 	To      State  `json:"to,omitempty"`

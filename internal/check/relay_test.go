@@ -134,7 +134,51 @@ func TestRequests(t *testing.T) {
 			bad:  check.History{wrote(1), delivery(1, 1), request(5, 1, check.RequestOpen), end()},
 			good: check.History{wrote(1), delivery(1, 1), request(5, 1, check.RequestOpen), ended(check.End{})},
 		},
+		{
+			name: "another topic than was asked for", count: check.Corrupted,
+			bad:  check.History{wrote(1), delivery(1, 1), copyTo(2, 1, 5, "u"), request(5, 1, check.RequestDelivered), end()},
+			good: check.History{wrote(1), delivery(1, 1), copyTo(2, 1, 5, "u"), requestTo(5, 1, "u"), end()},
+		},
+		{
+			name: "a copy before that of a lower version", count: check.CopiesOutOfOrder,
+			bad: check.History{
+				wrote(1), wrote(2), delivery(1, 1), delivery(2, 2), copyOf(3, 2, 6), copyOf(4, 1, 5),
+				request(5, 1, check.RequestDelivered), request(6, 2, check.RequestDelivered), end(),
+			},
+			good: check.History{ // nobody waits for one that failed
+				wrote(1), wrote(2), delivery(1, 1), delivery(2, 2), copyOf(3, 2, 6), copyOf(4, 1, 5),
+				request(5, 1, check.RequestFailed), request(6, 2, check.RequestDelivered), end(),
+			},
+		},
+		{
+			name: "sent after it was canceled", count: check.SentAfterCancel,
+			bad:  canceled(3, 4),
+			good: canceled(3, 3),
+		},
 	})
+}
+
+func copyTo(index uint64, n byte, request int64, topic string) check.Record {
+	r := copyOf(index, n, request)
+	r.Delivery.Topic = topic
+	return r
+}
+
+func requestTo(number int64, n byte, topic string) check.Record {
+	r := request(number, n, check.RequestDelivered)
+	r.Request.Topic = topic
+	return r
+}
+
+// canceled is a request that was canceled before the delivery at, and sent before the delivery sent.
+func canceled(at, sent uint64) check.History {
+	r := request(5, 1, check.RequestCanceled)
+	r.Request.Canceled = at
+	return check.History{
+		wrote(1), delivery(1, 1), did(1, check.Step{Do: check.Publish, Request: 5, Next: sent}),
+		did(1, check.Step{Do: check.Ack, Request: 5, Next: sent + 1}), copyOf(sent, 1, 5),
+		did(1, check.Step{Do: check.Settle, Request: 5, To: check.Published, Result: check.Applied}), r, end(),
+	}
 }
 
 func TestCharges(t *testing.T) {

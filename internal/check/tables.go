@@ -156,7 +156,13 @@ const (
 type Request struct {
 	Request int64      `json:"request"`
 	ID      ID         `json:"id"` // the event's
+	Action  ID         `json:"action,omitzero"`
+	Topic   string     `json:"topic,omitempty"` // empty: the event's
 	End     RequestEnd `json:"end,omitempty"`
+	// Canceled is the Index that the next delivery had when whoever canceled it was told so; 0 if nobody knows.
+	Canceled uint64 `json:"canceled,omitempty"`
+	// TakenBack tells that a failover took back what was written down about it.
+	TakenBack bool `json:"taken_back,omitempty"`
 }
 
 // Change is one change of a row's state, as a trigger or a simulated store saw it.

@@ -37,6 +37,8 @@ const (
 	RowWithoutHeld
 	HeldDiffers
 	RequestsUnserved
+	CopiesOutOfOrder
+	SentAfterCancel
 	DuplicatesUnexplained
 	DoubleEffects
 	EffectsMissing
@@ -51,7 +53,8 @@ var counterNames = [counterCount]string{
 	"redelivered", "taken_back", "duplicates", "torn",
 	"malformed", "unresolved", "lost", "phantom", "corrupted", "order_violations", "stuck", "illegal_transitions",
 	"dead_without_letter", "letter_without_dead", "held_without_row", "row_without_held", "held_differs",
-	"requests_unserved", "duplicates_unexplained", "double_effects", "effects_missing",
+	"requests_unserved", "copies_out_of_order", "sent_after_cancel", "duplicates_unexplained", "double_effects",
+	"effects_missing",
 	"charged_wrongly", "owners_overlapping", "stale_settles_applied",
 }
 

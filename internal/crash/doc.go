@@ -4,5 +4,6 @@
 // that POSTHASTE_CRASH_FILE names. Without the tag, [Point] is empty and nothing of this package is in the
 // program.
 //
-// [List] is the list of all points. The proof proof-crash dies at each of them, and proof-inbox at those of consumers.
+// [List] is the list of all points. The proof proof-crash dies at each of them, proof-inbox at those of consumers, and
+// proof-ops at those of jobs.
 package crash

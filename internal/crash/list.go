@@ -12,12 +12,36 @@ type Description struct {
 	OnServer bool
 	// ByConsumers tells that those who handle events come here, and relays do not: proof-inbox dies at it.
 	ByConsumers bool
+	// ByWorkers tells that those who work on jobs come here, and relays do not: proof-ops dies at it.
+	ByWorkers bool
+}
+
+// copying is what sends a published event again.
+func copying() []Description {
+	return []Description{
+		{Name: "copy.before_send", Where: "a request is taken, and its copy is not handed to the publisher"},
+		{Name: "copy.after_ack", Where: "the broker has the copy, and the request is open"},
+		{Name: "copy.before_settle", Where: "how requests ended is known, and not written down"},
+		{Name: "copy.after_settle", Where: "how requests ended is written down, and the relay does not know"},
+	}
+}
+
+// working is how a part of a job is done.
+func working() []Description {
+	return []Description{
+		{Name: "job.before_part", Where: "the events of a part are found, and nothing is done to them", ByWorkers: true},
+		{
+			Name: "job.before_commit", Where: "a part is done, logged and not committed; the session ends with the process",
+			ByWorkers: true,
+		},
+		{Name: "job.after_part", Where: "a part is committed, and the worker does not know", ByWorkers: true},
+	}
 }
 
 // List returns all points, in the order in which an event's path passes them. Where a step is one statement
 // that commits itself, what lies between its beginning and its commit is on the server.
 func List() []Description {
-	return slices.Concat(emitting(), reading(), publishing(), settling(), leaving(), consuming())
+	return slices.Concat(emitting(), reading(), publishing(), settling(), copying(), working(), leaving(), consuming())
 }
 
 // emitting is what writes events: migrations and emitters.

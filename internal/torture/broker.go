@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/url"
+	"strconv"
 	"time"
 
 	"github.com/posthaste-dev/posthaste/internal/check"
@@ -58,7 +59,8 @@ func brokerAt(address string) (broker, *url.URL, error) {
 
 // reserved are the attributes that every message has besides the event's own headers.
 var reserved = map[string]bool{
-	"event_id": true, "event_type": true, "namespace": true, "aggregate_type": true, "aggregate_id": true,
+	"redelivered": true,
+	"event_id":    true, "event_type": true, "namespace": true, "aggregate_type": true, "aggregate_id": true,
 	"created_at": true, "tenant_id": true, "dedupe_key": true, "outbox_seq": true,
 }
 
@@ -69,4 +71,10 @@ func sumOfHeaders(headers map[string]string) check.Sum {
 	}
 	text, _ := json.Marshal(headers) // sorted by name
 	return check.SumOf(text)
+}
+
+// requestOf is the request that a message is a copy for, as its attribute says; zero: it is the event itself.
+func requestOf(attribute string) int64 {
+	request, _ := strconv.ParseInt(attribute, 10, 64) // what is no number is nobody's request
+	return request
 }

@@ -36,6 +36,8 @@ type collector struct {
 	changes  map[outbox.ID][]change
 	failures map[outbox.ID][]int64 // when publishes of the event failed, in order
 	times    []int64               // of deliveries, by arrival
+
+	deliveries []check.Delivery
 	// unwitnessed counts settles that a relay takes for applied, and that no trigger saw.
 	unwitnessed int
 }
@@ -63,7 +65,7 @@ func (c *collector) collect(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	c.times = times
+	c.times, c.deliveries = times, deliveries
 	var history check.History
 	for i := range deliveries {
 		history = append(history, check.Record{Delivery: &deliveries[i]})
@@ -121,7 +123,7 @@ func (c *collector) readSteps() error {
 			return fmt.Errorf("torture: %s: %w", filepath.Base(name), err)
 		}
 		for _, r := range history {
-			if r.Step != nil && r.Step.Do == check.PublishFailed {
+			if r.Step != nil && r.Step.Do == check.PublishFailed && r.Step.Request == 0 {
 				c.failures[r.Step.ID] = append(c.failures[r.Step.ID], r.Step.At)
 			}
 		}
@@ -139,12 +141,20 @@ type try struct {
 	id           outbox.ID
 }
 
+// ofRequest tells whether a step is of a copy. No trigger sees when that is settled, so the time of it does not count.
+func ofRequest(step *check.Step) bool {
+	if step.Request != 0 && step.Do == check.Settle {
+		step.At = 0
+	}
+	return step.Request != 0
+}
+
 // correct gives every applied settle the time at which the database did it: the first such change after the
 // publish that it settles. What a relay that stood still learns late was done before.
 func (c *collector) correct() {
 	published, unsure := map[try]int64{}, map[try]check.State{}
 	for _, r := range c.steps {
-		if r.Step == nil {
+		if r.Step == nil || ofRequest(r.Step) {
 			continue
 		}
 		of := try{r.Step.Relay, r.Step.Token, r.Step.ID}

@@ -20,6 +20,13 @@ func interrupted(err error) bool {
 	case "08", "53", "57": // connection, too many of them, operator intervention
 		return true
 	default:
-		return of.Code == "25006" // read-only: this one is a standby now
+		return of.Code == "25006" || tooSlow(err) // read-only: this one is a standby now
 	}
+}
+
+// tooSlow tells whether a transaction was ended because its client did not go on: the outbox's functions bound that. It
+// happens to a client on a busy machine, or behind a slow wire; the same is sent again then.
+func tooSlow(err error) bool {
+	of := (*pgconn.PgError)(nil)
+	return errors.As(err, &of) && of.Code == "25P03" // idle_in_transaction_session_timeout
 }

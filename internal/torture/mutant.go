@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/posthaste-dev/posthaste/internal/wait"
+	"github.com/posthaste-dev/posthaste/outbox"
 	"github.com/posthaste-dev/posthaste/publish"
 )
 
@@ -17,10 +18,14 @@ const (
 	MutantDrop  = "drop"  // acknowledges without sending
 	MutantAlter = "alter" // changes a byte of the body
 	MutantTwice = "twice" // sends twice for one publish
+	// MutantInvent sends a message of an event that nobody emitted as well.
+	MutantInvent = "invent"
 )
 
 // Mutants are their names.
-func Mutants() []string { return []string{MutantDrop, MutantAlter, MutantTwice, MutantSwap} }
+func Mutants() []string {
+	return []string{MutantDrop, MutantAlter, MutantTwice, MutantSwap, MutantInvent}
+}
 
 // withMutant puts a bug in front of the publisher. It hits one event in about fifty.
 func withMutant(name string, inner publish.Publisher) (publish.Publisher, error) {
@@ -57,6 +62,19 @@ func withMutant(name string, inner publish.Publisher) (publish.Publisher, error)
 			_ = wait.For(late, 2*duplicateWindow)
 			_ = inner.Publish(late, m)
 			return nil
+		}), nil
+	case MutantInvent:
+		return publish.PublisherFunc(func(ctx context.Context, m *publish.Message) error {
+			if chosen(m) {
+				invented := *m
+				invented.ID = outbox.NewID()
+				invented.Attributes = maps.Clone(m.Attributes)
+				invented.Attributes["event_id"] = invented.ID.String()
+				if err := inner.Publish(ctx, &invented); err != nil {
+					return err
+				}
+			}
+			return inner.Publish(ctx, m)
 		}), nil
 	default:
 		return nil, fmt.Errorf("torture: no mutant is called %q", name)

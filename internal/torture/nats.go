@@ -173,7 +173,8 @@ func natsDelivery(message jetstream.Msg) (check.Delivery, int64, error) {
 		return check.Delivery{}, 0, fmt.Errorf("torture: message %d has no event_id: %w", meta.Sequence.Stream, err)
 	}
 	return check.Delivery{
-		Index: meta.Sequence.Stream, ID: id, Type: get("event_type"), Topic: message.Subject(),
+		Index: meta.Sequence.Stream, Request: requestOf(get("redelivered")),
+		ID: id, Type: get("event_type"), Topic: message.Subject(),
 		Key: get("aggregate_type") + "/" + get("aggregate_id"), Payload: check.SumOf(message.Data()),
 		Headers: sumOfHeaders(own),
 	}, meta.Timestamp.UnixMicro(), nil

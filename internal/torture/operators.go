@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -35,6 +36,15 @@ type operators struct {
 	met       map[bool]int // dead letters of events that block, and of those that do not
 	// unexpected are actions that found their event in another state than its dead letter says.
 	unexpected []string
+
+	// redelivers tells that published events are asked for again, and redelivery is the one that is under way. canceled
+	// has, by action, what arrived first after its requests were canceled.
+	redelivers bool
+	// draining tells that no redelivery begins any more, asking that one begins, and relays may not have seen it yet.
+	draining, asking atomic.Bool
+
+	redelivery *redelivery
+	canceled   map[outbox.ID]uint64
 }
 
 // letter is a dead letter that waits for a decision.
@@ -48,7 +58,7 @@ type letter struct {
 const actor = "torture"
 
 // verbsAtLeast is how often each verb must be used in a thorough run.
-var verbsAtLeast = map[check.Verb]int{check.Redrive: 5, check.Skip: 1, check.Discard: 1}
+var verbsAtLeast = map[check.Verb]int{check.Redrive: 5, check.Skip: 1, check.Discard: 1, check.Redeliver: 20}
 
 // idle tells whether one of them was used too little so far, or met only one kind of dead letters.
 func (o *operators) idle() bool {
@@ -67,14 +77,14 @@ func newOperators(env *Env, plan Plan) *operators {
 		env: env, unsteady: plan.Unsteady, operator: operator.New(env.Pool, env.Run), folder: plan.Folder,
 		random:   rand.New(rand.NewPCG(plan.Seed, 1<<32)),
 		patience: plan.Patience, decisions: map[int64]*decision{}, next: map[outbox.ID]uint64{}, did: map[check.Verb]int{},
-		met: map[bool]int{},
+		met: map[bool]int{}, redelivers: !plan.Forgetful && !plan.WithoutCopies, canceled: map[outbox.ID]uint64{},
 	}
 }
 
 // run decides about every dead letter, until the context ends.
 func (o *operators) run(ctx context.Context) error {
 	for wait.For(ctx, 300*time.Millisecond) == nil {
-		if err := o.round(ctx); err != nil && ctx.Err() == nil && !(o.unsteady && interrupted(err)) {
+		if err := o.round(ctx); err != nil && ctx.Err() == nil && !(o.unsteady && interrupted(err)) && !tooSlow(err) {
 			return fmt.Errorf("torture: an operator: %w", err)
 		}
 	}
@@ -102,7 +112,7 @@ func (o *operators) round(ctx context.Context) error {
 			return err
 		}
 	}
-	return nil
+	return o.redeliver(ctx)
 }
 
 // decision is what shall become of a dead letter.

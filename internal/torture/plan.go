@@ -50,6 +50,8 @@ type Plan struct {
 	// Forgetful tells that the database may lose what it has committed: then only the business rows tell in the end
 	// what was committed, and not the answers that producers got.
 	Forgetful bool
+	// WithoutCopies tells that these relays know no requests to deliver an event again.
+	WithoutCopies bool
 	// Durable tells of a transaction that a forgetful database has lost whether a server that is gone had it on its
 	// disk: what was published of it is no phantom. Defaults to no.
 	Durable func(key string) bool
@@ -57,6 +59,8 @@ type Plan struct {
 	Duplicates int
 	// Thorough asks for enough failures, dead letters, verbs of operators and odd transactions as well.
 	Thorough bool
+	// Audit has the audit that users have look at what the run left. The broker must be NATS, and nothing forgetful.
+	Audit bool
 	// Doomed is how many of 600 events are refused for good. Defaults to 3.
 	Doomed int
 	// Patience is how long a dead letter lies before an operator decides about it.

@@ -143,7 +143,8 @@ func (s *pubSubStage) take(topic string, m *pubsub.Message, at time.Time) {
 		}
 	}
 	s.list = append(s.list, check.Delivery{
-		Index: uint64(len(s.list) + 1), ID: id, Type: m.Attributes["event_type"], Topic: topic,
+		Index: uint64(len(s.list) + 1), Request: requestOf(m.Attributes["redelivered"]),
+		ID: id, Type: m.Attributes["event_type"], Topic: topic,
 		Key: m.Attributes["aggregate_type"] + "/" + m.Attributes["aggregate_id"], Payload: check.SumOf(m.Data),
 		Headers: sumOfHeaders(own),
 	})

@@ -67,11 +67,15 @@ func counters() []check.Figure {
 		{Name: "discarded", Of: check.DiscardedByName},
 		{Name: "ordered_aggregates", Of: check.OrderedAggregates},
 		{Name: "duplicates", Of: check.Duplicates},
+		{Name: "redelivered", Of: check.Redelivered},
+		{Name: "unserved", Of: check.RequestsUnserved},
+		{Name: "copies_order", Of: check.CopiesOutOfOrder},
+		{Name: "after_cancel", Of: check.SentAfterCancel},
 	}, check.Zeros()...)
 }
 
 // report counts what the checker does not.
-func (r *run) report(c *collector, v *check.Verdict) (*Report, error) {
+func (r *run) report(c *collector, v *check.Verdict, audited *audited) (*Report, error) {
 	report := &Report{Name: r.plan.Name, Verdict: v, Drain: r.drainTime, Unwitnessed: c.unwitnessed}
 	for _, problem := range r.fleet.problems {
 		report.Problems = append(report.Problems, problem.Error())
@@ -106,7 +110,7 @@ func (r *run) report(c *collector, v *check.Verdict) (*Report, error) {
 		report.demand("deaths that block", died[check.DeadBlocking], 1)
 		report.demand("deaths that are passed", died[check.Dead], 1)
 		report.demand("terminal failures", failures[check.Terminal], r.plan.Events/500)
-		for _, verb := range []check.Verb{check.Redrive, check.Skip, check.Discard} {
+		for _, verb := range []check.Verb{check.Redrive, check.Skip, check.Discard, check.Redeliver} {
 			report.demand(string(verb)+"s", r.operators.did[verb], verbsAtLeast[verb])
 		}
 		report.demand("transactions held open", int(r.producers.held.Load()), oddAtLeast)
@@ -117,6 +121,10 @@ func (r *run) report(c *collector, v *check.Verdict) (*Report, error) {
 		report.demand("prepared transactions that outlived the server", int(r.producers.survived.Load()), 1)
 	}
 	report.count(r, c, failures, died, logs)
+	if audited != nil {
+		report.Problems = append(report.Problems, audited.problems()...)
+		audited.count(report)
+	}
 	report.Duration = time.Since(r.began)
 	return report, nil
 }
@@ -142,7 +150,7 @@ func (r *Report) count(of *run, c *collector, failures map[check.Class]int, died
 	r.add("refused_terminal", failures[check.Terminal])
 	r.add("died_blocking", died[check.DeadBlocking])
 	r.add("died_passed", died[check.Dead])
-	for _, verb := range []check.Verb{check.Redrive, check.Skip, check.Discard} {
+	for _, verb := range []check.Verb{check.Redrive, check.Skip, check.Discard, check.Redeliver} {
 		r.add(string(verb), of.operators.did[verb])
 	}
 	r.add("held_open", int(of.producers.held.Load()))

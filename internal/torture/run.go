@@ -107,7 +107,16 @@ func (r *run) play(ctx context.Context) (*Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	report, err := r.report(c, verdict)
+	var audited *audited
+	if r.plan.Audit {
+		r.sayf("checked; auditing")
+		found, err := r.audit(ctx, c.deliveries)
+		if err != nil {
+			return nil, err
+		}
+		audited = &found
+	}
+	report, err := r.report(c, verdict, audited)
 	if err == nil && r.plan.Forgetful {
 		if report.Vanished, err = r.producers.promised.broken(ctx, r.env); err != nil {
 			return nil, err
@@ -238,18 +247,22 @@ func fail(cancel context.CancelCauseFunc, err error) {
 }
 
 // drain waits until no event is open and no dead one blocks, or until nothing has moved for as long as the plan allows:
-// on a slow machine the rest takes longer, and is not stuck. Operators go on meanwhile.
+// on a slow machine the rest takes longer, and is not stuck. Operators go on with what they have begun and decide about
+// what dies, but ask for no more copies.
 func (r *run) drain(ctx context.Context) (bool, error) {
 	least, deadline := math.MaxInt, time.Now().Add(r.plan.Drain)
 	for {
 		var open int
+		resting := r.operators.rest() // before the look, so that nothing is asked for behind it
 		err := r.env.Pool.QueryRow(ctx,
-			r.env.SQL("SELECT count(*) FROM {schema}.outbox_events WHERE state IN (0, 1)")).Scan(&open)
+			r.env.SQL(`SELECT (SELECT count(*) FROM {schema}.outbox_events WHERE state IN (0, 1)) + (
+				SELECT count(*) FROM {schema}.outbox_requests
+				 WHERE delivered_at IS NULL AND canceled_at IS NULL AND failed_at IS NULL)`)).Scan(&open)
 		switch {
 		case r.plan.Unsteady && interrupted(err) && ctx.Err() == nil: // the pool has connections from before
 		case err != nil:
 			return false, fmt.Errorf("torture: %w", err)
-		case open == 0:
+		case open == 0 && resting:
 			return true, nil
 		case open < least:
 			least, deadline = open, time.Now().Add(r.plan.Drain)

@@ -19,7 +19,10 @@ var classes = map[publish.Class]check.Class{
 func recorded(name string, step relay.Step, now time.Time) (check.Record, bool) {
 	s := check.Step{
 		Do: check.Do(step.Kind), Relay: name, Token: step.Token.String(), Lane: int(step.Lane), At: now.UnixMicro(),
-		ID: step.Event,
+		ID: step.Event, Request: step.Request,
+	}
+	if step.Kind == relay.StepSettleRequest {
+		s.Do = check.Settle
 	}
 	switch s.Do {
 	case check.Lose, check.Publish, check.Ack:
@@ -30,6 +33,9 @@ func recorded(name string, step relay.Step, now time.Time) (check.Record, bool) 
 		}
 	case check.Settle:
 		s.Result, s.To = check.Result(step.Result), check.State(step.State)
+		if step.Kind == relay.StepSettleRequest && step.Detail == "" {
+			s.To = check.Published
+		}
 	case check.Acquire, check.Renew, check.Release:
 		return check.Record{}, false
 	default:

@@ -30,6 +30,17 @@ type actionRow struct {
 	Actor string
 }
 
+type requestRow struct {
+	Request       int64
+	Event, Action outbox.ID
+	Topic, End    string
+}
+
+const requestsSQL = `SELECT id, event_id, action_id, coalesce(topic, ''),
+	CASE WHEN delivered_at IS NOT NULL THEN 'delivered' WHEN canceled_at IS NOT NULL THEN 'canceled'
+		WHEN failed_at IS NOT NULL THEN 'failed' ELSE '' END
+	FROM {schema}.outbox_requests ORDER BY id`
+
 type leaseRow struct {
 	At                 int64
 	Lane               int16
@@ -69,11 +80,21 @@ func (c *collector) tables(ctx context.Context) (check.History, error) {
 	if err != nil {
 		return nil, err
 	}
-	err = each(ctx, c, "SELECT event_id, verb, actor FROM {schema}.outbox_actions ORDER BY id", func(r actionRow) {
+	query = "SELECT event_id, verb, actor FROM {schema}.outbox_actions WHERE target IS NULL ORDER BY id"
+	err = each(ctx, c, query, func(r actionRow) {
 		h = append(h,
 			check.Record{
 				Action: &check.Action{ID: r.Event, Verb: check.Verb(r.Verb), Actor: r.Actor, Next: c.operators.next[r.Event]},
 			})
+	})
+	if err != nil {
+		return nil, err
+	}
+	err = each(ctx, c, requestsSQL, func(r requestRow) {
+		h = append(h, check.Record{Request: &check.Request{
+			Request: r.Request, ID: r.Event, Action: r.Action, Topic: r.Topic, End: check.RequestEnd(r.End),
+			Canceled: c.operators.canceled[r.Action],
+		}})
 	})
 	return h, err
 }

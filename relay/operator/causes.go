@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/posthaste-dev/posthaste/internal/state"
+	"github.com/posthaste-dev/posthaste/relay/internal/idtime"
 )
 
 // causes decides what the facts mean. All that applies is named; what follows from something else that is named is
@@ -17,14 +18,14 @@ func (f *facts) causes() []Cause {
 	}
 	switch f.event.State {
 	case state.Published.String():
-		return []Cause{f.published()}
+		return []Cause{f.erased(f.published())}
 	case state.Discarded.String():
-		return []Cause{f.discarded()}
+		return []Cause{f.erased(f.discarded())}
 	case state.Dead.String(), state.DeadBlocking.String():
-		return []Cause{f.dead()}
+		return []Cause{f.erased(f.dead())}
 	}
-	causes := slices.Concat(f.fleet(), f.pausedBy(), f.behind(), f.unknownType(f.event.Type, f.isParked()), f.laneHeld(),
-		f.topicFails(), f.own(), f.openBefore())
+	causes := slices.Concat(f.fleet(), f.pausedBy(), f.behind(), f.unknownType(f.event.Type), f.laneHeld(),
+		f.topicFails(), f.limitedTo(), f.own(), f.openBefore())
 	keeps := slices.ContainsFunc(causes, func(c Cause) bool { return c.Keeps })
 	if stuck := f.stuck(); !keeps && stuck != nil {
 		causes = append(causes, *stuck)
@@ -65,6 +66,19 @@ func (f *facts) lastAction(verb string) *ActionDone {
 	return nil
 }
 
+// erased says so of an event that is.
+func (f *facts) erased(c Cause) Cause {
+	if !f.event.Erased {
+		return c
+	}
+	c.Says += " Its payload and headers were erased"
+	if done := f.lastAction("erase"); done != nil {
+		c.Says += fmt.Sprintf(" by %s %s ago: %s", done.Actor, span(f.now.Sub(done.At)), strings.TrimSuffix(done.Reason, "."))
+	}
+	c.Says += "."
+	return c
+}
+
 // dead says why it is not tried again.
 func (f *facts) dead() Cause {
 	why, ago := "", ""
@@ -79,7 +93,10 @@ func (f *facts) dead() Cause {
 	c := Cause{
 		Code: CauseDead, Says: fmt.Sprintf("It is dead%s%s. Relays do not try it again; later events of its aggregate "+
 			"went on.", ago, why),
-		Do: decide("redrive", f.id.String()) + " when the cause is gone, or " + decide("discard", f.id.String()),
+		Do: decide("dead redrive", f.id.String()) + " when the cause is gone, or " + decide("dead discard", f.id.String()),
+	}
+	if f.event.Erased { // nothing is left to publish
+		c.Do = decide("dead discard", f.id.String())
 	}
 	if f.event.State == state.DeadBlocking.String() {
 		c.Code, c.Do = CauseDeadBlocking, c.Do+"; "+decide("skip", f.id.String())+" lets the later ones go"
@@ -93,7 +110,7 @@ func (f *facts) dead() Cause {
 
 // notThere says what is known of an event that is not in the table.
 func (f *facts) notThere() []Cause {
-	made := idTime(f.id)
+	made := idtime.Of(f.id)
 	var traces []string
 	if len(f.letters) > 0 {
 		letter := f.letters[0]
@@ -190,7 +207,7 @@ func (f *facts) pausedBy() []Cause {
 	var causes []Cause
 	for _, p := range f.pauses {
 		c := Cause{
-			Keeps: true, Do: fmt.Sprintf("when it is over: outboxctl resume --%s", strings.TrimSpace(p.Kind+" "+p.Name)),
+			Keeps: true, Do: "when it is over: outboxctl " + strings.Join(p.ResumeWith(), " "),
 			Says: fmt.Sprintf("%s paused %s %s ago: %s.", p.Actor, map[string]string{
 				"all": "everything", "topic": "the topic " + p.Name, "type": "the type " + p.Name,
 			}[p.Kind], span(f.now.Sub(p.Since)), strings.TrimSuffix(p.Reason, ".")),
@@ -275,7 +292,7 @@ func (f *facts) behind() []Cause {
 			causes = append(causes, Cause{
 				Code: CauseBehindDead, Keeps: true, Says: fmt.Sprintf("It is behind a dead event that blocks its aggregate: %s, "+
 					"dead since %s after %s%s.", it, span(f.now.Sub(h.since)), plural(h.attempts, "attempt"), lastError),
-				Do: decide("redrive", h.id) + " when the cause is gone; " + decide("skip", h.id) + ", or discard, lets this " +
+				Do: decide("dead redrive", h.id) + " when the cause is gone; " + decide("skip", h.id) + ", or discard, lets this " +
 					"one go",
 			})
 		case state.Parked:
@@ -285,7 +302,7 @@ func (f *facts) behind() []Cause {
 				Do: "see outboxctl events explain " + h.id,
 			})
 			if h.eventType != f.event.Type {
-				causes = append(causes, f.unknownType(h.eventType, true)...)
+				causes = append(causes, f.unknownType(h.eventType)...)
 			}
 		case state.Retrying:
 			causes = append(causes, Cause{
@@ -321,8 +338,8 @@ func maybeBehind(kind state.State, it string) []Cause {
 	}}
 }
 
-// unknownType says who knows the type. parked tells whether an event of it is set aside already.
-func (f *facts) unknownType(eventType string, parked bool) []Cause {
+// unknownType says who knows the type, which is the event's own or that of one before it.
+func (f *facts) unknownType(eventType string) []Cause {
 	if len(f.alive) == 0 {
 		return nil // nobody is there to know it
 	}
@@ -336,24 +353,24 @@ func (f *facts) unknownType(eventType string, parked bool) []Cause {
 	}
 	about := "its type " + eventType
 	if eventType != f.event.Type {
-		about = "the type " + eventType + ", of an event before it,"
+		about = "the type " + eventType + ", of an event before it"
 	}
 	switch {
 	case len(knowing) == 0:
 		return []Cause{{
 			Code: CauseTypeUnknown, Keeps: true, Says: fmt.Sprintf("None of the %s alive knows %s: such events are "+
 				"parked, and hold up their aggregate. After a day (UnknownTypeMaxAge) they are dead.",
-				relays(len(f.alive)), strings.TrimSuffix(about, ",")),
+				relays(len(f.alive)), about),
 			Do: "deploy a relay whose registry has the contract of " + eventType + "; it releases what it knows by itself",
 		}}
 	case !holderKnows && f.holder.Alive:
 		return []Cause{{
 			Code: CauseKnownByOthers, Keeps: true, Says: fmt.Sprintf("%s holds lane %d and does not know %s; %s "+
 				"does. The lane moves to a relay that knows more of what is parked in it, within about half a minute.",
-				f.holder.Relay, f.event.Lane, strings.TrimSuffix(about, ","), someOf(knowing)),
+				f.holder.Relay, f.event.Lane, about, someOf(knowing)),
 			Do: "if it stays so, finish the deployment: the relays' registries differ",
 		}}
-	case parked && eventType == f.event.Type && f.isParked():
+	case eventType == f.event.Type && f.isParked():
 		says := "It is parked, though the relay that holds its lane knows its type: most events of the type break their " +
 			"contract, it stands in another lane than its aggregate, or it is released within seconds."
 		if f.event.LastError != "" {

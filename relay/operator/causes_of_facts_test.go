@@ -9,6 +9,7 @@ import (
 
 	"github.com/posthaste-dev/posthaste/internal/state"
 	"github.com/posthaste-dev/posthaste/outbox"
+	"github.com/posthaste-dev/posthaste/relay/internal/idtime"
 )
 
 // TestCausesOfFacts: what is concluded of an event that is ready for an hour in a lane whose holder lives, and of what
@@ -43,10 +44,10 @@ func TestCausesOfFacts(t *testing.T) {
 			f.event.State, f.event.Topic, f.known = state.Parked.String(), "", nil
 		}, "type_unknown behind_dead, perhaps"},
 		"a writer began after its transaction, and before it was made": {func(f *facts) {
-			f.event.ID, f.writers = leastID(*ago(time.Minute)), []openWriter{{pid: 7, since: ago(2 * time.Minute)}}
+			f.event.ID, f.writers = idtime.Least(*ago(time.Minute)), []openWriter{{pid: 7, since: ago(2 * time.Minute)}}
 		}, "relay_stuck open_writer"},
 		"a writer began after it was made": {func(f *facts) {
-			f.event.ID, f.writers = leastID(*ago(time.Minute)), []openWriter{{pid: 7, since: ago(30 * time.Second)}}
+			f.event.ID, f.writers = idtime.Least(*ago(time.Minute)), []openWriter{{pid: 7, since: ago(30 * time.Second)}}
 		}, "relay_stuck"},
 		"older than what retention has deleted": {func(f *facts) {
 			f.there, f.cutOff, f.deleted = false, ago(0), 7
@@ -54,7 +55,7 @@ func TestCausesOfFacts(t *testing.T) {
 		"younger": {func(f *facts) { f.there, f.cutOff = false, ago(48*time.Hour) }, "not_found"},
 	} {
 		f := &facts{
-			id: leastID(now.Add(-time.Hour)), now: now, there: true,
+			id: idtime.Least(now.Add(-time.Hour)), now: now, there: true,
 			event: Event{
 				ID: outbox.ID{1}, Seq: 12, Lane: 7, State: state.Ready.String(), Type: "order_shipped", Topic: "orders",
 				AggregateType: "order", AggregateID: "1", CreatedAt: *ago(time.Hour),
@@ -86,8 +87,8 @@ func TestCausesOfFacts(t *testing.T) {
 // TestDecisionsHaveAReason: a command about an event, as it is printed, is one that is understood.
 func TestDecisionsHaveAReason(t *testing.T) {
 	t.Parallel()
-	verbs := regexp.MustCompile(`outboxctl (redrive|skip|discard|release)`)
-	reasons := regexp.MustCompile(`outboxctl (redrive|skip|discard|release) [0-9a-f-]{36} --reason "`)
+	verbs := regexp.MustCompile(`outboxctl (dead redrive|skip|dead discard|release)`)
+	reasons := regexp.MustCompile(`outboxctl (dead redrive|skip|dead discard|release) [0-9a-f-]{36} --reason "`)
 	id := outbox.NewID()
 	for _, is := range []state.State{state.Dead, state.DeadBlocking, state.Parked, state.Waiting} {
 		f := &facts{
@@ -96,7 +97,9 @@ func TestDecisionsHaveAReason(t *testing.T) {
 			known: []knownType{{relay: "1", eventType: "order_shipped", topic: "orders"}},
 			heads: []head{{kind: state.DeadBlocking, eventType: "order_shipped", id: id.String()}},
 		}
-		for _, cause := range f.causes() {
+		causes := f.causes()
+		f.event.Erased = true
+		for _, cause := range append(causes, f.causes()...) {
 			if all := verbs.FindAllString(cause.Do, -1); len(all) == 0 || len(all) != len(reasons.FindAllString(cause.Do, -1)) {
 				t.Errorf("%s: no reason in %q", is, cause.Do)
 			}

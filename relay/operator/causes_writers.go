@@ -7,13 +7,14 @@ import (
 
 	"github.com/posthaste-dev/posthaste/internal/clean"
 	"github.com/posthaste-dev/posthaste/internal/state"
+	"github.com/posthaste-dev/posthaste/relay/internal/idtime"
 )
 
 // drawn is until when the event may have drawn its number, which nobody writes down: its transaction had begun, and its
 // id was made, just before that and by another clock.
 func (f *facts) drawn() time.Time {
 	at := f.event.CreatedAt
-	if made := idTime(f.event.ID); made.After(at) {
+	if made := idtime.Of(f.event.ID); made.After(at) {
 		at = made
 	}
 	return at.Add(drawSlack)

@@ -3,7 +3,6 @@ package operator_test
 import (
 	"context"
 	"net/url"
-	"os"
 	"strings"
 	"testing"
 	"time"
@@ -11,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/posthaste-dev/posthaste/internal/serverstest"
 	"github.com/posthaste-dev/posthaste/internal/state"
 	"github.com/posthaste-dev/posthaste/outbox"
 	"github.com/posthaste-dev/posthaste/relay/operator"
@@ -28,19 +28,7 @@ type env struct {
 
 func onEachServer(t *testing.T, test func(t *testing.T, e *env)) {
 	t.Helper()
-	for name, server := range map[string][2]string{
-		"postgres18": {"SERVICES_POSTGRES18_URL", "postgres://postgres@127.0.0.1:15418/posthaste?sslmode=disable"},
-		"postgres15": {"SERVICES_POSTGRES15_URL", "postgres://postgres@127.0.0.1:15415/posthaste?sslmode=disable"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			address := server[1]
-			if given := os.Getenv(server[0]); given != "" {
-				address = given
-			}
-			test(t, newEnv(t, address))
-		})
-	}
+	serverstest.OnEach(t, func(t *testing.T, address string) { test(t, newEnv(t, address)) })
 }
 
 func newEnv(t *testing.T, address string) *env {

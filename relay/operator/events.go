@@ -2,7 +2,6 @@ package operator
 
 import (
 	"context"
-	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -15,6 +14,7 @@ import (
 
 	"github.com/posthaste-dev/posthaste/internal/state"
 	"github.com/posthaste-dev/posthaste/outbox"
+	"github.com/posthaste-dev/posthaste/relay/internal/idtime"
 	"github.com/posthaste-dev/posthaste/relay/internal/sqlstate"
 )
 
@@ -60,6 +60,8 @@ type Event struct {
 	DueAt     *time.Time `json:"dueAt,omitempty"`
 	Attempts  int        `json:"attempts"`
 	LastError string     `json:"lastError,omitempty"`
+	// Erased tells that hashes stand in the place of payload and headers: see [Operator.Erase].
+	Erased bool `json:"erased,omitempty"`
 
 	Payload   json.RawMessage `json:"payload,omitempty"`
 	Headers   json.RawMessage `json:"headers,omitempty"`
@@ -103,6 +105,9 @@ type Window struct {
 func (o *Operator) Events(ctx context.Context, filter Filter, page Page) (EventPage, error) {
 	var found EventPage
 	err := errors.Join(filter.check(), page.check())
+	if filter.Reason != "" {
+		err = errors.Join(err, errors.New("reason: it is for dead letters"))
+	}
 	if err != nil {
 		return found, fmt.Errorf("operator: events: %w", notUnderstoodError{err})
 	}
@@ -164,10 +169,12 @@ type search struct {
 	// Where it begins and ends: ids, or the number for the look by type.
 	least, below outbox.ID
 	belowSeq     int64
+	// above and upto are the numbers between which a job looks.
+	above, upto int64
 }
 
 func newSearch(ctx context.Context, l *looking, filter Filter, page Page) (*search, error) {
-	s := &search{looking: l, filter: filter, page: page, below: lastID, belowSeq: 1<<63 - 1, most: l.window}
+	s := &search{looking: l, filter: filter, page: page, below: idtime.Last, belowSeq: 1<<63 - 1, most: l.window}
 	if s.page.Limit == 0 {
 		s.page.Limit = usualEventPage
 	}
@@ -214,36 +221,17 @@ func (s *search) begin() error {
 		to = published
 	}
 	if !from.IsZero() {
-		s.least = leastID(from.Add(-idSlack))
+		s.least = idtime.Least(from.Add(-idSlack))
 	}
-	if bound := leastID(s.filter.since); !s.filter.since.IsZero() && slices.Compare(bound[:], s.least[:]) > 0 {
+	if bound := idtime.Least(s.filter.since); !s.filter.since.IsZero() && slices.Compare(bound[:], s.least[:]) > 0 {
 		s.least = bound
 	}
 	if !to.IsZero() {
-		if end := leastID(to.Add(idSlack)); slices.Compare(end[:], s.below[:]) < 0 {
+		if end := idtime.Least(to.Add(idSlack)); slices.Compare(end[:], s.below[:]) < 0 {
 			s.below = end
 		}
 	}
 	return nil
-}
-
-// lastID is above every id of an event: a version 7 is below it.
-var lastID = outbox.ID{
-	255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255,
-}
-
-// leastID is the least id that can have been made at a moment: an id begins with its time.
-func leastID(at time.Time) outbox.ID {
-	var id outbox.ID
-	if ms := at.UnixMilli(); ms > 0 {
-		binary.BigEndian.PutUint64(id[:8], uint64(ms)<<16)
-	}
-	return id
-}
-
-// idTime is the time at which an id was made, by its maker's clock.
-func idTime(id outbox.ID) time.Time {
-	return time.UnixMilli(int64(binary.BigEndian.Uint64(id[:8]) >> 16)).UTC()
 }
 
 // typesOfTopic narrows the filter to the types of its topic.
@@ -357,6 +345,15 @@ func (s *search) add(value any) string {
 	return "$" + strconv.Itoa(len(s.args))
 }
 
+// data is what a filter asks of the payload of a row.
+func (s *search) data(row string, of []DataValue) (text string) {
+	for _, value := range of {
+		text += fmt.Sprintf(" AND %s.payload_json::json #>> %s::text[] = %s::text", row,
+			s.add(append([]string{"data"}, value.Path...)), s.add(value.Value))
+	}
+	return text
+}
+
 // statement is the whole text, with its parameters.
 func (s *search) statement() string {
 	f := s.filter
@@ -369,7 +366,7 @@ func (s *search) statement() string {
 		f.Types, f.AggregateType, f.AggregateID, f.Tenant, f.Namespace, f.stateNumbers(), strings.ToLower(f.Error),
 		created[0], created[1], published[0], published[1], attempts.Least, attempts.Most, s.page.Limit,
 	}
-	named, content, payload := columns, "NULL, NULL, NULL", ""
+	named, content := columns, "NULL, NULL, NULL"
 	if s.readsPayloads() {
 		named += ", e.payload_json"
 	}
@@ -377,11 +374,11 @@ func (s *search) statement() string {
 		named += ", e.headers, e.dedupe_key"
 		content = "e.payload_json::text, e.headers::text, e.dedupe_key"
 	}
-	for _, value := range f.Data {
-		payload += fmt.Sprintf(" AND e.payload_json::json #>> %s::text[] = %s::text",
-			s.add(append([]string{"data"}, value.Path...)), s.add(value.Value))
-	}
+	payload := s.data("e", f.Data)
 	order := "e.id DESC"
+	if strings.HasPrefix(s.by, "numbers") {
+		order = "e.seq"
+	}
 	pieces := []string{"{columns}", named}
 	switch s.by {
 	case "id":
@@ -396,13 +393,22 @@ func (s *search) statement() string {
 	case "type":
 		order = "e.seq DESC"
 		pieces = append(pieces, "{type}", s.add(f.Types[0]), "{below}", s.add(s.belowSeq), "{window}", s.add(s.most))
+	case fromAll, fromAggregate, fromDead, fromHeld:
+		pieces = append(pieces, "{above}", s.add(s.above), "{upto}", s.add(s.upto))
+		switch s.by {
+		case fromAggregate:
+			pieces = append(pieces, "{type}", s.add(f.AggregateType), "{aggregate}", s.add(f.AggregateID))
+		case fromDead:
+			pieces = append(pieces, "{topic}", s.add(f.Topic), "{reason}", s.add(f.Reason))
+		}
 	default:
 		pieces = append(pieces, "{least}", s.add(s.least.String()), "{below}", s.add(s.below.String()), "{window}",
 			s.add(s.most))
 	}
 	file := map[string]string{
 		"id": "looked_ids", "aggregate": "looked_aggregate", "held": "looked_held", "type": "looked_type",
-		"newest": "looked_newest",
+		"newest": "looked_newest", fromAll: "looked_numbers", fromAggregate: "looked_numbers_aggregate",
+		fromDead: "looked_numbers_dead", fromHeld: "looked_numbers_held",
 	}[s.by]
 	return s.sql("events", "{looked}", s.sql(file, pieces...), "{content}", content, "{payload}", payload,
 		"{order}", order)
@@ -462,7 +468,7 @@ func (s *search) window(ctx context.Context, events []Event, last int) (w Window
 		if s.by == "type" {
 			next = "seq." + strconv.FormatInt(end.Seq, 10)
 		}
-		since := idTime(end.ID)
+		since := idtime.Of(end.ID)
 		w.Looked, w.Since = last, &since
 	}
 	if s.by != "newest" && s.by != "type" {
@@ -486,7 +492,7 @@ func (s *search) window(ctx context.Context, events []Event, last int) (w Window
 		return w, "", err //nolint:wrapcheck // look says what it was
 	}
 	if id, err := outbox.ParseID(end); err == nil {
-		since := idTime(id)
+		since := idtime.Of(id)
 		w.Since = &since
 	}
 	if w.Complete = w.Looked < s.most; !w.Complete {
@@ -503,7 +509,8 @@ func readEvents(rows pgx.Rows, more ...any) (events []Event, last int, err error
 	var payload, headers, key *string
 	_, err = pgx.ForEachRow(rows, append([]any{
 		&last, &id, &e.Seq, &e.Lane, &e.Namespace, &e.Type, &e.AggregateType, &e.AggregateID, &e.Tenant, &is,
-		&e.CreatedAt, &e.PublishedAt, &e.HeldSince, &e.DueAt, &e.Attempts, &e.LastError, &payload, &headers, &key,
+		&e.CreatedAt, &e.PublishedAt, &e.HeldSince, &e.DueAt, &e.Attempts, &e.LastError, &e.Erased, &payload, &headers,
+		&key,
 	}, more...), func() (err error) {
 		event := e
 		if event.ID, err = outbox.ParseID(id); err != nil {

@@ -68,6 +68,7 @@ const (
 	CauseBehindParked   CauseCode = "behind_parked"   // the head of its line is parked
 	CauseLaneUnheld     CauseCode = "lane_unheld"     // by any relay that is alive
 	CauseTopicFailing   CauseCode = "topic_failing"   // its breaker has paused it
+	CauseTopicLimited   CauseCode = "topic_limited"   // by an operator: it goes in its turn
 	CauseRelayStuck     CauseCode = "relay_stuck"     // alive, and publishes nothing of the lane
 	CauseKnownByOthers  CauseCode = "known_by_others" // by a relay that does not hold the lane
 	CauseParked         CauseCode = "parked"          // though its type is known
@@ -85,7 +86,7 @@ const (
 var rank = []CauseCode{
 	CausePublished, CauseDiscarded, CauseDead, CauseDeadBlocking, CausePruned, CauseNotFound, CauseRestored,
 	CauseStandby, CauseNoRelay, CausePausedAll, CausePausedTopic, CausePausedType, CauseBehindDead, CauseTypeUnknown,
-	CauseBehindParked, CauseLaneUnheld, CauseTopicFailing, CauseRelayStuck, CauseKnownByOthers,
+	CauseBehindParked, CauseLaneUnheld, CauseTopicFailing, CauseTopicLimited, CauseRelayStuck, CauseKnownByOthers,
 	CauseParked, CauseQuarantine, CauseBehindRetrying, CauseBackoff, CauseBacklog, CauseBelowFloor, CauseBehindNothing,
 	CauseDue, CauseOpenWriter,
 }
@@ -138,6 +139,7 @@ type facts struct {
 	known    []knownType
 	failing  []failingTopic
 	pauses   []Pause
+	limits   []Limit
 	heads    []head
 	before   before
 	lastOut  *time.Time // when something of the lane was last published
@@ -322,28 +324,35 @@ func (f *facts) gatherFleet(ctx context.Context, l *looking) error {
 	return err //nolint:wrapcheck // look says what it was
 }
 
-// gatherIdentity reads whether the outbox is where relays last saw it. A role that may not ask does without.
-func (f *facts) gatherIdentity(ctx context.Context, l *looking) error {
+// gatherIdentity reads whether the outbox is where relays last saw it.
+func (f *facts) gatherIdentity(ctx context.Context, l *looking) (err error) {
+	f.identity, err = l.identity(ctx)
+	return err
+}
+
+// identity is whether the outbox is where relays last saw it. A role that may not ask does without.
+func (l *looking) identity(ctx context.Context) (is identity, err error) {
 	nested, err := l.Begin(ctx) // an error of it must not end the whole transaction
 	if err != nil {
-		return err //nolint:wrapcheck // look says what it was
+		return is, err //nolint:wrapcheck // look says what it was
 	}
 	defer func() { _ = nested.Rollback(context.WithoutCancel(ctx)) }()
-	is := &f.identity
 	err = nested.QueryRow(ctx, l.sql("identity")).Scan(&is.sameCluster, &is.timeline, &is.here, &is.seen, &is.standby)
 	switch {
 	case errors.Is(err, pgx.ErrNoRows), sqlstate.PermissionDenied(err):
-		return nil
+		return identity{}, nil
 	case err != nil:
-		return err //nolint:wrapcheck // look says what it was
+		return identity{}, err //nolint:wrapcheck // look says what it was
 	}
-	f.identity.known = true
-	return nil
+	is.known = true
+	return is, nil
 }
 
 func (f *facts) gatherPauses(o *Operator) func(context.Context, *looking) error {
 	return func(ctx context.Context, l *looking) (err error) {
-		f.pauses, err = o.pausesIn(ctx, l)
+		if f.pauses, err = o.pausesIn(ctx, l); err == nil {
+			f.limits, err = o.limitsIn(ctx, l)
+		}
 		return err
 	}
 }

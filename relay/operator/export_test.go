@@ -51,6 +51,34 @@ func (o *Operator) PlanOfTraffic(ctx context.Context, lastMinutes int) (plan str
 	return plan, err
 }
 
+// LooksOfJob finds the events of so many parts of a job, and tells how many rows were looked at for them.
+func (o *Operator) LooksOfJob(ctx context.Context, spec JobSpec, last int64, part, parts int) (
+	looked, found int, err error,
+) {
+	if err := o.look(ctx, "job", func(l *looking) (err error) {
+		spec, err = spec.resolved(ctx, l)
+		return err
+	}); err != nil {
+		return 0, 0, err
+	}
+	search, at := newJobSearch(o, spec), int64(0)
+	for range parts {
+		var rows int
+		_, err := search.look(ctx, at, last, 1<<30, func(l *looking, statement string, args []any) error {
+			return l.QueryRow(ctx, "SELECT count(*) FROM ("+statement+") f", args...).Scan(&rows)
+		})
+		if err != nil {
+			return 0, 0, err
+		}
+		events, upto, err := search.next(ctx, at, last, part)
+		if err != nil {
+			return 0, 0, err
+		}
+		looked, found, at = looked+rows, found+len(events), upto
+	}
+	return looked, found, nil
+}
+
 // CausesOnAStandby are the codes of what keeps an event that is ready on a standby, with so many relays alive.
 func CausesOnAStandby(alive int) (codes []CauseCode) {
 	f := &facts{there: true, alive: make([]aliveRelay, alive), identity: identity{standby: true}}

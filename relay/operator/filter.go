@@ -1,8 +1,10 @@
 package operator
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -11,6 +13,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/posthaste-dev/posthaste/internal/state"
+	"github.com/posthaste-dev/posthaste/internal/suggest"
 	"github.com/posthaste-dev/posthaste/outbox"
 )
 
@@ -29,11 +32,12 @@ tenant:acme                 the tenant
 namespace:billing           the namespace
 topic:orders                types that the relays send to this topic now
 state:dead,parked           ready, retrying, parked, waiting, blocking, dead, published, discarded, held, open
+reason:max_attempts         of a dead letter: why it died
 error:"connection refused"  a piece of the last error, in upper or lower case
 id:01997c1e-8f2a-...        the event; several with commas
 created:>1h                 older than an hour; created:<2d within the last two days;
                             created:2026-01-31..2026-02-02, or one day of it, in UTC
-published:<10m              the same for when it was published, of events made at most a day before
+published:<10m              the same for when it was published; a list has those made at most a day before
 attempts:>3                 more than three; also <3 and 3
 data.customer.id:4711       a value of the payload's data, for roles that may read payloads`
 
@@ -45,6 +49,7 @@ type Filter struct {
 	AggregateType, AggregateID string
 	Tenant, Namespace, Topic   string
 	States                     []string // words of docs/reference/schema.md
+	Reason                     string   // of a dead letter, as DeadLetterFilter has it
 	Error                      string   // a piece of the last error
 	Created, Published         Period
 	Attempts                   AttemptRange
@@ -91,6 +96,12 @@ var filterFields = []struct {
 	{"namespace", func(f *Filter, v string) error { f.Namespace = v; return nil }},
 	{"topic", func(f *Filter, v string) error { f.Topic = v; return nil }},
 	{"state", func(f *Filter, v string) (err error) { f.States, err = stateWords(v); return err }},
+	{"reason", func(f *Filter, v string) error {
+		if f.Reason = v; !slices.Contains(reasons, v) {
+			return errors.New("an event dies of " + strings.Join(reasons, ", "))
+		}
+		return nil
+	}},
 	{"error", func(f *Filter, v string) error { f.Error = v; return nil }},
 	{"id", func(f *Filter, v string) (err error) { f.IDs, err = idList(v); return err }},
 	{"created", func(f *Filter, v string) (err error) { f.Created, err = parsePeriod(v); return err }},
@@ -115,10 +126,12 @@ func FilterStates() []string {
 
 // ParseFilter reads a filter: terms of field:value with spaces between them, as [FilterHelp] has them. A value with
 // spaces stands in double quotes, in which \" is a quote. An id alone is its event. All that is wrong is told at once.
-func ParseFilter(text string) (Filter, error) {
-	var f Filter
-	if len(text) > longestFilter {
-		return f, fmt.Errorf("filter: it has %d bytes, the limit is %d", len(text), longestFilter)
+func ParseFilter(text string) (Filter, error) { return parseFilter(text, longestFilter) }
+
+// parseFilter is the same for texts of another length.
+func parseFilter(text string, longest int) (f Filter, err error) {
+	if len(text) > longest {
+		return f, fmt.Errorf("filter: it has %d bytes, the limit is %d", len(text), longest)
 	}
 	if !utf8.ValidString(text) || strings.ContainsFunc(text, unicode.IsControl) {
 		return f, errors.New("filter: it holds a control character or is not UTF-8")
@@ -156,7 +169,7 @@ func readTerm(f *Filter, term string, seen map[string]bool) error {
 	switch {
 	case value == "":
 		return fmt.Errorf("%.80s: has no value", field)
-	case utf8.RuneCountInString(value) > longestName && field != "id":
+	case utf8.RuneCountInString(value) > longestName && field != "id" && field != "type": // lists, bounded by their number
 		return fmt.Errorf("%.80s: has more than %d characters", field, longestName)
 	case strings.HasPrefix(field, "data."):
 		path := strings.Split(field, ".")[1:]
@@ -190,48 +203,19 @@ func fieldList() []string {
 	return append(names, "data.PATH")
 }
 
+// otherWords are what people write for a field.
+var otherWords = map[string]string{
+	"topics": "topic", "status": "state", "event": "id", "event_id": "id", "event_type": "type", "payload": "data.PATH",
+	"age": "created", "order": "aggregate",
+}
+
 // didYouMean names the field that somebody may have meant.
 func didYouMean(wrong string) string {
-	best, least := "", 3
-	for _, field := range fieldList() {
-		if d := distance(strings.ToLower(wrong), field); d < least {
-			best, least = field, d
-		}
-	}
-	others := map[string]string{
-		"topics": "topic", "status": "state", "event": "id", "event_id": "id", "event_type": "type", "payload": "data.PATH",
-		"age": "created", "order": "aggregate",
-	}
-	if other := others[strings.ToLower(wrong)]; other != "" {
-		best = other
-	}
+	best := cmp.Or(otherWords[strings.ToLower(wrong)], suggest.Nearest(wrong, fieldList()))
 	if best == "" {
 		return ""
 	}
 	return fmt.Sprintf(": did you mean %s?", best)
-}
-
-// distance counts the letters to add, drop or change to get from one word to the other.
-func distance(a, b string) int {
-	if len(a) > 40 {
-		return len(a)
-	}
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := diagonal
-			if a[i] != b[j] {
-				cost = 1 + min(diagonal, row[j], row[j+1])
-			}
-			diagonal, row[j+1] = row[j+1], cost
-		}
-	}
-	return row[len(b)]
 }
 
 // splitTerms splits at spaces outside of quotes, and takes the quotes away.
@@ -441,6 +425,22 @@ func (p Period) at(now time.Time) (from, to time.Time) {
 		to = now.Add(-p.Beyond)
 	}
 	return from, to
+}
+
+// settled is the filter with its periods by their ends: it means the same whenever it is asked.
+func (f Filter) settled(now time.Time) Filter {
+	for _, period := range []*Period{&f.Created, &f.Published} {
+		from, to := period.at(now.UTC())
+		*period = Period{From: from, To: to}
+	}
+	return f
+}
+
+// onlyIDs tells whether a filter names events and asks for nothing else of them.
+func (f Filter) onlyIDs() bool {
+	named := len(f.IDs) > 0
+	f.IDs = nil
+	return named && reflect.ValueOf(f).IsZero()
 }
 
 // check holds a filter that was not parsed to the same bounds.

@@ -2,6 +2,7 @@ package operator_test
 
 import (
 	"fmt"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -104,4 +105,27 @@ func FuzzParseFilter(f *testing.F) {
 			t.Errorf("%q: %v", text, err)
 		}
 	})
+}
+
+// TestAFilterIsWrittenAsItIsRead: what a job writes down means the same when it is read again.
+func TestAFilterIsWrittenAsItIsRead(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{
+		"", "type:a,b", "aggregate:order", "aggregate:order/47,11", `"aggregate:order/a \"b\" \\c d"`, "tenant:acme",
+		"namespace:n topic:orders", "state:dead", "state:blocking", "state:ready,published", "reason:rejected",
+		`error:"connection refused"`, "id:01997c1e-8f2a-7c3d-9b1e-2f3a4b5c6d7e,01997c1e-8f2a-7c3d-9b1e-2f3a4b5c6d7f",
+		"created:<1h", "created:>48h0m0s", "created:2026-01-31", "published:2026-01-31T01:02:03.5Z..",
+		"published:..2026-01-31T01:02:03Z", "attempts:3", "attempts:>3", "attempts:<3", "attempts:0", "data.a.b:x",
+		`data.a:"b c" data.d:e`, "tenant:\"acme\u3000state:published\"", "tenant:\"a\u00a0b\"",
+	} {
+		filter, err := operator.ParseFilter(text)
+		if err != nil {
+			t.Errorf("%s: %v", text, err)
+			continue
+		}
+		again, err := operator.ParseFilter(filter.String())
+		if err != nil || !reflect.DeepEqual(again, filter) {
+			t.Errorf("%s is written as %s: %+v, %v, want %+v", text, filter, again, err, filter)
+		}
+	}
 }

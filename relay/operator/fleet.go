@@ -79,6 +79,8 @@ type Topic struct {
 	Failing []TopicFailure `json:"failing,omitempty"`
 	// Paused are the pauses of operators that keep something of it from being published.
 	Paused []Pause `json:"paused,omitempty"`
+	// Limit is how many events per second operators let go there; nil: any number.
+	Limit *Limit `json:"limit,omitempty"`
 }
 
 // A TopicType is an event type that goes to a topic.
@@ -134,7 +136,7 @@ func (o *Operator) Relays(ctx context.Context, ended bool) (relays []Relay, err 
 	return relays, err
 }
 
-// Topics lists the topics that relays know, that they have paused, or that operators have.
+// Topics lists the topics that relays know, that they have paused, or that operators have paused or limited.
 func (o *Operator) Topics(ctx context.Context) (topics []Topic, err error) {
 	byName := map[string]*Topic{}
 	named := func(name string) *Topic {
@@ -162,6 +164,13 @@ func (o *Operator) Topics(ctx context.Context) (topics []Topic, err error) {
 			func() { topic := named(name); topic.Failing = append(topic.Failing, failure) })
 		if err != nil {
 			return err
+		}
+		limits, err := o.limitsIn(ctx, tx)
+		if err != nil {
+			return err
+		}
+		for i := range limits {
+			named(limits[i].Topic).Limit = &limits[i]
 		}
 		pauses, err := o.pausesIn(ctx, tx)
 		for _, pause := range pauses {
@@ -193,8 +202,9 @@ func pausesOf(topic *Topic, pauses []Pause) (covering []Pause) {
 	return covering
 }
 
-// Excuses are the event types that wait for a reason which is told as such: their topic fails, or operators have paused
-// it, the type or everything. Each has the reason in a word. A pause excuses nothing that merely waits behind it.
+// Excuses are the event types that wait for a reason which is told as such: their topic fails, or operators have
+// limited it, or paused it, the type or everything. Each has the reason in a word. A pause excuses nothing that merely
+// waits behind it.
 func Excuses(topics []Topic, pauses []Pause) map[string]string {
 	excuses, others := map[string]string{}, map[string]bool{}
 	for _, pause := range pauses {
@@ -209,6 +219,8 @@ func Excuses(topics []Topic, pauses []Pause) map[string]string {
 				excuses[eventType.Name] = "paused"
 			case len(topics[i].Failing) > 0:
 				excuses[eventType.Name] = "failing"
+			case topics[i].Limit != nil:
+				excuses[eventType.Name] = "limited"
 			default:
 				others[eventType.Name] = true
 			}
@@ -275,9 +287,8 @@ const failoverWindow = 10 * time.Minute
 // [RestoredScope] is resumed, and do not show as alive before. A role that may not ask learns false.
 func (o *Operator) Restored(ctx context.Context) (restored bool, err error) {
 	err = o.look(ctx, "restored", func(l *looking) error {
-		f := &facts{}
-		err := f.gatherIdentity(ctx, l)
-		restored = f.identity.moved() && (!f.identity.sameCluster || l.now.Sub(f.identity.seen) > failoverWindow)
+		where, err := l.identity(ctx)
+		restored = where.moved() && (!where.sameCluster || l.now.Sub(where.seen) > failoverWindow)
 		return err
 	})
 	return restored, err

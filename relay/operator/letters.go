@@ -86,6 +86,8 @@ type DeadLetter struct {
 	Resolved   string    `json:"resolved,omitempty"`
 	ResolvedBy string    `json:"resolvedBy,omitempty"`
 	ResolvedAt time.Time `json:"resolvedAt,omitzero"`
+	// Erased tells that hashes stand in the place of payload and headers: see [Operator.Erase].
+	Erased bool `json:"erased,omitempty"`
 	// Payload is what would have been published, Headers a JSON object or nil, DedupeKey the event's. All three only
 	// where the filter asks for them.
 	Payload   json.RawMessage `json:"payload,omitempty"`
@@ -177,8 +179,8 @@ func (o *Operator) readLetters(ctx context.Context, tx pgx.Tx, payloads bool, fo
 	_, err = pgx.ForEachRow(rows, []any{
 		&d.ID, &event, &d.Seq, &d.Namespace, &d.Type, &d.AggregateType, &d.AggregateID, &d.Tenant, &d.Topic,
 		&d.Reason, &d.Detail,
-		&d.Attempts, &d.Blocking, &d.CreatedAt, &d.FailedAt, &d.Resolved, &d.ResolvedBy, &resolvedAt, &payload,
-		&headers, &key,
+		&d.Attempts, &d.Blocking, &d.CreatedAt, &d.FailedAt, &d.Resolved, &d.ResolvedBy, &resolvedAt,
+		&d.Erased, &payload, &headers, &key,
 	}, func() (err error) {
 		letter := d
 		letter.CreatedAt, letter.FailedAt = d.CreatedAt.UTC(), d.FailedAt.UTC()
@@ -298,11 +300,11 @@ func (f Filter) DeadLetters() (DeadLetterFilter, error) {
 	if len(f.Types) > 1 || len(f.States) > 0 || f.Error != "" || f.Created != (Period{}) || f.Published != (Period{}) ||
 		f.Attempts.Set || len(f.Data) > 0 {
 		return DeadLetterFilter{}, errors.New("filter: of dead letters it can have one type, aggregate, tenant, namespace, " +
-			"topic and ids; for state, error, created, published, attempts and data look at events")
+			"topic, reason and ids; for state, error, created, published, attempts and data look at events")
 	}
 	letters := DeadLetterFilter{
 		Topic: f.Topic, Namespace: f.Namespace, AggregateType: f.AggregateType, AggregateID: f.AggregateID,
-		Tenant: f.Tenant, Events: f.IDs,
+		Tenant: f.Tenant, Reason: f.Reason, Events: f.IDs,
 	}
 	if len(f.Types) == 1 {
 		letters.Type = f.Types[0]

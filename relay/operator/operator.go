@@ -30,18 +30,22 @@ const wakeTimeout = 2 * time.Second
 // blocked, and what the relays shall not publish for now. It changes an event only if it still is in a state that the
 // verb starts from, and writes who did it and why in the same transaction. It needs no relay, holds no lane, and the
 // grants of the operator role are enough: functions of the schema check, change and log (outbox_act, outbox_pause,
-// outbox_resume), and people with psql call the same ones. Of all actions on the events of an outbox one runs at a
-// time, whoever begins them.
+// outbox_resume, outbox_limit), and people with psql call the same ones. Of all actions on the events of an outbox one
+// runs at a time, whoever begins them.
 type Operator struct {
 	db     DB
 	schema string
 	// window is how many events a search looks at that no index answers.
 	window int
 	act    string
-	wake   string
-	pause  string
-	resume string
-	pauses string
+	// What asks for copies of published events, and what ends that.
+	redeliver, cancel string
+	erase             string
+	wake              string
+	pause             string
+	resume            string
+	pauses            string
+	limit             string
 	// A page of dead letters is found by one statement and read by another.
 	letters, lettersRead string
 }
@@ -62,10 +66,17 @@ func New(db DB, schema string) *Operator {
 		db: db, schema: schema, window: usualWindow,
 		act: "SELECT event_id::text, outcome, was FROM " + quoted +
 			".outbox_act($1::text, $2::text, $3::text, $4::text[]::uuid[], $5::text::uuid)",
+		redeliver: "SELECT event_id::text, outcome, was FROM " + quoted + ".outbox_redeliver($1::text, $2::text, " +
+			"$3::text[]::uuid[], nullif($4::text, ''), nullif($5::double precision, 0), $6::text::uuid)",
+		cancel: "SELECT canceled, remaining FROM " + quoted +
+			".outbox_cancel($1::text, $2::text, $3::text::uuid, $4::text::uuid)",
+		erase: "SELECT event_id::text, outcome, was FROM " + quoted +
+			".outbox_erase($1::text, $2::text, $3::text[]::uuid[], $4::text::uuid)",
 		wake:    "SELECT " + quoted + ".outbox_wake()",
 		pause:   "SELECT " + quoted + ".outbox_pause($1::text, $2::text, $3::text, $4::text, $5::text::uuid)",
 		resume:  "SELECT " + quoted + ".outbox_resume($1::text, $2::text, $3::text, $4::text, $5::text::uuid)",
 		pauses:  "SELECT scope, name, actor, reason, since FROM " + quoted + ".outbox_pauses ORDER BY since, scope, name",
+		limit:   "SELECT " + quoted + ".outbox_limit($1::text, $2::text, $3::text, $4::double precision, $5::text::uuid)",
 		letters: statementOf(schema, "letters"), lettersRead: statementOf(schema, "letters_read"),
 	}
 }
@@ -77,7 +88,7 @@ type Action struct {
 	ID outbox.ID
 	// Actor is who decides, 1 to 256 characters.
 	Actor string
-	// Reason is why, at most 2,048 characters. A discard and a pause must have one.
+	// Reason is why, at most 2,048 characters. A discard, an erasure and a pause must have one.
 	Reason string
 }
 
@@ -206,7 +217,7 @@ func (o *Operator) once(ctx context.Context, what verb, action Action, events []
 	if err != nil {
 		return nil, err //nolint:wrapcheck // do names the verb
 	}
-	results, err := read(rows, events)
+	results, err := read(rows, events, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -218,19 +229,22 @@ func (o *Operator) once(ctx context.Context, what verb, action Action, events []
 	return results, nil
 }
 
-// read puts the answer in the order of the events.
-func read(rows pgx.Rows, events []outbox.ID) ([]Result, error) {
+// read puts the answer in the order of the events. Where rows have more columns, they go to more, and each is told of.
+func read(rows pgx.Rows, events []outbox.ID, each func(id string) error, more ...any) ([]Result, error) {
 	found := make(map[string]Result, len(events))
 	var id string
 	var outcome Outcome
 	var was *int16
-	_, err := pgx.ForEachRow(rows, []any{&id, &outcome, &was}, func() error {
+	_, err := pgx.ForEachRow(rows, append([]any{&id, &outcome, &was}, more...), func() error {
 		result := Result{Outcome: outcome}
 		if was != nil {
 			result.Was = state.State(*was).String()
 		}
 		found[id] = result
-		return nil
+		if each == nil {
+			return nil
+		}
+		return each(id)
 	})
 	if err != nil {
 		return nil, err //nolint:wrapcheck // do names the verb

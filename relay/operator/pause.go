@@ -44,6 +44,17 @@ func (s Scope) Covers(topic, eventType string) bool {
 	return s == AllScope || s == TopicScope(topic) || s == TypeScope(eventType)
 }
 
+// ResumeWith are the words of outboxctl that resume it.
+func (s Scope) ResumeWith() []string {
+	switch {
+	case s.Kind == string(core.ScopeTopic):
+		return []string{"topics", "resume", s.Name}
+	case s.Name == "":
+		return []string{"resume", "--" + s.Kind}
+	}
+	return []string{"resume", "--" + s.Kind, s.Name}
+}
+
 // longestName is what outbox_pauses takes.
 const longestName = 512
 
@@ -102,8 +113,16 @@ func (o *Operator) Resume(ctx context.Context, action Action, scope Scope) (Outc
 func (o *Operator) order(ctx context.Context, verb, statement string, action Action, scope Scope,
 	problem error,
 ) (Outcome, error) {
-	if err := errors.Join(action.check(0), scope.check(), problem); err != nil {
-		return "", fmt.Errorf("operator: %s: %w", verb, err)
+	return o.decide(ctx, verb, errors.Join(action.check(0), scope.check(), problem),
+		statement, action.Actor, action.Reason, scope.Kind, scope.Name, action.ID.String())
+}
+
+// decide calls a function that decides about no event, unless there is a problem with it.
+func (o *Operator) decide(ctx context.Context, verb string, problem error, statement string,
+	args ...any,
+) (Outcome, error) {
+	if problem != nil {
+		return "", fmt.Errorf("operator: %s: %w", verb, problem)
 	}
 	tx, err := o.db.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.ReadCommitted})
 	if err != nil {
@@ -111,8 +130,7 @@ func (o *Operator) order(ctx context.Context, verb, statement string, action Act
 	}
 	defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }()
 	var outcome Outcome
-	if err := tx.QueryRow(ctx, statement, action.Actor, action.Reason, scope.Kind, scope.Name,
-		action.ID.String()).Scan(&outcome); err != nil {
+	if err := tx.QueryRow(ctx, statement, args...).Scan(&outcome); err != nil {
 		return "", fmt.Errorf("operator: %s: %w", verb, err)
 	}
 	if err := tx.Commit(ctx); err != nil {

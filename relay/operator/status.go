@@ -77,6 +77,7 @@ func (o *Operator) Status(ctx context.Context) (*Status, error) {
 	status := &Status{}
 	var pauses []Pause
 	var where identity
+	var idle []Job
 	if err := o.look(ctx, "status", func(l *looking) (err error) {
 		status.At = l.now
 		if pauses, err = o.pausesIn(ctx, l); err != nil {
@@ -85,9 +86,10 @@ func (o *Operator) Status(ctx context.Context) (*Status, error) {
 		if status.Topics, err = l.traffic(ctx, statusMinutes); err != nil {
 			return err
 		}
-		f := &facts{}
-		err = f.gatherIdentity(ctx, l)
-		where = f.identity
+		if where, err = l.identity(ctx); err != nil {
+			return err
+		}
+		idle, err = l.idleJobsIfSeen(ctx)
 		return err
 	}); err != nil {
 		return nil, err
@@ -105,6 +107,7 @@ func (o *Operator) Status(ctx context.Context) (*Status, error) {
 	status.NotKnown = slices.Sorted(maps.Keys(failed))
 	status.take(&found)
 	status.report(&found, where, topics)
+	status.reportJobs(idle)
 	for _, part := range status.NotKnown {
 		status.because(Degraded, "not_known", fmt.Sprintf("%s (%s) is not known: %s", part, partNames[part],
 			clean.Error(failed[part])), "ask again; if it stays so, look what keeps the database: outboxctl doctor")
@@ -200,12 +203,16 @@ func (s *Status) reportFleet(found *survey.Report, moved bool) {
 	}
 }
 
-// reportTopics names the topics that relays have paused.
+// reportTopics names the topics that relays have paused, and those that operators have limited.
 func (s *Status) reportTopics(topics []Topic) {
 	for i := range topics {
 		if failing := topics[i].Failing; len(failing) > 0 {
 			s.because(Broken, "topic_failing", fmt.Sprintf("topic %s takes nothing for %s: %s", topics[i].Name,
 				span(s.At.Sub(failing[0].Since)), failing[0].Error), "repair it at the broker; it is probed by itself")
+		}
+		if limit := topics[i].Limit; limit != nil {
+			s.because(Degraded, "limited", limit.String(), "when consumers can take more: outboxctl topics limit "+
+				limit.Topic+" none")
 		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/posthaste-dev/posthaste/internal/clean"
+	"github.com/posthaste-dev/posthaste/internal/shell"
 	"github.com/posthaste-dev/posthaste/outbox"
 )
 
@@ -67,13 +68,5 @@ func commandsIn(schema, advice string) string {
 	if schema == outbox.DefaultSchema {
 		return advice
 	}
-	return strings.ReplaceAll(advice, "outboxctl ", "outboxctl --schema "+shellWord(schema)+" ")
-}
-
-// shellWord is a text that a shell takes for one word.
-func shellWord(text string) string {
-	if text != "" && strings.Trim(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_") == "" {
-		return text
-	}
-	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
+	return strings.ReplaceAll(advice, "outboxctl ", "outboxctl --schema "+shell.Word(schema)+" ")
 }

@@ -24,6 +24,8 @@ type step struct {
 	old, young       int64 // how many of them
 	firstYoung       int64 // its number
 	published, other int64 // how many went
+	// The ranges of the numbers that went.
+	firsts, lasts, events []int64
 }
 
 // walk deletes events up to the cut-off.
@@ -40,14 +42,13 @@ func (r *run) walk(ctx context.Context, cutOff time.Time) error {
 		var met step
 		next, stays := to, young
 		err := r.once(ctx, func(tx pgx.Tx) (int64, *int64, error) {
-			err := tx.QueryRow(ctx, r.statement("events"), place, to, cutOff, size).Scan(&met.looked, &met.last, &met.old,
-				&met.young, &met.firstYoung, &met.published, &met.other)
+			err := r.take(ctx, tx, &met, place, to, cutOff, size)
 			next, stays = met.goOn(size, to, young)
 			remembered := next
 			if stays > 0 {
 				remembered = stays - 1
 			}
-			return met.published + met.other, &remembered, err //nolint:wrapcheck // once says what it was
+			return met.published + met.other, &remembered, err
 		})
 		took := time.Since(began)
 		if stop := pace.after(took, err); stop != nil {
@@ -70,6 +71,17 @@ func (r *run) walk(ctx context.Context, cutOff time.Time) error {
 		}
 	}
 	return nil
+}
+
+// take deletes what is due between two numbers, and writes down which numbers went.
+func (r *run) take(ctx context.Context, tx pgx.Tx, met *step, place, to int64, cutOff time.Time, size int64) error {
+	err := tx.QueryRow(ctx, r.statement("events"), place, to, cutOff, size).Scan(&met.looked, &met.last, &met.old,
+		&met.young, &met.firstYoung, &met.published, &met.other, &met.firsts, &met.lasts, &met.events)
+	if err != nil || len(met.firsts) == 0 {
+		return err //nolint:wrapcheck // once says what it was
+	}
+	_, err = tx.Exec(ctx, r.statement("pruned"), met.firsts, met.lasts, met.events)
+	return err //nolint:wrapcheck // once says what it was
 }
 
 // round begins where the last run stopped, or anew.

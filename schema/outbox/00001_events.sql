@@ -28,10 +28,12 @@ CREATE TABLE outbox_meta (
     schema_version integer     NOT NULL,
     lane_layout    smallint    NOT NULL DEFAULT 1,
     installation   uuid        NOT NULL DEFAULT gen_random_uuid(),
-    installed_at   timestamptz NOT NULL DEFAULT now()
+    installed_at   timestamptz NOT NULL DEFAULT now(),
+    erasing        xid8 -- the transaction in which outbox_erase (00011) is at work; null at every commit
 );
 COMMENT ON TABLE outbox_meta IS 'One row: the schema''s version, the lane layout in force, and an id that tells this '
     'outbox from any other.';
+COMMENT ON COLUMN outbox_meta.erasing IS 'The transaction in which outbox_erase is at work. Null at every commit.';
 INSERT INTO outbox_meta (schema_version) VALUES (1);
 
 -- The lane of an aggregate, layout 1: 64 lanes, from 1 on, so that 0 is none. Every row carries its lane. IMMUTABLE

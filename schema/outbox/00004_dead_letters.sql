@@ -1,4 +1,4 @@
--- Dead letters, what operators did about them, and requests to deliver published events again.
+-- Dead letters, and what operators did about them.
 
 -- +goose Up
 
@@ -39,8 +39,9 @@ CREATE TABLE outbox_actions (
     action_id  uuid        NOT NULL,
     verb       text COLLATE "C" NOT NULL
         CONSTRAINT outbox_actions_verb
-            CHECK (verb IN ('redrive', 'skip', 'release', 'discard', 'redeliver', 'reissue', 'pause', 'resume')),
-    event_id   uuid        NOT NULL, -- of a pause and a resume: outbox_meta.installation
+            CHECK (verb IN ('redrive', 'skip', 'release', 'discard', 'redeliver', 'cancel', 'reissue', 'erase',
+                'pause', 'resume', 'limit', 'fail')),
+    event_id   uuid        NOT NULL, -- of a pause, resume, limit, cancel or fail: outbox_meta.installation
     dlq_id     bigint      CONSTRAINT outbox_actions_dlq REFERENCES outbox_dlq (id) ON DELETE CASCADE,
     actor      text COLLATE "C" NOT NULL CONSTRAINT outbox_actions_actor CHECK (length(actor) BETWEEN 1 AND 256),
     reason     text COLLATE "C" NOT NULL DEFAULT '' CONSTRAINT outbox_actions_reason CHECK (length(reason) <= 2048),
@@ -52,54 +53,16 @@ CREATE TABLE outbox_actions (
 COMMENT ON TABLE outbox_actions IS 'What operators did, append-only: who, what, to which event, and why.';
 COMMENT ON COLUMN outbox_actions.actor IS 'Who decided, as the caller says.';
 COMMENT ON COLUMN outbox_actions.session_role IS 'The database role that had logged in, as the server knows it.';
-COMMENT ON COLUMN outbox_actions.target IS 'What was paused or resumed: all, restored, topic NAME, or type NAME. '
-    'Null: the action is about the event.';
+COMMENT ON COLUMN outbox_actions.target IS 'What was paused or resumed: all, restored, topic NAME, or type NAME; '
+    'of a limit: topic NAME, and events per second or none; the action whose requests were canceled; the filter of a '
+    'job, or the job; the id under which an event was issued again. Null: the action is about the event.';
 CREATE INDEX outbox_actions_dlq_id ON outbox_actions (dlq_id, verb);
 CREATE INDEX outbox_actions_event_id ON outbox_actions (event_id);
-
--- A published event that shall be delivered again under the same id. The event's own row does not
--- change; the holder of its lane serves these with a rate of their own.
-CREATE TABLE outbox_requests (
-    id              bigint      GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-    action_id       uuid        NOT NULL,
-    event_id        uuid        NOT NULL,
-    event_seq       bigint      NOT NULL,
-    layout          smallint    NOT NULL,
-    lane            smallint    NOT NULL,
-    requested_at    timestamptz NOT NULL DEFAULT clock_timestamp(),
-    -- How it ended: at most one of these. None: it is open.
-    delivered_at    timestamptz,
-    canceled_at     timestamptz,
-    failed_at       timestamptz,
-    next_attempt_at timestamptz, -- null: due now
-    attempts        integer     NOT NULL DEFAULT 0,
-    last_error      text COLLATE "C" CONSTRAINT outbox_requests_last_error CHECK (length(last_error) <= 2048),
-    CONSTRAINT outbox_requests_once UNIQUE (action_id, event_id),
-    CONSTRAINT outbox_requests_action FOREIGN KEY (action_id, event_id) REFERENCES outbox_actions (action_id, event_id)
-        ON DELETE CASCADE,
-    CONSTRAINT outbox_requests_one_end CHECK (num_nonnulls(delivered_at, canceled_at, failed_at) <= 1)
-);
-COMMENT ON TABLE outbox_requests IS 'Published events to deliver once more, under the same id. Open while '
-    'delivered_at, canceled_at and failed_at are null.';
--- What a lane's holder has to deliver again, in the order of the events.
-CREATE INDEX outbox_requests_open ON outbox_requests (layout, lane, event_seq)
-    WHERE delivered_at IS NULL AND canceled_at IS NULL AND failed_at IS NULL;
--- Retention must not take an event that shall still be delivered again.
-CREATE INDEX outbox_requests_event_id ON outbox_requests (event_id)
-    WHERE delivered_at IS NULL AND canceled_at IS NULL AND failed_at IS NULL;
 
 CREATE TRIGGER outbox_dlq_append_only BEFORE UPDATE OR TRUNCATE ON outbox_dlq
     EXECUTE FUNCTION outbox_reject_change('What an operator does about a dead letter is a row in outbox_actions.');
 CREATE TRIGGER outbox_actions_append_only BEFORE UPDATE OR TRUNCATE ON outbox_actions
     EXECUTE FUNCTION outbox_reject_change('The log of actions is append-only.');
-CREATE TRIGGER outbox_requests_append_only
-    BEFORE UPDATE OF id, action_id, event_id, event_seq, layout, lane, requested_at ON outbox_requests
-    EXECUTE FUNCTION outbox_reject_change('Only how the request went may change.');
-CREATE TRIGGER outbox_requests_keep_open
-    AFTER DELETE ON outbox_requests FOR EACH ROW
-    WHEN (OLD.delivered_at IS NULL AND OLD.canceled_at IS NULL AND OLD.failed_at IS NULL)
-    EXECUTE FUNCTION outbox_reject_change('The request is open: cancel it first.');
-
 -- A skip lets the followers go and leaves the dead event where it is: that resolves nothing.
 -- +goose StatementBegin
 CREATE FUNCTION outbox_keep_unresolved() RETURNS trigger LANGUAGE plpgsql AS $$
@@ -117,13 +80,17 @@ CREATE TRIGGER outbox_dlq_keep_unresolved BEFORE DELETE ON outbox_dlq
     FOR EACH ROW EXECUTE FUNCTION outbox_keep_unresolved();
 
 -- Without the action its dead letter would be unresolved again. When the dead letter goes first, the
--- foreign key takes its actions along.
+-- foreign key takes its actions along. That an event was erased only the log says to whoever may not read payloads.
 -- +goose StatementBegin
 CREATE FUNCTION outbox_keep_resolution() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     IF EXISTS (SELECT FROM outbox_dlq d WHERE d.id = OLD.dlq_id) THEN
         RAISE EXCEPTION 'DELETE of outbox_actions is refused: dead letter % is still there', OLD.dlq_id
             USING ERRCODE = 'restrict_violation', HINT = 'The actions go with their dead letter.';
+    END IF;
+    IF OLD.verb = 'erase' THEN
+        RAISE EXCEPTION 'DELETE of outbox_actions is refused: an erasure stays in the log'
+            USING ERRCODE = 'restrict_violation', HINT = 'Nothing else says what was erased.';
     END IF;
     RETURN OLD;
 END
@@ -133,14 +100,26 @@ CREATE TRIGGER outbox_actions_keep_resolution BEFORE DELETE ON outbox_actions
     FOR EACH ROW EXECUTE FUNCTION outbox_keep_resolution();
 
 -- Begins an action: true if this same one was done before. Sent twice at the same time, it is done once and answered
--- twice.
+-- twice. One that is about no event, or that starts a job, has a target, which must be the same.
 -- +goose StatementBegin
-CREATE FUNCTION outbox_done_before(this_verb text, this_action uuid) RETURNS boolean LANGUAGE plpgsql AS $$
+CREATE FUNCTION outbox_done_before(this_verb text, this_action uuid, this_target text DEFAULT NULL) RETURNS boolean
+    LANGUAGE plpgsql AS $$
 DECLARE
     earlier text;
+    target  text;
 BEGIN
     PERFORM pg_advisory_xact_lock(hashtextextended(this_action::text, 0::bigint));
-    SELECT a.verb INTO earlier FROM outbox_actions a WHERE a.action_id = this_action LIMIT 1;
+    SELECT a.verb, a.target INTO earlier, target
+      FROM outbox_actions a JOIN outbox_meta m ON a.event_id = m.installation
+     WHERE a.action_id = this_action;
+    IF NOT FOUND THEN -- it was about events, or is new
+        SELECT a.verb INTO earlier FROM outbox_actions a WHERE a.action_id = this_action LIMIT 1;
+    END IF;
+    IF earlier = this_verb AND this_target IS DISTINCT FROM target THEN
+        RAISE EXCEPTION 'the action''s id was used before, for %: another decision needs another id',
+            coalesce(target, 'events that were named')
+            USING ERRCODE = 'unique_violation';
+    END IF;
     IF earlier <> this_verb THEN
         RAISE EXCEPTION 'the action''s id was used before, for a %: another decision needs another id', earlier
             USING ERRCODE = 'unique_violation';
@@ -155,7 +134,8 @@ $$;
 -- each event what came of it ("done", "done before" by this same action, "not applicable", "not found") and the state
 -- in which it was.
 --   SELECT * FROM outbox_act('ada', 'a test order', 'discard', '{01997c1e-8f2a-7c3d-9b1e-2f3a4b5c6d7e}');
--- Done again by the same action it changes nothing but followers that came meanwhile. Do that after a skip and a
+-- Done again by the same action it changes nothing but followers that came meanwhile: an action that has changed
+-- something is over, unless it comes in parts, as that of a job does. Do that after a skip and a
 -- discard, in another transaction: a relay may put an event behind the block while this runs. The relay still sees the
 -- block, and this does not see the event: it would wait for good.
 --
@@ -173,24 +153,26 @@ $$;
 -- small, and would join them row by row. To compile the statement would take longer than to run it.
 -- States: 1 retrying (of the event: held), 2 parked, 3 waiting, 4 dead and blocking, 5 dead, 7 discarded.
 -- +goose StatementBegin
-CREATE FUNCTION outbox_act(actor text, reason text, verb text, events uuid[],
-    action_id uuid DEFAULT gen_random_uuid())
-RETURNS TABLE (event_id uuid, outcome text, was smallint) LANGUAGE plpgsql SECURITY DEFINER SET jit = off AS $$
+CREATE FUNCTION outbox_decide(actor text, reason text, verb text, events uuid[], action_id uuid, in_parts boolean,
+    followers_only boolean)
+RETURNS TABLE (event_id uuid, outcome text, was smallint) LANGUAGE plpgsql SET jit = off AS $$
 DECLARE
     starts smallint[]; -- the states that the verb starts from
     leads  smallint;   -- the one that it leads to
+    over   boolean;    -- this action changes nothing any more
 BEGIN
-    CASE outbox_act.verb
+    CASE outbox_decide.verb
     WHEN 'redrive' THEN starts := '{4,5}'; leads := 1;
     WHEN 'skip'    THEN starts := '{4}';   leads := 5;
     WHEN 'release' THEN starts := '{2}';   leads := 1;
     WHEN 'discard' THEN starts := '{4,5}'; leads := 7;
+    WHEN 'reissue' THEN starts := '{4,5}'; leads := 7; -- another one is in its place
     ELSE
-        RAISE EXCEPTION 'verb: % is not one of redrive, skip, release, discard', coalesce(outbox_act.verb, 'NULL')
+        RAISE EXCEPTION 'verb: % is not one of redrive, skip, release, discard', coalesce(outbox_decide.verb, 'NULL')
             USING ERRCODE = 'invalid_parameter_value';
     END CASE;
-    IF leads = 7 AND coalesce(btrim(outbox_act.reason), '') = '' THEN
-        RAISE EXCEPTION 'reason: a discard must have one: nobody will see these events again'
+    IF leads = 7 AND coalesce(btrim(outbox_decide.reason), '') = '' THEN
+        RAISE EXCEPTION 'reason: a % must have one: nobody will see these events again', outbox_decide.verb
             USING ERRCODE = 'invalid_parameter_value';
     END IF;
     IF pg_catalog.cardinality(events) > 10000 THEN
@@ -204,7 +186,11 @@ BEGIN
             USING ERRCODE = 'invalid_transaction_state', HINT = 'BEGIN ISOLATION LEVEL READ COMMITTED';
     END IF;
     PERFORM set_config('idle_in_transaction_session_timeout', '10s', true);
-    PERFORM outbox_done_before(outbox_act.verb, outbox_act.action_id);
+    -- One that comes in parts has begun before, and whoever does the parts takes turns.
+    over := followers_only;
+    IF NOT in_parts THEN
+        over := outbox_done_before(outbox_decide.verb, outbox_decide.action_id);
+    END IF;
     PERFORM FROM outbox_meta FOR NO KEY UPDATE;
 
     RETURN QUERY
@@ -215,10 +201,16 @@ BEGIN
           LEFT JOIN LATERAL (
             SELECT h.kind FROM outbox_held h WHERE h.lane = e.lane AND h.seq = e.seq OFFSET 0) h ON true
          WHERE e.id = ANY (events)
-    ), earlier AS MATERIALIZED ( -- an action that has changed something is over
-        SELECT a.event_id FROM outbox_actions a WHERE a.action_id = outbox_act.action_id
+    ), earlier AS MATERIALIZED ( -- nothing is done to an event twice by one action
+        SELECT a.event_id FROM (SELECT DISTINCT x.id FROM unnest(events) x(id)) u
+         CROSS JOIN LATERAL (
+            SELECT a.event_id FROM outbox_actions a
+             WHERE a.action_id = outbox_decide.action_id AND a.event_id = u.id OFFSET 0) a
     ), chosen AS MATERIALIZED (
-        SELECT f.* FROM found f WHERE f.state = ANY (starts) AND NOT EXISTS (SELECT FROM earlier)
+        SELECT f.* FROM found f
+         WHERE f.state = ANY (starts) AND NOT over AND f.id NOT IN (SELECT x.event_id FROM earlier x)
+           AND (outbox_decide.verb NOT IN ('redrive', 'reissue') OR NOT EXISTS ( -- nothing is left of an erased event
+                SELECT FROM outbox_actions x WHERE x.event_id = f.id AND x.verb = 'erase' OFFSET 0))
     ), ended AS MATERIALIZED ( -- whose block ends now, or was ended by this action just before
         SELECT f.*, f.state = 4 AS now FROM found f
          WHERE leads <> 1 AND CASE f.state
@@ -230,7 +222,7 @@ BEGIN
                                      WHERE last.blocking AND NOT EXISTS (
                                         SELECT FROM outbox_actions s
                                          WHERE s.event_id = f.id AND s.dlq_id = last.id AND s.verb = 'skip'
-                                           AND s.action_id <> outbox_act.action_id))
+                                           AND s.action_id <> outbox_decide.action_id))
                END
     ), followers AS MATERIALIZED ( -- the first that waits behind it, of each type: the topic is the registry's to know
         SELECT first.*, head.seq AS head, head.now
@@ -300,22 +292,23 @@ BEGIN
          WHERE h.lane = k.lane AND h.seq = k.seq AND leads <> 1
     ), changed AS ( -- a release changes nothing of the event itself
         UPDATE outbox_events e
-           SET state = leads, attempt_count = CASE outbox_act.verb WHEN 'redrive' THEN 0 ELSE e.attempt_count END
+           SET state = leads, attempt_count = CASE outbox_decide.verb WHEN 'redrive' THEN 0 ELSE e.attempt_count END
           FROM unnest(ARRAY(SELECT a.lane FROM acted a), ARRAY(SELECT a.seq FROM acted a),
                       ARRAY(SELECT a.held FROM acted a)) AS k(lane, seq, held)
-         WHERE e.lane = k.lane AND e.seq = k.seq AND outbox_act.verb <> 'release'
+         WHERE e.lane = k.lane AND e.seq = k.seq AND outbox_decide.verb <> 'release'
         RETURNING e.lane, e.seq, e.namespace, e.event_type, e.aggregate_type, e.aggregate_id, k.held
     ), held_again AS (
         INSERT INTO outbox_held (lane, seq, kind, due, namespace, event_type, aggregate_type, aggregate_id)
         SELECT c.lane, c.seq, 1, clock_timestamp(), c.namespace, c.event_type, c.aggregate_type, c.aggregate_id
           FROM changed c WHERE NOT c.held AND leads = 1
     ), logged AS (
-        INSERT INTO outbox_actions (action_id, verb, event_id, dlq_id, actor, reason)
-        SELECT DISTINCT outbox_act.action_id, outbox_act.verb, a.id,
-               CASE outbox_act.verb WHEN 'release' THEN NULL
+        INSERT INTO outbox_actions (action_id, verb, event_id, dlq_id, actor, reason, target)
+        SELECT outbox_decide.action_id, outbox_decide.verb, a.id,
+               CASE outbox_decide.verb WHEN 'release' THEN NULL
                     ELSE (SELECT max(d.id) FROM outbox_dlq d WHERE d.event_id = a.id) END,
-               outbox_act.actor, outbox_act.reason
-          FROM acted a
+               outbox_decide.actor, outbox_decide.reason,
+               CASE outbox_decide.verb WHEN 'reissue' THEN 'as ' || outbox_uuid7() END -- outbox_reissue makes it
+          FROM (SELECT DISTINCT a.id FROM acted a) AS a
     )
     SELECT r.id,
            CASE WHEN bool_or(r.what = 'before') THEN 'done before' -- also where retention has deleted the event since
@@ -341,16 +334,199 @@ BEGIN
 END
 $$;
 -- +goose StatementEnd
+
+-- +goose StatementBegin
+CREATE FUNCTION outbox_act(actor text, reason text, verb text, events uuid[],
+    action_id uuid DEFAULT gen_random_uuid())
+RETURNS TABLE (event_id uuid, outcome text, was smallint) LANGUAGE plpgsql SECURITY DEFINER AS $$
+BEGIN
+    IF outbox_act.verb = 'reissue' THEN -- of which this is one half
+        RAISE EXCEPTION 'verb: outbox_reissue does that' USING ERRCODE = 'invalid_parameter_value';
+    END IF;
+    RETURN QUERY SELECT d.event_id, d.outcome, d.was
+      FROM outbox_decide(outbox_act.actor, outbox_act.reason, outbox_act.verb, events, outbox_act.action_id, false,
+               false) d;
+END
+$$;
+-- +goose StatementEnd
 COMMENT ON FUNCTION outbox_act(text, text, text, uuid[], uuid) IS 'What an operator decides about events: redrive, '
     'skip, release or discard. Who and why are written to outbox_actions.';
+
+-- The payload of an event under another id: the same bytes otherwise. With data, those take the place of its own. Null
+-- where that cannot be: the payload is no envelope of this event.
+-- +goose StatementBegin
+CREATE FUNCTION outbox_payload_as(payload json, old uuid, new uuid, data json, made_at timestamptz) RETURNS json
+    LANGUAGE plpgsql AS $$
+DECLARE
+    other json;
+BEGIN
+    IF data IS NULL THEN
+        IF (payload ->> 'eventId' = old::text) IS NOT TRUE THEN
+            RETURN NULL;
+        END IF;
+        other := regexp_replace(payload::text, '("eventId"[[:space:]]*:[[:space:]]*")' || old || '"',
+            '\1' || new || '"');
+        IF other ->> 'eventId' = new::text
+            AND (other -> 'data')::text IS NOT DISTINCT FROM (payload -> 'data')::text THEN
+            RETURN other;
+        END IF;
+        RETURN NULL;
+    END IF;
+    RETURN '{"version":' || coalesce(substring(payload ->> 'version' FROM '^[1-9][0-9]{0,8}$'), '1') || ',"eventId":"'
+        || new || '","occurredAt":'
+        || coalesce((payload -> 'occurredAt')::text,
+            to_json(to_char(made_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"'))::text)
+        || coalesce(',"actor":' || (payload -> 'actor')::text, '') || ',"data":' || data::text || '}';
+EXCEPTION WHEN data_exception THEN -- it holds what json stores and cannot read
+    RETURN NULL;
+END
+$$;
+-- +goose StatementEnd
+
+-- A part of a reissue: the caller has begun the action. Whether an event is dead, or published or discarded, is looked
+-- at behind the locks: somebody else may have made a new event of it since the caller looked.
+-- +goose StatementBegin
+CREATE FUNCTION outbox_reissue_part(actor text, reason text, events uuid[], data json, action_id uuid,
+    dead_only boolean, again boolean)
+RETURNS TABLE (event_id uuid, outcome text, was smallint, new_id uuid) LANGUAGE plpgsql SET jit = off AS $$
+DECLARE
+    fit     uuid[]; -- what can have another id
+    dead    uuid[]; -- what was dead until now
+    closed  uuid[]; -- what was published or discarded before
+    results jsonb;
+BEGIN
+    -- At any other level what was erased while this waited would not be seen.
+    IF current_setting('transaction_isolation') <> 'read committed' THEN
+        RAISE EXCEPTION 'outbox_reissue needs READ COMMITTED, this transaction is %',
+            upper(current_setting('transaction_isolation'))
+            USING ERRCODE = 'invalid_transaction_state', HINT = 'BEGIN ISOLATION LEVEL READ COMMITTED';
+    END IF;
+    PERFORM set_config('idle_in_transaction_session_timeout', '10s', true);
+    PERFORM FROM outbox_meta FOR NO KEY UPDATE;
+    fit := ARRAY(SELECT e.id FROM outbox_events e
+                  WHERE e.id = ANY (events)
+                    AND outbox_payload_as(e.payload_json, e.id, gen_random_uuid(), outbox_reissue_part.data,
+                            e.created_at) IS NOT NULL
+                    AND NOT EXISTS ( -- nothing is left of an erased event
+                        SELECT FROM outbox_actions x WHERE x.event_id = e.id AND x.verb = 'erase' OFFSET 0));
+    -- First the dead ones, which this locks: nobody else decides about them meanwhile.
+    SELECT coalesce(jsonb_agg(d), '[]') INTO results
+      FROM outbox_decide(outbox_reissue_part.actor, outbox_reissue_part.reason, 'reissue', fit,
+               outbox_reissue_part.action_id, true, false) d;
+    dead := ARRAY(SELECT r.event_id FROM jsonb_to_recordset(results) r(event_id uuid, outcome text)
+                   WHERE r.outcome = 'done');
+    WITH there AS MATERIALIZED ( -- retention, which deletes in this order, may be at them
+        SELECT e.id FROM outbox_events e
+         WHERE e.id = ANY (fit) AND e.state IN (6, 7) AND dead_only IS FALSE
+           AND (again OR NOT EXISTS (
+                SELECT FROM outbox_actions x WHERE x.event_id = e.id AND x.verb = 'reissue' OFFSET 0))
+         ORDER BY e.seq FOR KEY SHARE
+    ), logged AS (
+        INSERT INTO outbox_actions (action_id, verb, event_id, actor, reason, target)
+        SELECT outbox_reissue_part.action_id, 'reissue', t.id, outbox_reissue_part.actor, outbox_reissue_part.reason,
+               'as ' || outbox_uuid7()
+          FROM there t
+            ON CONFLICT ON CONSTRAINT outbox_actions_once DO NOTHING
+        RETURNING outbox_actions.event_id
+    )
+    SELECT ARRAY(SELECT l.event_id FROM logged l) INTO closed;
+    RETURN QUERY
+    SELECT u.id, CASE WHEN u.id = ANY (dead) OR u.id = ANY (closed) THEN 'done'
+                      WHEN a.target IS NOT NULL THEN 'done before'
+                      WHEN e.id IS NOT NULL THEN 'not applicable' ELSE 'not found' END,
+           coalesce(r.was, h.kind, e.state), substr(coalesce(a.target, o.target), 4)::uuid
+      FROM (SELECT DISTINCT x.id FROM unnest(events) x(id)) u
+      LEFT JOIN jsonb_to_recordset(results) r(event_id uuid, was smallint) ON r.event_id = u.id
+      LEFT JOIN LATERAL (SELECT e.id, e.lane, e.seq, e.state FROM outbox_events e WHERE e.id = u.id LIMIT 1) e ON true
+      LEFT JOIN LATERAL (
+        SELECT h.kind FROM outbox_held h WHERE h.lane = e.lane AND h.seq = e.seq OFFSET 0) h ON true
+      LEFT JOIN LATERAL (
+        SELECT a.target FROM outbox_actions a
+         WHERE a.action_id = outbox_reissue_part.action_id AND a.event_id = u.id OFFSET 0) a ON true
+      LEFT JOIN LATERAL ( -- the new event that another action has made of it
+        SELECT x.target FROM outbox_actions x
+         WHERE x.event_id = e.id AND x.verb = 'reissue' ORDER BY x.id DESC LIMIT 1) o ON true;
+    -- Last of all, and made before the first is written: a number that is drawn and not committed is waited for.
+    WITH made AS MATERIALIZED (
+        SELECT e.seq, n.id, e.namespace, e.event_type, e.aggregate_type, e.aggregate_id, e.tenant_id, e.dedupe_key,
+               outbox_payload_as(e.payload_json, e.id, n.id, outbox_reissue_part.data, e.created_at) AS payload,
+               (SELECT json_object_agg(h.key, h.value)
+                  FROM (SELECT h.key, h.value FROM json_each(e.headers) h WHERE h.key <> 'reissue_of'
+                        UNION ALL SELECT 'reissue_of', to_json(e.id)) h) AS headers
+          FROM unnest(dead || closed) u(id)
+         CROSS JOIN LATERAL (
+            SELECT substr(a.target, 4)::uuid AS id FROM outbox_actions a
+             WHERE a.action_id = outbox_reissue_part.action_id AND a.event_id = u.id OFFSET 0) n
+         CROSS JOIN LATERAL (SELECT * FROM outbox_events e WHERE e.id = u.id LIMIT 1) e
+    )
+    INSERT INTO outbox_events (lane, id, namespace, event_type, aggregate_type, aggregate_id, tenant_id, dedupe_key,
+        payload_json, headers)
+    SELECT outbox_lane(m.namespace, m.aggregate_type, m.aggregate_id), m.id, m.namespace, m.event_type,
+           m.aggregate_type, m.aggregate_id, m.tenant_id, m.dedupe_key, m.payload, m.headers
+      FROM made m ORDER BY m.seq;
+END
+$$;
+-- +goose StatementEnd
+
+-- Issues events again as new ones at the tail, each with an id of its own and the header reissue_of, at most 10,000 of
+-- them: for consumers it is something new. A dead event is discarded with it, and its followers go. With data there is
+-- one event, and the new one has these: an event is never edited. Answers for each event what came of it, as outbox_act
+-- does, and the new event's id. Of what may still be published none is made, and with dead_only none of what is
+-- published or discarded: a reissue leaves an event discarded, so that a second one, at the same time or later, makes
+-- no other. Of what has a new event by another action none is made either, and the answer has that one, unless "again"
+-- asks for it.
+--   SELECT * FROM outbox_reissue('ada', 'the amount was wrong', '{01997c1e-8f2a-7c3d-9b1e-2f3a4b5c6d7e}', '{"a":1}');
+-- Done again by the same action it lets followers go that came meanwhile, as outbox_act does.
+-- States: 4 dead and blocking, 5 dead, 6 published, 7 discarded.
+-- +goose StatementBegin
+CREATE FUNCTION outbox_reissue(actor text, reason text, events uuid[], data json DEFAULT NULL,
+    action_id uuid DEFAULT gen_random_uuid(), dead_only boolean DEFAULT false, again boolean DEFAULT false)
+RETURNS TABLE (event_id uuid, outcome text, was smallint, new_id uuid) LANGUAGE plpgsql SECURITY DEFINER AS $$
+BEGIN
+    IF pg_catalog.cardinality(events) > 10000 THEN
+        RAISE EXCEPTION 'events: % of them, the limit of one call is 10000', pg_catalog.cardinality(events)
+            USING ERRCODE = 'invalid_parameter_value', HINT = 'Call it again with the same action_id.';
+    END IF;
+    IF outbox_reissue.data IS NOT NULL THEN
+        IF pg_catalog.cardinality(events) <> 1 THEN
+            RAISE EXCEPTION 'data: they are for one event' USING ERRCODE = 'invalid_parameter_value';
+        END IF;
+        PERFORM outbox_check_data(outbox_reissue.data);
+    END IF;
+    -- Sent again it has the same data, and so the same payload, and with data the same event. What an erased event had
+    -- nobody can tell.
+    IF outbox_done_before('reissue', outbox_reissue.action_id) AND EXISTS (
+        SELECT FROM (SELECT a.event_id, a.target FROM outbox_actions a
+                      WHERE a.action_id = outbox_reissue.action_id LIMIT 1) a
+          LEFT JOIN outbox_events o ON o.id = a.event_id
+          LEFT JOIN outbox_events n ON n.id = substr(a.target, 4)::uuid
+         WHERE outbox_reissue.data IS NOT NULL AND a.event_id <> ALL (events)
+            OR n.payload_json::text
+                <> outbox_payload_as(o.payload_json, o.id, n.id, outbox_reissue.data, o.created_at)::text
+               AND NOT EXISTS (
+                SELECT FROM outbox_actions x WHERE x.event_id IN (o.id, n.id) AND x.verb = 'erase')) THEN
+        RAISE EXCEPTION 'the action''s id was used before, with other data: another decision needs another id'
+            USING ERRCODE = 'unique_violation';
+    END IF;
+    RETURN QUERY SELECT p.event_id, p.outcome, p.was, p.new_id
+      FROM outbox_reissue_part(outbox_reissue.actor, outbox_reissue.reason, events, outbox_reissue.data,
+               outbox_reissue.action_id, outbox_reissue.dead_only, outbox_reissue.again) p;
+END
+$$;
+-- +goose StatementEnd
+COMMENT ON FUNCTION outbox_reissue(text, text, uuid[], json, uuid, boolean, boolean) IS 'Issues events again as new '
+    'ones. Who and why are written to outbox_actions, with the new id.';
 
 SELECT outbox_seal();
 UPDATE outbox_meta SET schema_version = 4;
 
 -- +goose Down
+DROP FUNCTION outbox_reissue(text, text, uuid[], json, uuid, boolean, boolean);
+DROP FUNCTION outbox_reissue_part(text, text, uuid[], json, uuid, boolean, boolean);
+DROP FUNCTION outbox_payload_as(json, uuid, uuid, json, timestamptz);
 DROP FUNCTION outbox_act(text, text, text, uuid[], uuid);
-DROP FUNCTION outbox_done_before(text, uuid);
-DROP TABLE outbox_requests;
+DROP FUNCTION outbox_decide(text, text, text, uuid[], uuid, boolean, boolean);
+DROP FUNCTION outbox_done_before(text, uuid, text);
 DROP TABLE outbox_actions;
 DROP TABLE outbox_dlq;
 DROP FUNCTION outbox_keep_resolution();

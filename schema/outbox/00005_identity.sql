@@ -1,4 +1,4 @@
--- Where the outbox lives, so that a relay notices a restored or copied database. outbox_grant (00009) has who
+-- Where the outbox lives, so that a relay notices a restored or copied database. outbox_grant (00012) has who
 -- may use it.
 
 -- +goose Up

@@ -1,4 +1,4 @@
--- What retention remembers, so that a clock that jumps deletes nothing. outbox_grant (00009) has who may use it.
+-- What retention remembers, so that a clock that jumps deletes nothing. outbox_grant (00012) has who may use it.
 
 -- +goose Up
 
@@ -23,8 +23,23 @@ COMMENT ON TABLE outbox_retention IS 'One row for each kind of row that retentio
     'last ran, and why it deletes nothing.';
 INSERT INTO outbox_retention (kind) VALUES ('published'), ('dead'), ('dedupe');
 
+-- The numbers of events that retention has deleted, as ranges. Between the ends of a range there is no event, or was
+-- none when it was last written: every number in it is that of an event that was deleted, or was never one's that
+-- committed. What stays between two such numbers divides them, so there is one range more at most than there are
+-- events that stay: where all are deleted in turn it is one. Whoever misses a number in outbox_events finds here
+-- whether retention took it.
+CREATE TABLE outbox_pruned (
+    first_seq  bigint      PRIMARY KEY,
+    last_seq   bigint      NOT NULL,
+    events     bigint      NOT NULL, -- that were deleted there
+    changed_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+    CONSTRAINT outbox_pruned_range CHECK (first_seq <= last_seq AND events BETWEEN 1 AND last_seq - first_seq + 1)
+) WITH (fillfactor = 50);
+COMMENT ON TABLE outbox_pruned IS 'Ranges of numbers whose events retention has deleted, and how many those were.';
+
 UPDATE outbox_meta SET schema_version = 6;
 
 -- +goose Down
+DROP TABLE outbox_pruned;
 DROP TABLE outbox_retention;
 UPDATE outbox_meta SET schema_version = 5;

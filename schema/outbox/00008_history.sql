@@ -1,5 +1,5 @@
 -- What went wrong with an event, and what each topic carried minute by minute: so that people need not have watched.
--- outbox_grant (00009) has who may use it.
+-- outbox_grant (00012) has who may use it.
 
 -- +goose Up
 

@@ -64,7 +64,8 @@ var (
 	maxAttempts = define("gauge", "posthaste_outbox_max_attempts_events",
 		"Dead events that have had all their attempts.")
 	blockedAggregates = define("gauge", "posthaste_outbox_blocked_aggregates",
-		"Aggregates whose later events wait behind a dead one.")
+		"Aggregates with a dead event whose contract says block: later events of theirs on its topic wait, if there are "+
+			"any.")
 	unheldLanes = define("gauge", "posthaste_outbox_unheld_lanes", "Lanes that no relay holds.")
 	relays      = define("gauge", "posthaste_outbox_relays", "Relays that are alive.")
 	pauses      = define("gauge", "posthaste_outbox_pauses",

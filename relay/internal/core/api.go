@@ -85,6 +85,9 @@ const (
 	OpNote       Op = "mark"
 	OpSweep      Op = "sweep"
 	OpSaveRoutes Op = "save_topics"
+
+	OpTakeRequests   Op = "take_requests"
+	OpSettleRequests Op = "settle_requests"
 )
 
 // Call is a call of the store that the core wants made. Run makes it, on any goroutine, and returns what
@@ -101,6 +104,8 @@ type Publish struct {
 	Topic string
 	// Redelivered tells that the broker may have been sent the event before.
 	Redelivered bool
+	// Request is the number of the request that a copy is sent for; zero: it is the event itself.
+	Request int64
 	// Attempt is 1 for the first try, and one more than the attempts that were counted against the event.
 	Attempt int
 	// First tells that nothing of its aggregate and topic is in flight. What is not first must not be sent when
@@ -109,7 +114,8 @@ type Publish struct {
 	// DecidedAt is when the core decided on it. Who gets to it much later must not begin: the lane may be lost.
 	DecidedAt time.Duration
 
-	row *row
+	row     *row
+	request *request // of a copy; it has no row
 }
 
 // Actions is what the core wants done now.
@@ -127,19 +133,21 @@ type Do string
 
 // The steps.
 const (
-	DidAcquire Do = "acquire"        // took Lane with Token; the relay's lease counts from Since
-	DidRenew   Do = "renew"          // prolonged it; the lease counts from Since
-	DidRelease Do = "release"        // gave it back
-	DidLose    Do = "lose"           // found out, or must assume, that the lane is no longer its own
-	DidPublish Do = "publish"        // hands the event to the broker
-	DidAck     Do = "ack"            // the broker acknowledged it
-	DidRefuse  Do = "publish_failed" // the publish ended with an error of Class
-	DidSettle  Do = "settle"         // wrote State with Result
-	DidCharge  Do = "charge"         // decided to count an attempt against the event, because of Class
-	DidPause   Do = "pause"          // paused the route to Topic, because of Detail
-	DidResume  Do = "resume"         // the route to Topic is healthy again
-	DidFail    Do = "fail"           // a call of the store failed: Op, Detail
-	DidAlarm   Do = "alarm"          // something that people should look at: Detail
+	DidAcquire       Do = "acquire"        // took Lane with Token; the relay's lease counts from Since
+	DidRenew         Do = "renew"          // prolonged it; the lease counts from Since
+	DidRelease       Do = "release"        // gave it back
+	DidLose          Do = "lose"           // found out, or must assume, that the lane is no longer its own
+	DidPublish       Do = "publish"        // hands the event to the broker
+	DidAck           Do = "ack"            // the broker acknowledged it
+	DidRefuse        Do = "publish_failed" // the publish ended with an error of Class
+	DidSettle        Do = "settle"         // wrote State with Result
+	DidSettleRequest Do = "settle_request" // wrote how Request Ended, with Result
+	DidCharge        Do = "charge"         // decided to count an attempt against the event, because of Class
+	DidPause         Do = "pause"          // paused the route to Topic, because of Detail
+	DidResume        Do = "resume"         // the route to Topic is healthy again
+	DidForget        Do = "forget"         // nothing goes to Topic any more, to which only copies went
+	DidFail          Do = "fail"           // a call of the store failed: Op, Detail
+	DidAlarm         Do = "alarm"          // something that people should look at: Detail
 )
 
 // Result is what became of a settle.
@@ -165,13 +173,16 @@ type Step struct {
 	Aggregate   Aggregate
 	Topic       string
 	Attempt     int
-	Redelivered bool
+	Redelivered bool // of a pause or resume: only copies go to Topic
 	Class       Class
 	// Contract tells that the event broke its contract, with a Class of Terminal: nothing was sent.
 	Contract bool
 	State    State
 	Result   Result
 	Detail   string
+	// Request is that of a copy, and Ended how it ended; zero: the step is about the event itself.
+	Request int64
+	Ended   RequestState
 	// Took is how long a publish took, and how long it was from the decision about an event until it was settled.
 	Took time.Duration
 	// Lag is how long after its created_at a published event was settled, by the database's clock; zero: not known.
@@ -181,6 +192,7 @@ type Step struct {
 // Counts is what a relay has done.
 type Counts struct {
 	Published, Retried, Parked, Waited, Dead int64
+	Redelivered                              int64
 	StaleSettles                             int64
 	Lanes, InFlight                          int
 	// WatermarkLag is how many numbers were drawn above the watermark: below it nothing can appear any more.

@@ -170,19 +170,23 @@ func (l *lane) isSuspect(id outbox.ID) bool { return l.suspect == id && id != ou
 // that is paused holds the floor for as long as it is down; nobody dies of what is not sent. Types that are not known
 // here cannot be tried.
 func (c *Core) calm(now time.Duration, l *lane) bool {
-	if !l.opened || now-l.acquiredAt >= 2*c.config.Lease {
+	if !l.opened || now-l.acquiredAt >= 2*c.config.Lease && !c.awaitsTurn(now, l) {
 		return l.opened
 	}
-	if l.reached() <= l.began || c.blocksUnknown(l) {
+	if l.reached() <= l.began || c.blocksUnknown(l) || c.isUnread(l) {
 		return false
 	}
 	for key, h := range l.holds {
-		if key.topic == "" || !h.tried && !c.routeOf(key.topic).paused &&
-			(h.due <= now || h.asking || h.changes > 0 || c.lines[key] != nil) {
+		if key.topic == "" || !h.tried && !c.routeOf(key.topic).paused && c.isBusyWith(now, h) {
 			return false
 		}
 	}
 	return true
+}
+
+// isBusyWith tells whether something of a held line is about to be sent.
+func (c *Core) isBusyWith(now time.Duration, h *hold) bool {
+	return h.due <= now || h.asking || h.changes > 0 || c.lines[h.key] != nil
 }
 
 // deathsForgotten is after how long deaths do not count any more, whatever is in the lane: relays that die less often

@@ -35,6 +35,7 @@ type Core struct {
 	delayed  timers[*line]
 	routes   map[string]*route
 	ordered  []*route // the same, in the order in which they were met
+	limited  []*route // those that operators have limited
 	topics   int      // how many the registry names, met or not
 	types    map[string]*typeHealth
 	unknown  map[string]bool // types that are not known, and that people were told of
@@ -42,6 +43,8 @@ type Core struct {
 	pauses   []Pause // of operators, as they were last heard
 	held     held
 	settling settling
+
+	redelivery redelivery
 
 	publishing int           // publishes in flight
 	unsettled  int           // events in memory whose settle is not acknowledged
@@ -88,6 +91,7 @@ func (c *Core) Act(now time.Duration) Actions {
 	c.actions = Actions{Wake: never}
 	c.forgetExpired(now)
 	c.keepMembership(now)
+	c.fillBuckets(now)
 	c.openLanes(now)
 	c.lookAtHeld(now)
 	c.keepFence(now)
@@ -99,6 +103,8 @@ func (c *Core) Act(now time.Duration) Actions {
 	c.passBarrier(now)
 	c.clearNotes(now)
 	c.publishNext(now)
+	c.redeliver(now)
+	c.awaitTokens(now)
 	c.settleOutcomes(now)
 	c.settleRefused(now)
 	c.saveRoutes(now)
@@ -121,6 +127,9 @@ func (c *Core) Bell(now time.Duration) {
 	c.reader.rung = true
 	tooOften := c.reader.inVain - ringsOfARelay*max(1, len(c.members.view.Relays))
 	c.reader.wake(now, min(c.config.Poll, grow(c.config.MinPoll, tooOften, max(longestRing, c.config.MinPoll))))
+	for _, r := range c.limited { // the main read does not read them
+		r.readAt = min(r.readAt, now+c.reader.idle)
+	}
 	c.held.lookAt = min(c.held.lookAt, max(now, c.held.lookedAt+c.config.HeldPeriod/10))
 }
 

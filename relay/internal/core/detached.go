@@ -20,6 +20,9 @@ type resume struct {
 // detach takes a route out of the main read, which moves on without it, and drops what is queued for it. Its own
 // reader finds that again, and ends when it has caught up.
 func (c *Core) detach(now time.Duration, r *route) {
+	if r.onlyCopies() {
+		return
+	}
 	for _, l := range c.sorted {
 		if r.place(l) == nil {
 			r.resume = append(r.resume, resume{lane: l, from: l.w})
@@ -75,8 +78,7 @@ func (c *Core) readRoutes(now time.Duration) {
 		if running := len(c.reader.running); running > mostReads { // leave connections for the others
 			continue
 		}
-		// enough to send; an answer changes that
-		if slots := c.slots(now, r); r.waiting.len() >= slots || c.rowsOf(r) >= 2*slots+probesALane {
+		if c.hasEnough(now, r) {
 			continue
 		}
 		rows, bytes := c.shareOf(r)
@@ -109,6 +111,9 @@ func (c *Core) shareOf(r *route) (rows, bytes int) {
 	}
 	rows = min(c.room(), max(1, c.config.MaxInFlight/parts)-r.rows)
 	bytes = min(c.config.MaxBytes-c.bytes, max(1, c.config.MaxBytes/parts)-r.bytes)
+	if r.limit != nil {
+		rows = min(rows, r.limit.enough()-(r.rows-r.heldRows))
+	}
 	if bytes < c.config.MaxBytes/parts/4 { // not worth a read
 		return 0, 0
 	}
@@ -241,7 +246,7 @@ func (c *Core) caughtUp(now time.Duration, r *route, sent *sentRead, fresh int, 
 		r.waiting.len() == 0 {
 		r.probing, r.pauses = false, 0
 	}
-	if atEnd && !r.probing {
+	if atEnd && !r.probing && r.limit == nil {
 		for _, at := range r.resume {
 			at.lane.w = min(at.lane.w, at.from)
 			at.lane.c = at.lane.w

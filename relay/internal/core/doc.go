@@ -17,6 +17,7 @@
 //	hold.go     what waits: for its retry, behind a dead event, for a relay that knows its type
 //	care.go     an event that kills whoever publishes it
 //	settle.go   writing down what became of events
+//	redeliver.go published events that somebody wants delivered again
 //	lanes.go    a lane while it is held: opened, read, drained, lost
 //	members.go  which lanes this relay takes and gives back
 //	sweep.go    looking once more at what must not be there

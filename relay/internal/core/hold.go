@@ -174,7 +174,7 @@ func (c *Core) dueHolds(now time.Duration, most int) (asked []*hold, asks []Held
 		case h.next != 0 && !c.haveRead(h, h.next):
 			h.queued = true
 			c.held.timers.push(now+c.config.FencePeriod, h)
-		case h.key.topic != "" && c.routeOf(h.key.topic).paused:
+		case h.key.topic != "" && (c.routeOf(h.key.topic).paused || c.hasEnoughHeld(c.routeOf(h.key.topic))):
 			h.queued = true
 			r := c.routeOf(h.key.topic)
 			r.holds = append(r.holds, h)

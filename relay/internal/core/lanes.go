@@ -57,6 +57,14 @@ type lane struct {
 	due       HeldPlace // where the last look for due retries ended, if there were more
 	aged      HeldPlace // the same of what was parked long ago
 
+	requests     int // in memory
+	requestBytes int
+	requestLines []*requestLine
+	pages        []*page       // those in memory by topic
+	survived     int           // those in memory that were taken before, by relays that did not come back with them
+	besideAt     time.Duration // no look for others before, as long as there are some in memory
+	missing      []string      // types of open requests that may not go here
+
 	unparked bool      // what is parked of types that this relay knows was released
 	parkedTo HeldPlace // as long as it is not: up to where
 	listedTo HeldLine  // as long as it is not opened: up to where what is held is known
@@ -154,6 +162,7 @@ func (c *Core) leave(l *lane) {
 			c.unqueue(r)
 		}
 	}
+	c.loseRequests(l)
 	l.rows, l.holds, l.blocked = nil, nil, blocked{}
 	c.settling.pending = slices.DeleteFunc(c.settling.pending, func(f fate) bool { return f.row.lane == l })
 	for _, r := range c.ordered {
@@ -196,6 +205,7 @@ func (c *Core) drain(l *lane) {
 		c.unqueue(r)
 		c.forget(r)
 	}
+	c.drainRequests(l)
 }
 
 // reached is the number up to which everything that the main read has shown is settled or held.
@@ -261,6 +271,9 @@ func (c *Core) needs(l *lane) []string {
 	for _, eventType := range c.blockedTypes(l) {
 		add(eventType)
 	}
+	for _, eventType := range l.missing {
+		add(eventType)
+	}
 	slices.Sort(nobodys)
 	nobodys = slices.Compact(nobodys)
 	few := max(1, mostNeeds/max(1, len(c.sorted)))
@@ -296,7 +309,7 @@ func (c *Core) acquired(now time.Duration, a Acquired, token outbox.ID, server s
 	at, _ := slices.BinarySearchFunc(c.sorted, l, func(x, y *lane) int { return int(x.number) - int(y.number) })
 	c.sorted = slices.Insert(c.sorted, at, l)
 	for _, r := range c.ordered {
-		if r.paused || r.probing || len(r.resume) > 0 {
+		if len(r.types) > 0 && (r.paused || r.probing || r.limit != nil || len(r.resume) > 0) {
 			r.resume = append(r.resume, resume{lane: l, from: l.floor})
 		}
 	}

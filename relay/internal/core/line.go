@@ -223,6 +223,9 @@ func (c *Core) weigh(r *row, by int) {
 	c.bytes += by * r.Bytes()
 	if r.route != nil {
 		r.route.rows += by
+		if r.held {
+			r.route.heldRows += by
+		}
 		r.route.bytes += by * r.Bytes()
 	}
 }

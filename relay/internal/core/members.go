@@ -154,6 +154,9 @@ func (c *Core) looked(sent, told time.Duration, beat *Heartbeat, lanes []*lane, 
 		c.forgetFence() // the next one comes at once
 	}
 	c.obey(told, answer.Pauses) // before the first lane is taken
+	c.keepTo(told, answer.Limits)
+	c.redelivery.requested = answer.Requested
+	c.forgetTopics()
 	if sent-m.metAt >= c.config.Lease/2 && m.view.Relays != nil {
 		m.away = told + c.config.Lease
 	}

@@ -44,6 +44,7 @@ func (c *Core) tryPublish(now time.Duration, l *line) {
 	switch {
 	case c.pausedType(r.Type):
 		c.setAside(l)
+	case c.awaitCopy(l):
 	case now < l.notBefore:
 		l.queued = true
 		c.delayed.push(l.notBefore, l)
@@ -55,7 +56,7 @@ func (c *Core) tryPublish(now time.Duration, l *line) {
 	case !c.mayPublish(r.lane, now):
 		l.queued = true
 		c.stalled = append(c.stalled, l)
-	case l.route.inFlight >= c.slots(now, l.route):
+	case l.route.inFlight >= c.slots(now, l.route) || !l.route.mayBegin():
 		l.queued = true
 		l.route.waiting.push(l)
 	case c.careful && c.comesLater(now, r):
@@ -82,6 +83,7 @@ func (c *Core) startPublish(now time.Duration, l *line, r *row) {
 		l.route.answeredAt = now
 	}
 	l.route.inFlight++
+	l.route.begins()
 	c.publishing++
 	r.lane.inFlight++
 	publish := &Publish{
@@ -96,6 +98,10 @@ func (c *Core) startPublish(now time.Duration, l *line, r *row) {
 // Published tells what a publish came to.
 func (c *Core) Published(now time.Duration, publish *Publish, outcome Outcome) {
 	c.now = now
+	if publish.request != nil {
+		c.copyAnswered(now, publish, outcome)
+		return
+	}
 	r := publish.row
 	l := r.line
 	r.answered, r.outcome = true, outcome
@@ -130,7 +136,7 @@ func (c *Core) Published(now time.Duration, publish *Publish, outcome Outcome) {
 // step describes the publish for whoever observes.
 func (p *Publish) step(did Do, outcome Outcome) Step {
 	return Step{
-		Do: did, Lane: p.Event.Lane, Token: p.row.lane.token, Event: p.Event.ID, Type: p.Event.Type,
+		Do: did, Lane: p.Event.Lane, Token: p.lane().token, Request: p.Request, Event: p.Event.ID, Type: p.Event.Type,
 		Aggregate: p.Event.Aggregate,
 		Topic:     p.Topic, Attempt: p.Attempt, Redelivered: p.Redelivered, Class: outcome.Class, Contract: outcome.Contract,
 		Detail: outcome.Detail,
@@ -140,8 +146,19 @@ func (p *Publish) step(did Do, outcome Outcome) Step {
 // answered is the step with the time that it took.
 func (p *Publish) answered(now time.Duration, did Do, outcome Outcome) Step {
 	step := p.step(did, outcome)
-	step.Took = now - p.row.startedAt
+	if p.request != nil {
+		step.Took = now - p.request.startedAt
+	} else {
+		step.Took = now - p.row.startedAt
+	}
 	return step
+}
+
+func (p *Publish) lane() *lane {
+	if p.request != nil {
+		return p.request.lane
+	}
+	return p.row.lane
 }
 
 // advance goes on with a line as far as it was answered, in order. What is behind a failure was failed by

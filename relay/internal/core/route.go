@@ -28,12 +28,15 @@ type route struct {
 	round    int                // counts the pauses
 
 	rows       int // in memory, whatever their state
+	heldRows   int // those of them that were read as held rows
 	bytes      int // of those
 	inFlight   int
+	copies     int           // requests in memory
 	answeredAt time.Duration // the last answer, or when the first of those in flight was sent
 	allowance  int
 	waiting    queue[*line] // runnable, when the route takes more
 	holds      []*hold      // due, when the route takes some again
+	limit      *bucket      // nil: operators have set none
 
 	latency      time.Duration // of acknowledgements, smoothed
 	newestAcked  time.Duration // the latest start of a publish that was acknowledged
@@ -84,6 +87,9 @@ func (c *Core) routeOf(topic string) *route {
 	}
 	return r
 }
+
+// onlyCopies tells whether no event goes to the topic but for those that are delivered again.
+func (r *route) onlyCopies() bool { return len(r.types) == 0 }
 
 // topicsOf counts the topics that events may go to. Those that were not met yet count as well: an event of theirs must
 // find room when it comes.
@@ -170,13 +176,13 @@ func (c *Core) answered(now time.Duration, r *route) {
 	}
 	if r.saved = r.saved && r.detail == ""; r.detail != "" {
 		r.detail = ""
-		c.config.Observe(Step{Do: DidResume, Topic: r.topic})
+		c.config.Observe(Step{Do: DidResume, Topic: r.topic, Redelivered: r.onlyCopies()})
 	}
 }
 
 // release makes as many lines runnable as the route has places for.
 func (c *Core) release(now time.Duration, r *route) {
-	for free := c.slots(now, r) - r.inFlight; free > 0 && r.waiting.len() > 0; {
+	for free := r.within(c.slots(now, r) - r.inFlight); free > 0 && r.waiting.len() > 0; {
 		l := r.waiting.pop()
 		l.queued = false
 		if c.run(l) {
@@ -213,7 +219,9 @@ func (c *Core) pause(now time.Duration, r *route, why Outcome) {
 	r.round++
 	r.retryAt = now + max(c.jitter(grow(firstProbeAfter, r.pauses, longestPause)), why.RetryAfter)
 	if r.detail == "" {
-		c.config.Observe(Step{Do: DidPause, Topic: r.topic, Class: why.Class, Detail: why.Detail})
+		c.config.Observe(Step{
+			Do: DidPause, Topic: r.topic, Redelivered: r.onlyCopies(), Class: why.Class, Detail: why.Detail,
+		})
 	}
 	r.detail = why.Detail
 	if r.detail == "" {
@@ -270,8 +278,16 @@ func (c *Core) wakeRoutes(now time.Duration) {
 func (c *Core) wake(now time.Duration, r *route) {
 	r.paused, r.readAt, r.idle = false, now, c.config.MinPoll
 	c.release(now, r)
-	holds := r.holds
-	r.holds = nil
+	c.lookAgain(now, r, len(r.holds))
+}
+
+// lookAgain looks at holds that had to wait for a route, so many at most.
+func (c *Core) lookAgain(now time.Duration, r *route, most int) {
+	most = min(most, len(r.holds))
+	holds := r.holds[:most]
+	if r.holds = r.holds[most:]; len(r.holds) == 0 {
+		r.holds = nil
+	}
 	for _, h := range holds {
 		h.queued = false
 		c.reschedule(now, h)
@@ -292,9 +308,10 @@ func (c *Core) saveRoutes(now time.Duration) {
 	if c.stopping || !c.members.registered || c.shut(&c.saving, now) {
 		return
 	}
-	if !slices.ContainsFunc(c.ordered, func(r *route) bool { return !r.saved }) {
+	if !c.redelivery.forgotten && !slices.ContainsFunc(c.ordered, func(r *route) bool { return !r.saved }) {
 		return
 	}
+	c.redelivery.forgotten = false
 	saved := slices.Clone(c.ordered)
 	statuses := make([]RouteStatus, 0, len(saved))
 	for _, r := range saved {
@@ -312,5 +329,6 @@ func (c *Core) saveRoutes(now time.Duration) {
 			for _, r := range saved {
 				r.saved = r.saved && err == nil
 			}
+			c.redelivery.forgotten = c.redelivery.forgotten || err != nil // that of all is written then
 		})
 }

@@ -119,6 +119,12 @@ type Store interface { //nolint:interfacebloat // the whole database, and every 
 	// Note writes down which event of the lane is about to be sent alone. An event that owners have died with stays noted
 	// until it is settled, or until as often an owner has died without it or outlived it. False: the lane is lost.
 	Note(ctx context.Context, note Note) (bool, error)
+	// TakeRequests takes open requests of lanes that are due, those of each lane in the order of their events, and counts
+	// that somebody has taken them.
+	TakeRequests(ctx context.Context, take TakeRequests) (RequestsAnswer, error)
+	// SettleRequests writes down how requests ended, if the lanes are still held; else it changes nothing. What is not
+	// open any more stays as it is.
+	SettleRequests(ctx context.Context, settle *SettleRequests) (SettleAnswer, error)
 	// Sweep lists ready rows at or below each floor and above its Above, at most limit. There must be none.
 	Sweep(ctx context.Context, sweep Sweep) (SweepAnswer, error)
 	// SaveRoutes writes down how all of this relay's routes stand.
@@ -165,6 +171,9 @@ type HeartbeatAnswer struct {
 	Relays []Peer  // that were not ended, this one among them
 	Lanes  []LaneView
 	Pauses []Pause // that stand, by scope and name
+	Limits []Limit // that stand, by topic
+	// Requested tells that a request is open, of whatever lane.
+	Requested bool
 	// Incarnation is the server that answered, as in a fence.
 	Incarnation string
 }
@@ -183,6 +192,15 @@ const (
 type Pause struct {
 	Scope  Scope
 	Name   string // of the topic or the event type; empty: all
+	Actor  string
+	Reason string
+	Since  time.Time
+}
+
+// Limit is an operator's order that all relays together begin so many publishes to a topic a second, and no more.
+type Limit struct {
+	Topic  string
+	Rate   float64
 	Actor  string
 	Reason string
 	Since  time.Time

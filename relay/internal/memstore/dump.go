@@ -63,7 +63,7 @@ type ActionRow struct {
 	Letter int64 // 0: none
 	Actor  string
 	Reason string
-	Target string // what was paused or resumed; empty: it is about the event
+	Target string // what was paused, resumed or limited, or whose requests were canceled; empty: it is about the event
 	Next   uint64 // the Index of the next delivery when it was written
 }
 
@@ -196,6 +196,9 @@ func (s *Store) Actions() []ActionRow { return slices.Clone(s.actions) }
 // Pauses returns the pauses that stand, by scope and name.
 func (s *Store) Pauses() []core.Pause { return slices.Clone(s.pauses) }
 
+// Limits returns the limits that stand, by topic.
+func (s *Store) Limits() []core.Limit { return slices.Clone(s.limits) }
+
 // Topics returns how topics stand, by relay and topic.
 func (s *Store) Topics() []TopicRow { return slices.Clone(s.topics) }
 
@@ -230,6 +233,10 @@ func (s *Store) Dump() check.History {
 		}
 		action := a.Record()
 		history = append(history, check.Record{Action: &action})
+	}
+	for i := range s.requests {
+		request := s.requests[i].Record()
+		history = append(history, check.Record{Request: &request})
 	}
 	return history
 }

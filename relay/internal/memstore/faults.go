@@ -127,6 +127,16 @@ func (f *Faulty) Note(ctx context.Context, note core.Note) (bool, error) {
 	return call(f, "Note", func() (bool, error) { return f.Store.Note(ctx, note) })
 }
 
+// TakeRequests by plan.
+func (f *Faulty) TakeRequests(ctx context.Context, take core.TakeRequests) (core.RequestsAnswer, error) {
+	return call(f, "TakeRequests", func() (core.RequestsAnswer, error) { return f.Store.TakeRequests(ctx, take) })
+}
+
+// SettleRequests by plan.
+func (f *Faulty) SettleRequests(ctx context.Context, settle *core.SettleRequests) (core.SettleAnswer, error) {
+	return call(f, "SettleRequests", func() (core.SettleAnswer, error) { return f.Store.SettleRequests(ctx, settle) })
+}
+
 // Sweep by plan.
 func (f *Faulty) Sweep(ctx context.Context, sweep core.Sweep) (core.SweepAnswer, error) {
 	return call(f, "Sweep", func() (core.SweepAnswer, error) { return f.Store.Sweep(ctx, sweep) })

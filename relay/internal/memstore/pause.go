@@ -46,14 +46,9 @@ func (s *Store) order(verb check.Verb, order Order, scope core.Scope, name strin
 	if err := s.write(); err != nil {
 		return "", err
 	}
-	for _, action := range s.actions {
-		switch {
-		case action.Action != order.Action:
-		case action.Verb != verb:
-			return "", fmt.Errorf("memstore: the action's id was used before, for a %s", action.Verb)
-		default:
-			return DoneBefore, nil
-		}
+	target := strings.TrimSpace(string(scope) + " " + name)
+	if outcome, err := s.sentBefore(verb, order, target); outcome != "" || err != nil {
+		return outcome, err
 	}
 	at, found := slices.BinarySearchFunc(s.pauses, core.Pause{Scope: scope, Name: name}, func(a, b core.Pause) int {
 		return cmp.Or(cmp.Compare(a.Scope, b.Scope), cmp.Compare(a.Name, b.Name))
@@ -63,8 +58,22 @@ func (s *Store) order(verb check.Verb, order Order, scope core.Scope, name strin
 	}
 	s.actions = append(s.actions, ActionRow{
 		Action: order.Action, Verb: verb, Actor: order.Actor, Reason: order.Reason,
-		Target: strings.TrimSpace(string(scope) + " " + name), Next: s.config.Next(),
+		Target: target, Next: s.config.Next(),
 	})
 	s.flush()
 	return Done, nil
+}
+
+// sentBefore is DoneBefore if this same action was done. One that was about something else has another id.
+func (s *Store) sentBefore(verb check.Verb, order Order, target string) (Outcome, error) {
+	for _, action := range s.actions {
+		switch {
+		case action.Action != order.Action:
+		case action.Verb != verb, action.Target != target:
+			return "", fmt.Errorf("memstore: the action's id was used before, for a %s %s", action.Verb, action.Target)
+		default:
+			return DoneBefore, nil
+		}
+	}
+	return "", nil
 }

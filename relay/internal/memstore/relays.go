@@ -72,7 +72,8 @@ func (s *Store) Heartbeat(_ context.Context, said core.Heartbeat) (core.Heartbea
 			Needs: slices.Clone(s.lanes[i].needs),
 		}
 	}
-	answer.Pauses = slices.Clone(s.pauses)
+	answer.Pauses, answer.Limits = slices.Clone(s.pauses), slices.Clone(s.limits)
+	answer.Requested = slices.ContainsFunc(s.requests, func(r RequestRow) bool { return r.State == core.RequestOpen })
 	return answer, nil
 }
 

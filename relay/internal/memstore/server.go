@@ -77,7 +77,9 @@ type Copy struct {
 	topics   []TopicRow
 	letters  []LetterRow
 	actions  []ActionRow
+	requests []RequestRow
 	pauses   []core.Pause
+	limits   []core.Limit
 	last     int64
 	nextXID  uint64
 }
@@ -93,7 +95,9 @@ func (s *Store) Copy() *Copy {
 	c := &Copy{
 		lanes: slices.Clone(s.lanes), relays: slices.Clone(s.relays), topics: slices.Clone(s.topics),
 		letters: slices.Clone(s.letters),
-		actions: slices.Clone(s.actions), pauses: slices.Clone(s.pauses), last: s.durable, nextXID: s.nextXID,
+		actions: slices.Clone(s.actions), requests: slices.Clone(s.requests), pauses: slices.Clone(s.pauses),
+		limits: slices.Clone(s.limits),
+		last:   s.durable, nextXID: s.nextXID,
 	}
 	for i := range c.lanes {
 		c.lanes[i].index = index{}
@@ -121,8 +125,9 @@ type Undone struct {
 	Changed  []outbox.ID // rows in another state than before, or with other attempts
 	Letters  []LetterRow
 	Actions  []ActionRow
-	Floors   int // lanes whose floor is lower than before
-	Prepared int // transactions that are open still
+	Requests []RequestRow // that are gone
+	Floors   int          // lanes whose floor is lower than before
+	Prepared int          // transactions that are open still
 }
 
 // Promote makes the standby that has the copy the primary. Sessions end, and transactions with them, except for
@@ -131,8 +136,15 @@ type Undone struct {
 func (s *Store) Promote(c *Copy) Undone {
 	undone := Undone{Letters: vanished(s.letters, len(c.letters)), Actions: vanished(s.actions, len(c.actions))}
 	before, volatile, status := s.events, s.volatile, s.Status()
-	s.lanes, s.relays, s.topics, s.pauses = c.lanes, c.relays, c.topics, c.pauses
-	s.letters, s.actions = c.letters, c.actions
+	s.lanes, s.relays, s.topics, s.pauses, s.limits = c.lanes, c.relays, c.topics, c.pauses, c.limits
+	undone.Requests = vanished(s.requests, len(c.requests))
+	for i, now := range c.requests {
+		if s.requests[i] != now {
+			undone.Changed = append(undone.Changed, now.Event)
+			c.requests[i].Reverted = true
+		}
+	}
+	s.letters, s.actions, s.requests = c.letters, c.actions, c.requests
 	for i, now := range s.Status() {
 		if status[i].Floor > now.Floor {
 			undone.Floors++

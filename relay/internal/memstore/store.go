@@ -42,17 +42,20 @@ type Config struct {
 
 // Store is a database with one outbox.
 type Store struct {
-	config  Config
-	lanes   []lane
-	events  map[outbox.ID]*row
-	relays  []relay
-	topics  []TopicRow
-	letters []LetterRow
-	actions []ActionRow
-	pauses  []core.Pause // by scope and name
-	changes []Change
-	server  server
-	standby bool
+	config    Config
+	lanes     []lane
+	events    map[outbox.ID]*row
+	relays    []relay
+	topics    []TopicRow
+	letters   []LetterRow
+	actions   []ActionRow
+	requests  []RequestRow
+	requested int64        // how many there were
+	pauses    []core.Pause // by scope and name
+	limits    []core.Limit // by topic
+	changes   []Change
+	server    server
+	standby   bool
 
 	// The sequence, and the value to which a crash would take it back.
 	last, durable int64

@@ -62,4 +62,17 @@ SELECT line FROM (
     SELECT 6, row_number() OVER (ORDER BY scope, name),
            format('pause %s "%s" actor "%s" reason "%s"', scope, name, actor, reason)
       FROM {schema}.outbox_pauses
+    UNION ALL
+    SELECT 7, row_number() OVER (ORDER BY topic),
+           format('limit "%s" %s actor "%s" reason "%s"', topic, rate, actor, reason)
+      FROM {schema}.outbox_limits
+    UNION ALL
+    SELECT 8, id,
+           format('request %s of %s for %s lane %s seq %s topic "%s" far %s %s taken %s by %s attempts %s error "%s"',
+                  id, action_id, event_id, lane, event_seq, topic,
+                  CASE WHEN due_at > clock_timestamp() + interval '1 hour' THEN 'true' ELSE 'false' END,
+                  CASE WHEN delivered_at IS NOT NULL THEN 'delivered' WHEN failed_at IS NOT NULL THEN 'failed'
+                       WHEN canceled_at IS NOT NULL THEN 'canceled' ELSE 'open' END,
+                  taken, coalesce(taken_by, '00000000-0000-0000-0000-000000000000'), attempts, last_error)
+      FROM {schema}.outbox_requests
 ) lines ORDER BY part, place

@@ -14,14 +14,18 @@ import (
 	"github.com/posthaste-dev/posthaste/relay/internal/memstore"
 )
 
-// model is the side in memory. A test makes a mutant by putting something else in place of answers, act or dumped.
+// model is the side in memory. A test makes a mutant by putting something else in place of answers, act, dumped
+// or cancelRequests.
 type model struct {
 	mem     *memstore.Store
 	answers core.Store
 	act     func(check.Verb, memstore.Order, ...outbox.ID) ([]memstore.Result, error)
 	dumped  func([]string) []string
-	txs     []*memstore.Tx
-	steps   time.Duration
+
+	cancelRequests func(memstore.Order, outbox.ID) (canceled, inHands int, err error)
+
+	txs   []*memstore.Tx
+	steps time.Duration
 }
 
 // day is when the model's clock begins; lease times are counted from it. It moves a little with every step, so that
@@ -35,7 +39,7 @@ func newModel(lane func(core.Aggregate) int16) *model {
 	m := &model{dumped: func(lines []string) []string { return lines }}
 	clock := func() time.Duration { return day + m.steps }
 	m.mem = memstore.New(memstore.Config{Lane: lane, First: firstLane, Clock: clock, Epoch: time.Unix(1_700_000_000, 0)})
-	m.answers, m.act = m.mem, m.mem.Operate
+	m.answers, m.act, m.cancelRequests = m.mem, m.mem.Operate, m.mem.CancelRequests
 	return m
 }
 
@@ -83,9 +87,11 @@ func (m *model) end(_ context.Context, tx int, commit bool) error {
 func (m *model) writer(tx int) core.Writer { return m.txs[tx].Writer() }
 
 func (m *model) operate(_ context.Context, verb check.Verb, order order) ([]string, error) {
-	results, err := m.act(verb, memstore.Order{Action: order.Action, Actor: order.Actor, Reason: order.Reason},
-		order.Events...)
-	var lines []string
+	results, err := m.act(verb, order.inMemory(), order.Events...)
+	return m.resultLines(results), err
+}
+
+func (m *model) resultLines(results []memstore.Result) (lines []string) {
 	for _, result := range results {
 		was := ""
 		if _, found := m.mem.Event(result.Event); found {
@@ -93,18 +99,39 @@ func (m *model) operate(_ context.Context, verb check.Verb, order order) ([]stri
 		}
 		lines = append(lines, resultLine(result.Event, string(result.Outcome), was))
 	}
-	return lines, err
+	return lines
+}
+
+func (m *model) redeliver(_ context.Context, asked redelivery) ([]string, error) {
+	every := time.Duration(0)
+	if asked.slow {
+		every = far
+	}
+	results, err := m.mem.Redeliver(asked.inMemory(), asked.topic, every, asked.Events...)
+	return m.resultLines(results), err
+}
+
+func (m *model) cancel(_ context.Context, canceling cancellation) ([]string, error) {
+	canceled, left, err := m.cancelRequests(canceling.inMemory(), canceling.of)
+	return []string{fmt.Sprintf("canceled %d left %d", canceled, left)}, err
+}
+
+func (o *order) inMemory() memstore.Order {
+	return memstore.Order{Action: o.Action, Actor: o.Actor, Reason: o.Reason}
 }
 
 func (m *model) pause(_ context.Context, scope core.Scope, name string, order order) (string, error) {
-	outcome, err := m.mem.Pause(memstore.Order{Action: order.Action, Actor: order.Actor, Reason: order.Reason},
-		scope, name)
+	outcome, err := m.mem.Pause(order.inMemory(), scope, name)
 	return string(outcome), err
 }
 
 func (m *model) resume(_ context.Context, scope core.Scope, name string, order order) (string, error) {
-	outcome, err := m.mem.Resume(memstore.Order{Action: order.Action, Actor: order.Actor, Reason: order.Reason},
-		scope, name)
+	outcome, err := m.mem.Resume(order.inMemory(), scope, name)
+	return string(outcome), err
+}
+
+func (m *model) limit(_ context.Context, topic string, rate float64, order order) (string, error) {
+	outcome, err := m.mem.Limit(order.inMemory(), topic, rate)
 	return string(outcome), err
 }
 
@@ -171,6 +198,14 @@ func (m *model) dump(context.Context) ([]string, error) {
 	}
 	for _, p := range m.mem.Pauses() {
 		addf("pause %s %q actor %q reason %q", p.Scope, p.Name, p.Actor, p.Reason)
+	}
+	for _, l := range m.mem.Limits() {
+		addf("limit %q %v actor %q reason %q", l.Topic, l.Rate, l.Actor, l.Reason)
+	}
+	ends := []string{"open", "delivered", "failed", "canceled"}
+	for _, r := range m.mem.Requests() {
+		addf("request %d of %s for %s lane %d seq %d topic %q far %v %s taken %d by %s attempts %d error %q", r.ID, r.Action,
+			r.Event, r.Lane, r.Seq, r.Topic, r.Due > day+time.Hour, ends[r.State], r.Taken, r.TakenBy, r.Attempts, r.Error)
 	}
 	return m.dumped(lines), nil
 }

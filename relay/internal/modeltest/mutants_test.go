@@ -2,6 +2,7 @@ package modeltest
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -27,6 +28,8 @@ type mutantStore struct {
 	due     func(context.Context, core.DueKeys) (core.KeysAnswer, error)
 	sweep   func(context.Context, core.Sweep) (core.SweepAnswer, error)
 	topics  func(context.Context, outbox.ID, []core.RouteStatus) error
+	take    func(context.Context, core.TakeRequests) (core.RequestsAnswer, error)
+	ends    func(context.Context, *core.SettleRequests) (core.SettleAnswer, error)
 }
 
 func newMutant(m *model) *mutantStore {
@@ -35,7 +38,7 @@ func newMutant(m *model) *mutantStore {
 		Store: mem, settle: mem.Settle, read: mem.Read, acquire: mem.Acquire, unpark: mem.Unpark, fence: mem.Fence,
 		beat:    mem.Heartbeat,
 		release: mem.Release, end: mem.EndExpired, rows: mem.HeldRows, due: mem.DueKeys, sweep: mem.Sweep,
-		topics: mem.SaveRoutes,
+		topics: mem.SaveRoutes, take: mem.TakeRequests, ends: mem.SettleRequests,
 	}
 	m.answers = p
 	return p
@@ -83,7 +86,15 @@ func (p *mutantStore) SaveRoutes(ctx context.Context, relay outbox.ID, r []core.
 	return p.topics(ctx, relay, r)
 }
 
-// faults are mistakes that a store could make. Each must be found.
+func (p *mutantStore) TakeRequests(ctx context.Context, t core.TakeRequests) (core.RequestsAnswer, error) {
+	return p.take(ctx, t)
+}
+
+func (p *mutantStore) SettleRequests(ctx context.Context, s *core.SettleRequests) (core.SettleAnswer, error) {
+	return p.ends(ctx, s)
+}
+
+// faults are mistakes that a store could make. Each must be found. Those about requests are in another file.
 var faults = map[string]func(m *model){
 	"a heartbeat that does not tell of pauses": func(m *model) {
 		p := newMutant(m)
@@ -91,6 +102,19 @@ var faults = map[string]func(m *model){
 			answer, err := p.Store.Heartbeat(ctx, b)
 			answer.Pauses = nil
 			return answer, err
+		}
+	},
+	"a heartbeat that does not tell of limits": func(m *model) {
+		p := newMutant(m)
+		p.beat = func(ctx context.Context, b core.Heartbeat) (core.HeartbeatAnswer, error) {
+			answer, err := p.Store.Heartbeat(ctx, b)
+			answer.Limits = nil
+			return answer, err
+		}
+	},
+	"a limit that is not written to the log": func(m *model) {
+		m.dumped = func(lines []string) []string {
+			return slices.DeleteFunc(lines, func(line string) bool { return strings.HasSuffix(line, ` none"`) })
 		}
 	},
 	"a pause that is not written to the log": func(m *model) {
@@ -447,7 +471,9 @@ func (m *model) anybody() core.Owner {
 // TestMutantsAreFound: the proof can fail, and does for each of these, within a tenth of its length.
 func TestMutantsAreFound(t *testing.T) {
 	t.Parallel()
-	for name, fault := range faults {
+	all := maps.Clone(faults)
+	maps.Copy(all, requestFaults)
+	for name, fault := range all {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			db := open(t, DefaultURL())

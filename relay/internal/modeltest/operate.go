@@ -48,6 +48,34 @@ func (p *postgres) resume(ctx context.Context, scope core.Scope, name string, or
 	return string(outcome), err
 }
 
+func (p *postgres) limit(ctx context.Context, topic string, rate float64, order order) (string, error) {
+	op := operator.New(p.db.pool, p.db.schema)
+	if rate == 0 {
+		outcome, err := op.Unlimit(ctx, order.action(), topic)
+		return string(outcome), err
+	}
+	outcome, err := op.Limit(ctx, order.action(), topic, rate)
+	return string(outcome), err
+}
+
+func (p *postgres) redeliver(ctx context.Context, asked redelivery) ([]string, error) {
+	how := operator.Redelivery{Topic: asked.topic}
+	if asked.slow {
+		how.Rate = 1 / far.Seconds()
+	}
+	results, err := operator.New(p.db.pool, p.db.schema).Redeliver(ctx, asked.action(), how, asked.Events...)
+	var lines []string
+	for _, result := range results {
+		lines = append(lines, resultLine(result.Event, string(result.Outcome), result.Was))
+	}
+	return lines, err
+}
+
+func (p *postgres) cancel(ctx context.Context, canceling cancellation) ([]string, error) {
+	canceled, left, err := operator.New(p.db.pool, p.db.schema).Cancel(ctx, canceling.action(), canceling.of)
+	return []string{fmt.Sprintf("canceled %d left %d", canceled, left)}, err
+}
+
 func (o *order) action() operator.Action {
 	return operator.Action{ID: o.Action, Actor: o.Actor, Reason: o.Reason}
 }

@@ -122,7 +122,8 @@ func (db *Database) clean(ctx context.Context) error {
 	if db.cleaned++; db.cleaned%vacuumEvery == 0 {
 		_, err := db.observer.Exec(ctx, db.sql("VACUUM {schema}.outbox_events, {schema}.outbox_held, "+
 			"{schema}.outbox_lanes, {schema}.outbox_dlq, "+
-			"{schema}.outbox_actions, {schema}.outbox_topics, {schema}.outbox_relays, {schema}.outbox_beats"))
+			"{schema}.outbox_actions, {schema}.outbox_requests, "+
+			"{schema}.outbox_topics, {schema}.outbox_relays, {schema}.outbox_beats"))
 		return err
 	}
 	return nil

@@ -194,6 +194,10 @@ var outcomes = []string{
 	"read_of_lost_lanes", "settles_applied", "settles_refused", "settles_undone", "settles_too_late",
 	"held_keys", "due_keys", "due_pages", "held_rows", "old_parked", "verbs_done", "verbs_refused",
 	"pauses_done", "pauses_refused", "resumes_done", "resumes_refused", "heartbeats_of_a_pause",
+	"limits_done", "limits_refused", "heartbeats_of_a_limit",
+	"requests_made", "requests_made_before", "requests_refused", "requests_canceled", "requests_in_hands",
+	"requests_taken", "requests_taken_alone", "requests_of_missing_types", "takes_of_lost_lanes",
+	"requests_settled", "request_settles_refused", "heartbeats_of_a_request",
 }
 
 // changes are all the ways that an event can go. A skip and a discard also let those go who waited.

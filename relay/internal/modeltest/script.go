@@ -29,6 +29,7 @@ type step struct {
 // script makes up actions. It looks at the model to find ones that do something.
 type script struct {
 	rng        *rand.Rand
+	busy       *rand.Rand // of busy topics: whatever else a seed does, it did before there were any
 	model      *model
 	lanes      []int16
 	aggregates []core.Aggregate
@@ -48,8 +49,12 @@ type script struct {
 	stuck   map[outbox.ID][]int64  // numbers of beats that come late
 	known   map[outbox.ID][]string // the types that each relay has said it knows
 	settled []*settlement          // the last settles
-	planned []func() *step         // what comes next, where that is not left to chance
-	saw     map[string]int         // what was met, to know that enough was
+
+	redeliveries  []redelivery
+	cancellations []cancellation
+
+	planned []func() *step // what comes next, where that is not left to chance
+	saw     map[string]int // what was met, to know that enough was
 }
 
 func newScript(seed uint64, m *model, laneOf map[core.Aggregate]int16) *script {
@@ -58,7 +63,8 @@ func newScript(seed uint64, m *model, laneOf map[core.Aggregate]int16) *script {
 	})
 	lanes := slices.Compact(slices.Sorted(maps.Values(laneOf)))
 	return &script{
-		rng: rand.New(rand.NewPCG(seed, 0)), model: m, lanes: append(lanes, 42), // and one in which nothing ever is
+		rng: rand.New(rand.NewPCG(seed, 0)), busy: rand.New(rand.NewPCG(seed, 1)), model: m,
+		lanes:      append(lanes, 42), // and one in which nothing ever is
 		aggregates: aggregates, laneOf: laneOf, ids: map[byte]int{}, saw: map[string]int{},
 		wrote: map[int]bool{}, drawn: map[int][]int64{}, beats: map[outbox.ID]int64{},
 		stuck: map[outbox.ID][]int64{}, known: map[outbox.ID][]string{},
@@ -93,16 +99,22 @@ var choices = []struct {
 	{"held_keys", 3, (*script).heldKeys},
 	{"due_keys", 10, (*script).dueKeys},
 	{"held_rows", 5, (*script).heldRows},
-	{"old_parked", 3, (*script).oldParked},
-	{"note", 4, (*script).note},
+	{"old_parked", 5, (*script).oldParked},
+	{"note", 6, (*script).note},
 	{"sweep", 2, (*script).sweep},
 	{"save_routes", 6, (*script).saveTopics},
 	{"redrive", 3, (*script).redrive},
 	{"skip", 4, (*script).skip},
 	{"free", 2, (*script).free},
 	{"discard", 3, (*script).discard},
-	{"pause", 2, (*script).pause},
+	{"pause", 3, (*script).pause},
 	{"resume", 2, (*script).resume},
+	{"limit", 2, (*script).limit},
+	{"redeliver", 9, (*script).redeliver},
+	{"redeliver_again", 2, (*script).redeliverAgain},
+	{"cancel", 6, (*script).cancel},
+	{"take_requests", 8, (*script).takeRequests},
+	{"settle_requests", 7, (*script).settleRequests},
 }
 
 // Kinds are the actions that a script is made of.

@@ -36,17 +36,34 @@ func (s *script) resume() *step {
 	return s.ordering("resumes", paused.Scope, paused.Name, side.resume)
 }
 
+// limit limits a topic, changes that, or ends it; rarely what is so already, or not at all.
+func (s *script) limit() *step {
+	topic, rate := pick(s, []string{"orders", "bills", "copies"}), pick(s, []float64{0, 0, 0.5, 20, 1000})
+	return s.ordered("limits", fmt.Sprintf("%q %v", topic, rate),
+		func(ctx context.Context, side side, order order) (string, error) {
+			return side.limit(ctx, topic, rate, order)
+		})
+}
+
 func (s *script) ordering(what string, scope core.Scope, name string,
 	do func(side, context.Context, core.Scope, string, order) (string, error),
 ) *step {
+	return s.ordered(what, fmt.Sprintf("%s %q", scope, name),
+		func(ctx context.Context, side side, order order) (string, error) {
+			return do(side, ctx, scope, name, order)
+		})
+}
+
+// ordered is a decision about no event.
+func (s *script) ordered(what, about string, do func(context.Context, side, order) (string, error)) *step {
 	order := order{Action: s.newID(actionID), Actor: "ann", Reason: pick(s, []string{"wrong", "fixed"})}
 	if s.chance(10) {
 		order.Action = newID(actionID, max(s.ids[actionID]-1, 1)) // sent before, for this or for something else
 	}
 	return &step{
-		what: fmt.Sprintf("%s %q %+v", scope, name, order),
+		what: fmt.Sprintf("%s %+v", about, order),
 		do: func(ctx context.Context, side side) ([]string, error) {
-			outcome, err := do(side, ctx, scope, name, order)
+			outcome, err := do(ctx, side, order)
 			return []string{outcome}, err
 		},
 		learn: func(answer []string) {

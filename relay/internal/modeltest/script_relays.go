@@ -146,7 +146,8 @@ func (s *script) heartbeat() *step {
 func (s *script) beating(beat core.Heartbeat) *step {
 	step := queryStep(beat, func(ctx context.Context, _ side, store core.Store) ([]string, error) {
 		answer, err := store.Heartbeat(ctx, beat)
-		lines := []string{fmt.Sprintf("ended %v holds %v of %d lanes", answer.Ended, answer.Held, len(answer.Lanes))}
+		lines := []string{fmt.Sprintf("ended %v holds %v of %d lanes, requested %v", answer.Ended, answer.Held,
+			len(answer.Lanes), answer.Requested)}
 		for _, peer := range answer.Relays {
 			lines = append(lines, fmt.Sprintf("peer %s expired %v told %v knows %v", peer.ID, peer.Expired,
 				peer.KnownTypes != nil, peer.KnownTypes))
@@ -160,11 +161,20 @@ func (s *script) beating(beat core.Heartbeat) *step {
 		for _, p := range answer.Pauses {
 			lines = append(lines, fmt.Sprintf("pause %s %q actor %q reason %q", p.Scope, p.Name, p.Actor, p.Reason))
 		}
+		for _, l := range answer.Limits {
+			lines = append(lines, fmt.Sprintf("limit %q %v actor %q reason %q", l.Topic, l.Rate, l.Actor, l.Reason))
+		}
 		return lines, err
 	})
 	step.learn = func(answer []string) {
 		if slices.ContainsFunc(answer, func(line string) bool { return strings.HasPrefix(line, "pause ") }) {
 			s.saw["heartbeats_of_a_pause"]++
+		}
+		if slices.ContainsFunc(answer, func(line string) bool { return strings.HasPrefix(line, "limit ") }) {
+			s.saw["heartbeats_of_a_limit"]++
+		}
+		if strings.HasSuffix(answer[0], "requested true") {
+			s.saw["heartbeats_of_a_request"]++
 		}
 		if strings.HasPrefix(answer[0], "ended true") {
 			s.saw["beats_too_late"]++

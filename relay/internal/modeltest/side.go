@@ -35,9 +35,17 @@ type producers interface {
 // operators are people, and time.
 type operators interface {
 	operate(ctx context.Context, verb check.Verb, order order) ([]string, error)
+	orders
+	redeliver(ctx context.Context, asked redelivery) ([]string, error)
+	cancel(ctx context.Context, canceling cancellation) ([]string, error)
+	expireRelay(ctx context.Context, relay outbox.ID) error
+}
+
+// orders are decisions about no event.
+type orders interface {
 	pause(ctx context.Context, scope core.Scope, name string, order order) (outcome string, err error)
 	resume(ctx context.Context, scope core.Scope, name string, order order) (outcome string, err error)
-	expireRelay(ctx context.Context, relay outbox.ID) error
+	limit(ctx context.Context, topic string, rate float64, order order) (outcome string, err error)
 }
 
 // write is what one statement, or a savepoint with what is taken back, does in a transaction.

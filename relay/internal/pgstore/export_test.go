@@ -58,3 +58,6 @@ func Asker(owner core.Owner) (relay, token any) {
 
 // Statement is the text of a file, with its schema.
 func Statement(file, schema string) string { return statement(file, `"`+schema+`"`) }
+
+// TakeArgs are the arguments of take_requests.sql.
+func TakeArgs(take core.TakeRequests) []any { return takeArgs(take) }

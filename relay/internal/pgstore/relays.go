@@ -48,6 +48,11 @@ func (s *Store) Heartbeat(ctx context.Context, said core.Heartbeat) (core.Heartb
 		answer.Pauses, err = pgx.CollectRows(rows, pgx.RowToStructByPos[core.Pause])
 		return err //nolint:wrapcheck // as above
 	})
+	batch.Queue(s.sql.limits).Query(func(rows pgx.Rows) (err error) {
+		answer.Limits, err = pgx.CollectRows(rows, pgx.RowToStructByPos[core.Limit])
+		return err //nolint:wrapcheck // as above
+	})
+	batch.Queue(s.sql.requested).QueryRow(func(row pgx.Row) error { return row.Scan(&answer.Requested) })
 	beforeBeat(&said)
 	if err := s.pool.SendBatch(ctx, batch).Close(); err != nil {
 		return core.HeartbeatAnswer{}, failed("heartbeat", err)

@@ -40,7 +40,8 @@ type Store struct {
 // statements are the texts with the schema's name in them.
 type statements struct {
 	register, registerKnown, forgetRelays       string
-	beat, own, server, peers, lanes, pauses     string
+	beat, own, server, peers, lanes             string
+	pauses, limits                              string
 	endExpired                                  string
 	ownToTake, acquire, ownLanes                string
 	ownToGive, release, leave                   string
@@ -50,6 +51,7 @@ type statements struct {
 	read, sweep                                 string
 	settlePublished, settle                     string
 	unpark, heldKeys, dueKeys, heldRows, parked string
+	takeRequests, settleRequests, requested     string
 	saveRoutes                                  string
 }
 
@@ -62,7 +64,7 @@ func New(pool *pgxpool.Pool, schema string) *Store {
 		sql: statements{
 			register: text("register"), registerKnown: text("register_known"), forgetRelays: text("forget_relays"),
 			beat: text("beat"), own: text("own"), server: text("server"), peers: text("peers"), lanes: text("lanes"),
-			pauses: text("pauses"), endExpired: text("end_expired"),
+			pauses: text("pauses"), limits: text("limits"), endExpired: text("end_expired"),
 			ownToTake: text("own_to_take"), acquire: text("acquire"), ownLanes: text("own_lanes"),
 			ownToGive: text("own_to_give"), release: text("release"), leave: text("leave"),
 			note: text("note"), unnote: text("unnote"),
@@ -71,7 +73,8 @@ func New(pool *pgxpool.Pool, schema string) *Store {
 			read:    text("read"), sweep: text("sweep"),
 			settlePublished: text("settle_published"), settle: text("settle"),
 			unpark: text("unpark"), heldKeys: text("held_keys"), dueKeys: text("due_keys"), heldRows: text("held_rows"),
-			parked:     text("old_parked"),
+			parked:       text("old_parked"),
+			takeRequests: text("take_requests"), settleRequests: text("settle_requests"), requested: text("requested"),
 			saveRoutes: text("save_routes"),
 		},
 	}
@@ -83,7 +86,7 @@ var lookers = map[string][2]string{
 	"read":      {"$7", "$8"},
 	"unpark":    {"$6", "$7"},
 	"held_keys": {"$7", "$8"}, "due_keys": {"$6", "$7"}, "held_rows": {"$9", "$10"}, "old_parked": {"$7", "$8"},
-	"sweep": {"$5", "$6"},
+	"sweep": {"$5", "$6"}, "take_requests": {"$2", "$3"},
 }
 
 // statement is a file of ours with the schema's name in it. Where it may find nothing, each of its rows has the

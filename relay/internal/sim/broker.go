@@ -273,7 +273,7 @@ func (b *broker) accept(m *message) {
 		changed.Payload = append([]byte(" "), e.Payload...)
 		e = &changed
 	}
-	sim.record.delivery(e, m.publish.Topic)
+	sim.record.delivery(e, m.publish.Topic, m.publish.Request)
 	sim.logf("broker has %s of %s as %d", short(e.ID), m.relay.name, sim.record.arrivals)
 	if b.taken != nil {
 		b.taken(e, m.publish.Topic)

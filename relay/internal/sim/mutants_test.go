@@ -27,7 +27,32 @@ type without struct {
 	sim *Simulation
 
 	noToken, dropsSettles, doubleCharges, noBarrier, noStandby, noCut, noGone, noHeld, endsAnybody, noParking, noPauses,
-	noFound bool
+	noFound, dropsRequests, turnsRequests, countsReturned, forgetsTaken, noLimits bool
+}
+
+func (s *without) TakeRequests(ctx context.Context, take core.TakeRequests) (core.RequestsAnswer, error) {
+	answer, err := s.Store.TakeRequests(ctx, take)
+	if s.turnsRequests {
+		slices.Reverse(answer.Requests)
+	}
+	if s.forgetsTaken {
+		s.sim.store.ForgetTaken()
+	}
+	return answer, err
+}
+
+func (s *without) SettleRequests(ctx context.Context, settle *core.SettleRequests) (core.SettleAnswer, error) {
+	changed := *settle
+	if s.dropsRequests && len(settle.Ends) > 1 {
+		changed.Ends = settle.Ends[1:]
+	}
+	if s.countsReturned {
+		changed.Ends = slices.Clone(settle.Ends)
+		for i := range changed.Ends {
+			changed.Ends[i].State = core.RequestDelivered
+		}
+	}
+	return s.Store.SettleRequests(ctx, &changed)
 }
 
 func (s *without) Settle(ctx context.Context, settle *core.Settle) (core.SettleAnswer, error) {
@@ -107,6 +132,9 @@ func (s *without) Heartbeat(ctx context.Context, beat core.Heartbeat) (core.Hear
 	if s.noPauses {
 		answer.Pauses = nil
 	}
+	if s.noLimits {
+		answer.Limits = nil
+	}
 	for i := range answer.Relays {
 		answer.Relays[i].Expired = answer.Relays[i].Expired || s.endsAnybody && answer.Relays[i].ID != beat.Relay
 	}
@@ -132,7 +160,9 @@ func lacking(change func(*without)) Mutant {
 
 func TestMutantsAreFound(t *testing.T) {
 	t.Parallel()
-	const within = 400 // seeds
+	// The first seed that finds a mutant ends its search. Most need fewer than 50 seeds. The rarest needs a death whose
+	// answer is lost just before an operator redrives the event, which one seed in several hundred has.
+	const within = 2000 // seeds
 	for _, p := range []mutantCase{
 		{"settle without token", lacking(func(s *without) { s.noToken = true }), []check.Counter{check.StaleSettlesApplied}},
 		{
@@ -158,11 +188,28 @@ func TestMutantsAreFound(t *testing.T) {
 		},
 		{"lease ignored", lacking(func(s *without) { s.endsAnybody = true }), []check.Counter{check.OwnersOverlapping}},
 		{"pauses not told", lacking(func(s *without) { s.noPauses = true }), nil},
+		{"limits not told", lacking(func(s *without) { s.noLimits = true }), nil},
 		{
 			"a death does not ask for the row that was read", lacking(func(s *without) { s.noFound = true }),
 			[]check.Counter{check.IllegalTransitions, check.ChargedWrongly},
 		},
 		{"unknown types die", lacking(func(s *without) { s.noParking = true }), nil},
+		{
+			"a settle of requests drops one", lacking(func(s *without) { s.dropsRequests = true }),
+			[]check.Counter{check.DuplicatesUnexplained},
+		},
+		{
+			"requests taken in the wrong order", lacking(func(s *without) { s.turnsRequests = true }),
+			[]check.Counter{check.CopiesOutOfOrder},
+		},
+		{
+			"requests given back count as delivered", lacking(func(s *without) { s.countsReturned = true }),
+			[]check.Counter{check.RequestsUnserved},
+		},
+		{
+			"a cancel does not see who has a request in hands", lacking(func(s *without) { s.forgetsTaken = true }),
+			[]check.Counter{check.SentAfterCancel},
+		},
 		{
 			"writers listed before the sequence is read",
 			Mutant{WritersFirst: true},

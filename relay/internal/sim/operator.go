@@ -124,6 +124,15 @@ func (sim *Simulation) resumeScope(scope core.Scope, name string) {
 	sim.logf("%s %s is resumed", scope, name)
 }
 
+// watchPauses looks whether a publish is of something that its relay knows to be paused.
+func (sim *Simulation) watchPauses(relay *relayProcess, s core.Step) {
+	for _, pause := range relay.pauses {
+		if covers(pause, s.Topic, s.Type) {
+			sim.problemf("%s publishes %s and knows that %s %s is paused", relay.name, short(s.Event), pause.Scope, pause.Name)
+		}
+	}
+}
+
 // covers tells whether a pause is about events of the topic and type.
 func covers(pause core.Pause, topic, eventType string) bool {
 	return pause.Scope == core.ScopeAll || pause.Scope == core.ScopeTopic && pause.Name == topic ||

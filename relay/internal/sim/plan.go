@@ -50,6 +50,8 @@ type plan struct {
 	every  [Faults]time.Duration // on average, for those that happen at a time
 	poison int                   // events that kill
 	hasty  float64               // deaths after which an operator acts at once
+	copies time.Duration         // between requests to deliver again, on average; zero: nobody asks
+	limits time.Duration         // between limits of topics, on average; zero: nobody sets one
 
 	// The link to the database is slow, also when the faults are over: answers of reads with more than so many rows or
 	// bytes time out. Zero: it is not.
@@ -72,7 +74,23 @@ func draw(seed uint64, steps int) *plan {
 	p.drawConfig(r)
 	p.drawFaults(r)
 	p.drawLink(rand.New(rand.NewPCG(seed, 0x51e)))
+	p.drawCopies(rand.New(rand.NewPCG(seed, 0xc0b1)))
+	p.drawLimits(rand.New(rand.NewPCG(seed, 0x11117)))
 	return p
+}
+
+// drawLimits has topics limited, in every fourth seed. Those that once failed are as they were.
+func (p *plan) drawLimits(r *rand.Rand) {
+	if r.IntN(4) == 0 && !slices.Contains(FailedOnce(), p.seed) {
+		p.limits = span(r, 3*time.Second, 10*time.Second)
+	}
+}
+
+// drawCopies has events delivered again, in every third seed. Those that once failed are as they were.
+func (p *plan) drawCopies(r *rand.Rand) {
+	if r.IntN(3) == 0 && !slices.Contains(FailedOnce(), p.seed) {
+		p.copies = span(r, time.Second, 5*time.Second)
+	}
 }
 
 // drawLink makes the link to the database slow, in one seed of five. It lets through at least one row, of which none is

@@ -28,6 +28,8 @@ type relayProcess struct {
 	calls    map[core.Op]int
 	pauses   []core.Pause             // that stood when its last heartbeat was answered
 	pausedAt map[string]time.Duration // when it paused a topic last
+	limits   []core.Limit             // as pauses
+	sent     map[string]*limitWatch   // to limited topics
 }
 
 // join starts a relay.
@@ -35,7 +37,7 @@ func (sim *Simulation) join(old bool) *relayProcess {
 	sim.born++
 	relay := &relayProcess{
 		sim: sim, name: fmt.Sprintf("relay-%d", sim.born), old: old, calls: map[core.Op]int{},
-		pausedAt: map[string]time.Duration{},
+		pausedAt: map[string]time.Duration{}, sent: map[string]*limitWatch{},
 	}
 	config := sim.plan.config
 	config.Name, config.Routes = relay.name, registry{sim.plan, old}
@@ -133,7 +135,7 @@ func (relay *relayProcess) call(call core.Call) {
 		sim.logf("%s %s", relay.name, call.Op)
 		var apply func(time.Duration)
 		answered := &heartbeatStore{Store: store}
-		pauses := sim.store.Pauses()
+		pauses, limits := sim.store.Pauses(), sim.store.Limits()
 		sim.onStandby(relay, func() { apply = call.Run(context.Background(), answered) })
 		if connection.late {
 			behind = limit
@@ -142,7 +144,7 @@ func (relay *relayProcess) call(call core.Call) {
 			sim.after(behind, func() {
 				relay.complete(ran, func(now time.Duration) {
 					if answered.beat {
-						relay.pauses = pauses
+						relay.pauses, relay.limits = pauses, limits
 					}
 					apply(now)
 				})

@@ -45,6 +45,8 @@ type Report struct {
 	Counts   map[check.Counter]int
 	Failed   []Result
 	problems int
+	canceled int // requests
+	limited  int // publishes that kept to a limit
 	figures  []Figure
 }
 
@@ -141,6 +143,8 @@ func (r *Report) add(result *Result) {
 			r.Counts[c] += result.Verdict.Count(c)
 		}
 	}
+	r.canceled += result.Canceled
+	r.limited += result.Limited
 	r.problems += len(result.Problems)
 	if !result.Pass() {
 		r.Failed = append(r.Failed, *result)
@@ -190,7 +194,23 @@ func (r *Report) Missed() []string {
 	if r.Counts[check.Duplicates] == 0 || r.Counts[check.OrderedAggregates] == 0 {
 		missed = append(missed, "too little was tested: there were no duplicates, or no order to keep")
 	}
+	if r.Counts[check.Redelivered] < leastOfAFault || r.canceled < leastOfAFault {
+		missed = append(missed, fmt.Sprintf("too little was tested: %d copies, and %d requests that were canceled, at least "+
+			"%d of each are needed", r.Counts[check.Redelivered], r.canceled, leastOfAFault))
+	}
+	if r.limited < leastOfAFault {
+		missed = append(missed, fmt.Sprintf("too little was tested: %d publishes to limited topics, at least %d are needed",
+			r.limited, leastOfAFault))
+	}
 	return missed
+}
+
+// requestFigures are about events that were delivered again because somebody asked for it.
+var requestFigures = []check.Figure{
+	{Name: "redelivered", Of: check.Redelivered},
+	{Name: "unserved", Of: check.RequestsUnserved},
+	{Name: "copies_order", Of: check.CopiesOutOfOrder},
+	{Name: "after_cancel", Of: check.SentAfterCancel},
 }
 
 // Explain says what is wrong with a seed and how to see it again.
@@ -232,7 +252,11 @@ func (r *Report) Line() string {
 	}, check.Zeros()...) {
 		fmt.Fprintf(&line, " %s=%d", c.Name, r.Counts[c.Of])
 	}
+	for _, c := range requestFigures {
+		fmt.Fprintf(&line, " %s=%d", c.Name, r.Counts[c.Of])
+	}
 	fmt.Fprintf(&line, " died_blocking=%d died_passed=%d", r.Deaths.Blocked, r.Deaths.Passed)
+	fmt.Fprintf(&line, " canceled=%d limited=%d", r.canceled, r.limited)
 	fmt.Fprintf(&line, " problems=%d seeds_failed=%d", r.problems, len(r.Failed))
 	for f := range Faults {
 		fmt.Fprintf(&line, " fault_%s=%d", f, r.Tally[f])

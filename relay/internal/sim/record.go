@@ -83,10 +83,10 @@ func (r *recorder) moment(kind check.FaultKind, relay string, id outbox.ID) {
 	r.fault(check.Fault{Kind: kind, Relay: relay, ID: id, From: now, To: now + 1, First: r.next(), Last: r.next()})
 }
 
-func (r *recorder) delivery(e *core.Event, topic string) {
+func (r *recorder) delivery(e *core.Event, topic string, request int64) {
 	r.arrivals++
 	r.checker.Add(check.Record{Delivery: &check.Delivery{
-		Index: r.arrivals, ID: e.ID, Type: e.Type, Topic: topic, Key: e.Aggregate.ID,
+		Index: r.arrivals, Request: request, ID: e.ID, Type: e.Type, Topic: topic, Key: e.Aggregate.ID,
 		Payload: check.SumOf(e.Payload), Headers: check.SumOf(e.Headers),
 	}})
 }
@@ -100,6 +100,10 @@ func (r *recorder) observe(relay *relayProcess, s core.Step) {
 		s.Class, s.State, s.Result, s.Attempt, s.Topic, s.Detail)
 	step := check.Step{
 		Relay: relay.name, Token: s.Token.String(), Lane: int(s.Lane), At: at(sim.now), Next: r.next(), ID: s.Event,
+		Request: s.Request,
+	}
+	if k := sim.plan.kindOf(s.Type); s.Request != 0 && k != nil && k.Topic != s.Topic {
+		step.Topic = s.Topic
 	}
 	key := tenure{relay.name, s.Token, s.Lane}
 	if s.Do == core.DidRenew && r.released[key] {
@@ -127,11 +131,8 @@ func (r *recorder) observe(relay *relayProcess, s core.Step) {
 			sim.problemf("%s publishes %s, which may take until %v after its lease ends", relay.name, short(s.Event),
 				end-r.believed[key])
 		}
-		for _, pause := range relay.pauses {
-			if covers(pause, s.Topic, s.Type) {
-				sim.problemf("%s publishes %s and knows that %s %s is paused", relay.name, short(s.Event), pause.Scope, pause.Name)
-			}
-		}
+		sim.watchPauses(relay, s)
+		sim.watchLimits(relay, s.Topic)
 	case core.DidAck:
 		step.Do = check.Ack
 	case core.DidRefuse:
@@ -141,6 +142,11 @@ func (r *recorder) observe(relay *relayProcess, s core.Step) {
 		step.Result = result(s.Result)
 		r.checkContract(relay, s)
 		r.witnessed(relay, s)
+	case core.DidSettleRequest:
+		step.Do, step.At, step.Result = check.Settle, at(sim.ranAt()), result(s.Result)
+		if s.Ended == core.RequestDelivered {
+			step.To = check.Published
+		}
 	case core.DidCharge:
 		step.Do, step.Class = check.Charge, class(s)
 		// A dead one was redriven, and a failover took that back, or the death as well: the settle finds out.
@@ -155,7 +161,7 @@ func (r *recorder) observe(relay *relayProcess, s core.Step) {
 	case core.DidPause:
 		relay.pausedAt[s.Topic] = sim.now
 		return
-	case core.DidResume, core.DidFail:
+	case core.DidResume, core.DidForget, core.DidFail:
 		return
 	case core.DidAlarm:
 		r.alarms = append(r.alarms, s.Detail)
@@ -222,6 +228,7 @@ func (r *recorder) shortened(relay string, since time.Duration) time.Duration {
 func (r *recorder) jumped(relay string, by time.Duration) {
 	now := r.sim.now
 	r.jumps = append(r.jumps, jump{now, by, relay})
+	r.sim.shaken = now
 	for key, until := range r.leases {
 		if relay != everybody && key.relay != relay {
 			continue

@@ -3,6 +3,7 @@ package sim
 import (
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"runtime/debug"
 	"time"
 
@@ -17,6 +18,8 @@ type Result struct {
 	Steps    int
 	Tally    Tally
 	Deaths   Deaths
+	Canceled int // requests
+	Limited  int // publishes that kept to a limit of their topic
 	Verdict  *check.Verdict
 	Problems []string // what the checker cannot know
 }
@@ -51,7 +54,7 @@ func Run(seed uint64, steps int, mutant Mutant, trace io.Writer) (result Result)
 		if r := recover(); r != nil {
 			result.Problems = append(result.Problems, fmt.Sprintf("panic: %v\n%s", r, debug.Stack()))
 		}
-		result.Steps, result.Tally = sim.steps, sim.tally
+		result.Steps, result.Tally, result.Limited = sim.steps, sim.tally, sim.limited
 		result.Problems = append(result.Problems, sim.problems...)
 	}()
 	sim.live()
@@ -64,6 +67,11 @@ func Run(seed uint64, steps int, mutant Mutant, trace io.Writer) (result Result)
 			result.Deaths.Blocked++
 		} else {
 			result.Deaths.Passed++
+		}
+	}
+	for _, request := range sim.store.Requests() {
+		if request.State == core.RequestCanceled {
+			result.Canceled++
 		}
 	}
 	result.Verdict = sim.record.end(true)
@@ -82,6 +90,8 @@ func (sim *Simulation) live() {
 	}
 	sim.scheduleFaults()
 	sim.operate()
+	sim.redeliverSome(rand.New(rand.NewPCG(sim.plan.seed, 0xc0b2)))
+	sim.limitSome(rand.New(rand.NewPCG(sim.plan.seed, 0x11118)))
 	least := sim.now + sim.plan.time
 	sim.run(sim.now+24*time.Hour, func() bool {
 		enough := sim.steps >= sim.plan.steps && sim.now >= least
@@ -139,6 +149,9 @@ func (sim *Simulation) heal() {
 	}
 	for _, pause := range sim.store.Pauses() {
 		sim.resumeScope(pause.Scope, pause.Name)
+	}
+	for _, limit := range sim.store.Limits() {
+		sim.limitTopic(limit.Topic, 0)
 	}
 	sim.broker.broken = map[string]time.Duration{}
 	for _, t := range sim.broker.traits {
@@ -234,6 +247,11 @@ func (sim *Simulation) atRest() bool {
 				moving++
 			}
 		case core.Dead, core.Published, core.Discarded:
+		}
+	}
+	for _, request := range sim.store.Requests() {
+		if request.State == core.RequestOpen {
+			moving++
 		}
 	}
 	return moving == 0 && (open == 0 || still > quietSince)

@@ -34,6 +34,7 @@ func Scenarios() []Scenario {
 		{"rejected", manyBadEvents},
 		{"crowd", crowdOfBadEvents},
 		{"paused", pausedFleet},
+		{"limited", limitedFleet},
 		{"uneven", unevenTopics},
 		{"herd", herdAfterOutage},
 		{"bells", manyBells},

@@ -69,6 +69,7 @@ func (sim *Simulation) promote(standby *memstore.Copy) {
 // failedOver writes down what a promotion took back.
 func (r *recorder) failedOver(undone *memstore.Undone) {
 	r.moment(check.Failover, "", outbox.ID{})
+	r.sim.shaken = r.sim.now
 	for _, id := range undone.Changed {
 		r.reverted[id] = r.sim.now
 		r.moment(check.Failover, "", id)
@@ -88,6 +89,11 @@ func (r *recorder) failedOver(undone *memstore.Undone) {
 			record.Undone = true
 			r.checker.Add(check.Record{Action: &record})
 		}
+	}
+	for i := range undone.Requests { // a copy may have been sent, and need not be
+		record := undone.Requests[i].Record()
+		record.End = check.RequestFailed
+		r.checker.Add(check.Record{Request: &record})
 	}
 	r.sim.logf("a failover: %d rows are gone, %d are as they were, %d floors, %d letters, %d actions",
 		len(undone.Vanished), len(undone.Changed), undone.Floors, len(undone.Letters), len(undone.Actions))

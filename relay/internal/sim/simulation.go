@@ -49,9 +49,15 @@ type Simulation struct {
 	healed         bool
 	loads          int // under way
 	quietFrom      time.Duration
+	limits         map[string]*limitWatch // by topic, what all relays send
+	limited        int                    // publishes that kept to one
+	shaken         time.Duration          // when two relays may have come to hold one lane; 0: never
 	problems       []string
 	stopped        bool // nothing more is to be done
 }
+
+// epoch is zero of the simulated time.
+var epoch = time.Unix(1_700_000_000, 0).UTC()
 
 // start is when a simulation begins, so that no instant is zero.
 const start = time.Hour
@@ -61,13 +67,13 @@ func newSimulation(p *plan, mutant Mutant, trace io.Writer) *Simulation {
 	sim := &Simulation{
 		plan: p, mutant: mutant, trace: trace, now: start, rand: rand.New(rand.NewPCG(p.seed, 0x51)),
 		locks: make([]lock, p.aggregates), versions: make([]uint64, p.aggregates), incarnation: 1,
-		owners: map[outbox.ID]string{},
+		owners: map[outbox.ID]string{}, limits: map[string]*limitWatch{}, shaken: -time.Hour,
 	}
 	sim.record = newRecorder(sim)
 	sim.broker = newBroker(sim)
 	sim.store = memstore.New(memstore.Config{
 		Lanes: p.lanes, Lane: sim.laneOf, Clock: func() time.Duration { return sim.now + sim.offset },
-		Epoch: time.Unix(1_700_000_000, 0).UTC(), Next: sim.record.next, Incarnation: mutant.Incarnation,
+		Epoch: epoch, Next: sim.record.next, Incarnation: mutant.Incarnation,
 	})
 	return sim
 }

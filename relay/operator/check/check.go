@@ -14,6 +14,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/posthaste-dev/posthaste/internal/clean"
+	"github.com/posthaste-dev/posthaste/internal/shell"
 	"github.com/posthaste-dev/posthaste/outbox"
 	"github.com/posthaste-dev/posthaste/relay/internal/sqlstate"
 	"github.com/posthaste-dev/posthaste/relay/operator"
@@ -69,10 +70,8 @@ type Config struct {
 func Defaults() Config {
 	return Config{
 		Age: Limits{60, 600}, Held: Limits{900, 86400}, Pending: Limits{None, None}, Dead: Limits{0, 100},
-		Blocked: Limits{0, 10}, Unheld: Limits{0, 16}, Paused: Limits{0, None}, Failing: Limits{
-			0,
-			None,
-		}, Relays: Limits{1, 1},
+		Blocked: Limits{0, 10}, Unheld: Limits{0, 16}, Paused: Limits{0, None}, Failing: Limits{0, None},
+		Relays: Limits{1, 1},
 	}
 }
 
@@ -108,7 +107,8 @@ func Run(ctx context.Context, pool *pgxpool.Pool, config Config) Result {
 	if version.State != Unknown && version.State != Critical {
 		failing, excuses := checkTopics(ctx, pool, config)
 		report, failures := survey.Look(ctx, pool, survey.Config{Schema: config.Schema, Topics: excuses})
-		restored := checkRestored(operator.New(pool, config.Schema).Restored(ctx))
+		moved, err := operator.New(pool, config.Schema).Restored(ctx)
+		restored := checkRestored(config.Schema, moved, err)
 		for _, check := range fromSurvey(config, report, failures) {
 			if check.Name == "relays" && report.Relays == 0 && restored.Value > 0 {
 				check.Text += ", but those that wait for the resume do not show"
@@ -148,6 +148,15 @@ func (r Result) with(check Check) Result {
 	return r
 }
 
+// unknown is a check that could not be made, and why.
+func (c Check) unknown(why error) Check {
+	c.State, c.Text = Unknown, clean.Error(why)
+	if errors.Is(why, context.DeadlineExceeded) {
+		c.Text = "no answer in time"
+	}
+	return c
+}
+
 // compare finds the state of a number.
 func (c Check) compare() Check {
 	beyond := func(limit float64) bool {
@@ -170,24 +179,20 @@ func checkSchema(ctx context.Context, pool *pgxpool.Pool, name string) Check {
 	check := Check{Name: "schema", Limits: Limits{None, None}}
 	migrations, err := schema.Outbox.Migrations()
 	if err != nil {
-		check.State, check.Text = Unknown, err.Error()
-		return check
+		return check.unknown(err)
 	}
 	newest := migrations[len(migrations)-1].Version
 	var version int64
 	err = pool.QueryRow(ctx, "SELECT schema_version FROM "+pgx.Identifier{name, "outbox_meta"}.Sanitize()).Scan(&version)
 	check.Value = float64(version)
-	switch sqlstate.Of(err) {
-	case sqlstate.UndefinedTable, sqlstate.InvalidSchemaName:
-		check.State, check.Text = Critical, "there is no outbox in schema "+name+": run 'outboxctl migrate up'"
-		return check
-	case sqlstate.InsufficientPrivilege:
-		check.State, check.Text = Unknown, "the role may not look: run 'outboxctl grant viewer ROLE'"
-		return check
-	}
-	switch {
+	switch code := sqlstate.Of(err); {
+	case code == sqlstate.UndefinedTable, code == sqlstate.InvalidSchemaName:
+		check.State = Critical
+		check.Text = "there is no outbox in schema " + name + ": run '" + command(name, "migrate up") + "'"
+	case code == sqlstate.InsufficientPrivilege:
+		check.State, check.Text = Unknown, "the role may not look: run '"+command(name, "grant viewer ROLE")+"'"
 	case err != nil:
-		check.State, check.Text = Unknown, err.Error()
+		return check.unknown(err)
 	case version != newest:
 		check.State = Warning
 		check.Text = fmt.Sprintf("the tables are at version %d, this outboxctl knows %d", version, newest)
@@ -197,11 +202,19 @@ func checkSchema(ctx context.Context, pool *pgxpool.Pool, name string) Check {
 	return check
 }
 
+// command is one of outboxctl about the outbox in a schema.
+func command(schema, words string) string {
+	if schema != outbox.DefaultSchema {
+		words += " --schema " + shell.Word(schema)
+	}
+	return "outboxctl " + words
+}
+
 // fromSurvey makes the checks of what a survey has found.
 func fromSurvey(config Config, report survey.Report, failed map[string]error) (checks []Check) {
 	add := func(part string, check Check) {
 		if why, bad := failed[part]; bad {
-			check.State, check.Text = Unknown, clean.Error(why)
+			check = check.unknown(why)
 		} else {
 			check = check.compare()
 		}
@@ -275,26 +288,21 @@ func checkRetention(report survey.Report, failed error) Check {
 		check.Text = "retention deletes nothing of " + strings.Join(halted, ", ")
 	}
 	if failed != nil {
-		check.State, check.Text = Unknown, clean.Error(failed)
-		return check
+		return check.unknown(failed)
 	}
 	return check.compare()
 }
 
 // checkRestored: relays publish nothing on a database that was restored or copied, until somebody resumes them.
-func checkRestored(restored bool, err error) Check {
+func checkRestored(schema string, restored bool, err error) Check {
 	check := Check{Name: "restored", Limits: Limits{None, 0}, Text: "the database is where relays left it"}
-	switch {
-	case errors.Is(err, context.DeadlineExceeded):
-		check.State, check.Text = Unknown, "no answer in time"
-	case err != nil:
-		check.State, check.Text = Unknown, clean.Error(err)
-	case restored:
-		check.Value = 1
-		check.Text = "the database was restored or copied, and relays publish nothing before outboxctl resume --restored"
-	}
 	if err != nil {
-		return check
+		return check.unknown(err)
+	}
+	if restored {
+		check.Value = 1
+		check.Text = "the database was restored or copied, and relays publish nothing before " +
+			command(schema, "resume --restored")
 	}
 	return check.compare()
 }
@@ -306,11 +314,7 @@ func checkTopics(ctx context.Context, pool *pgxpool.Pool, config Config) (check 
 	topics, err := op.Topics(ctx)
 	pauses, pausesErr := op.Pauses(ctx)
 	if err = cmp.Or(err, pausesErr); err != nil {
-		check.State, check.Text = Unknown, err.Error()
-		if errors.Is(err, context.DeadlineExceeded) {
-			check.Text = "no answer in time"
-		}
-		return check, nil
+		return check.unknown(err), nil
 	}
 	var failing []string
 	for _, topic := range topics {

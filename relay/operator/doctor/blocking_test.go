@@ -22,7 +22,7 @@ func TestBlockingFixes(t *testing.T) {
 		t.Fatalf("%+v", found)
 	}
 	fix := found[0].Fix
-	if !strings.HasPrefix(fix, "outboxctl redrive 2 3 5 --reason ") || strings.Contains(fix, "repaired") {
+	if !strings.HasPrefix(fix, "outboxctl dead redrive 2 3 5 --reason ") || strings.Contains(fix, "repaired") {
 		t.Errorf("the fix is %s", fix)
 	}
 	if found[1].Fix != "" || !strings.Contains(found[1].Advice, "outboxctl skip 1 --reason ... --schema billing") ||

@@ -198,6 +198,12 @@ var Kinds = []Kind{
 			"might send again what was sent, and do not show as alive",
 	},
 	{"paused", Notice, "fleet", "an operator has paused it, and nobody has resumed it"},
+	{"limited", Notice, "fleet", "an operator has limited how fast it goes out, and nobody has lifted that"},
+	{
+		"job_idle", Warning, "fleet",
+		"no outbox-publisher works on it: none runs, none has the operator's grant, or its log says why. What somebody " +
+			"decided about these events is not done",
+	},
 	{
 		"dead_blocking", Warning, "fleet",
 		"what comes later for the same aggregates waits behind them, until somebody decides",

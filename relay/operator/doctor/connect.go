@@ -15,6 +15,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"github.com/posthaste-dev/posthaste/internal/shell"
 	"github.com/posthaste-dev/posthaste/relay/internal/sqlstate"
 )
 
@@ -71,11 +72,11 @@ func (x *examination) reach(ctx context.Context) bool {
 			if unknown := (*net.DNSError)(nil); errors.As(err, &unknown) {
 				x.advisef("name_unknown", "correct the host in the database URL, or the name server of this machine; "+
 					"'getent hosts "+
-					Quote(p.host)+"' asks as well", "the host %s cannot be found: %v", p.host, unknown.Err)
+					shell.Word(p.host)+"' asks as well", "the host %s cannot be found: %v", p.host, unknown.Err)
 				return
 			}
 			x.advisef("port_closed", "start the server, or correct host and port in the database URL; 'pg_isready -h "+
-				Quote(p.host)+" -p "+strconv.Itoa(int(p.port))+"' asks as well", "nobody answers at %s: %v",
+				shell.Word(p.host)+" -p "+strconv.Itoa(int(p.port))+"' asks as well", "nobody answers at %s: %v",
 				net.JoinHostPort(p.host, strconv.Itoa(int(p.port))), err)
 		})
 	}

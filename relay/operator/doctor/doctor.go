@@ -16,6 +16,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/posthaste-dev/posthaste/internal/shell"
 	"github.com/posthaste-dev/posthaste/outbox"
 	"github.com/posthaste-dev/posthaste/relay/internal/sqlstate"
 	"github.com/posthaste-dev/posthaste/relay/internal/sqltext"
@@ -154,6 +155,7 @@ func (x *examination) examine(ctx context.Context) {
 		{"fleet", "on which server the outbox lives", x.checkIdentity},
 		{"fleet", "relays and lanes", x.checkFleet},
 		{"fleet", "pauses", x.checkPauses},
+		{"fleet", "jobs", x.checkJobs},
 		{"fleet", "dead events that block", x.checkBlocking},
 		{"retention", "retention", x.checkRetention},
 	} {
@@ -230,20 +232,9 @@ func (x *examination) outboxctl(words ...string) string {
 	}
 	words = append(words, x.Arguments...)
 	for i, word := range words {
-		words[i] = Quote(word)
+		words[i] = shell.Word(word)
 	}
 	return strings.Join(words, " ")
-}
-
-// Quote is a word as a shell takes it for one.
-func Quote(word string) string {
-	plain := func(r rune) bool {
-		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_./:=@,+", r)
-	}
-	if word != "" && strings.IndexFunc(word, func(r rune) bool { return !plain(r) }) < 0 {
-		return word
-	}
-	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }
 
 // name is an object of the outbox, as SQL takes it.

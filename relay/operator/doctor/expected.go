@@ -102,16 +102,16 @@ func (e *expected) drop(name string) {
 }
 
 var (
-	onTable  = regexp.MustCompile(`\bON (outbox_\w+)`)
-	executes = regexp.MustCompile(`\bEXECUTE FUNCTION (outbox_\w+)`)
-	spaces   = regexp.MustCompile(`\s+`)
+	// named is what a statement names of ours: the table, the function, and what its condition asks.
+	named  = regexp.MustCompile(`\b(ON|EXECUTE FUNCTION|WHEN \(NOT) (outbox_\w+)`)
+	spaces = regexp.MustCompile(`\s+`)
 )
 
 // qualified is the statement that makes it, for whichever search_path.
 func (m made) qualified(name func(string) string) string {
-	statement := onTable.ReplaceAllStringFunc(m.statement, func(on string) string { return "ON " + name(on[len("ON "):]) })
-	statement = executes.ReplaceAllStringFunc(statement, func(call string) string {
-		return "EXECUTE FUNCTION " + name(call[len("EXECUTE FUNCTION "):])
+	statement := named.ReplaceAllStringFunc(m.statement, func(piece string) string {
+		ours := strings.LastIndex(piece, " ") + 1
+		return piece[:ours] + name(piece[ours:])
 	})
 	return strings.TrimSuffix(strings.TrimSpace(spaces.ReplaceAllString(statement, " ")), ";")
 }

@@ -111,15 +111,30 @@ func (x *examination) checkIdentity(ctx context.Context) error {
 	})
 }
 
-// checkPauses names what operators have paused.
+// checkPauses names what operators have paused and limited.
 func (x *examination) checkPauses(ctx context.Context) error {
 	pauses, err := x.op.Pauses(ctx)
 	for _, pause := range pauses {
-		words := []string{"resume", "--" + pause.Kind}
-		if pause.Name != "" {
-			words = append(words, pause.Name)
-		}
-		x.commandf("paused", x.outboxctl(append(words, "--reason", "it goes on")...), "%s", pause)
+		x.commandf("paused", x.outboxctl(append(pause.ResumeWith(), "--reason", "it goes on")...), "%s", pause)
+	}
+	if err != nil {
+		return err
+	}
+	limits, err := x.op.Limits(ctx)
+	for _, limit := range limits {
+		x.commandf("limited", x.outboxctl("topics", "limit", limit.Topic, "none", "--reason", "it goes on"), "%s", limit)
+	}
+	return err
+}
+
+// checkJobs names jobs that nobody works on.
+func (x *examination) checkJobs(ctx context.Context) error {
+	idle, err := x.op.IdleJobs(ctx)
+	for _, job := range idle[:min(len(idle), mostNamed)] {
+		x.commandf("job_idle", x.outboxctl("jobs", "work", job.ID.String()),
+			"job %s (%s %s) is running, and nobody has worked on it since %s; an outbox-publisher takes it once its "+
+				"role has the grant: '%s'", job.ID, job.Verb, job.Filter, job.ChangedAt.Format(time.RFC3339),
+			x.outboxctl("grant", "operator", "ROLE"))
 	}
 	return err
 }
@@ -158,7 +173,7 @@ func (x *examination) reportBlocking(dead []deadEvent) {
 		problem := fmt.Sprintf("%s dead events block their aggregates, for instance %s: %s", count, of[0].eventType,
 			of[0].err)
 		if mayPass {
-			words := []string{"redrive"}
+			words := []string{"dead", "redrive"}
 			for _, d := range of {
 				words = append(words, d.id)
 			}

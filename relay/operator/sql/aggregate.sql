@@ -56,7 +56,9 @@ SELECT c.closed, e.id::text, e.seq, e.lane, e.namespace, e.event_type, e.aggrega
        coalesce(e.tenant_id, ''), coalesce(h.kind, e.state), greatest(least(e.created_at, '9999-12-31'), '0001-01-01'),
        CASE WHEN isfinite(e.published_at) THEN e.published_at END, CASE WHEN isfinite(h.since) THEN h.since END,
        CASE WHEN h.due IS NOT NULL THEN greatest(least(h.due, '9999-12-31'), '0001-01-01') END,
-       e.attempt_count, coalesce(e.last_error, ''), NULL, NULL, NULL, c.opened
+       e.attempt_count, coalesce(e.last_error, ''), EXISTS (
+           SELECT FROM {schema}.outbox_actions a WHERE a.event_id = e.id AND a.verb = 'erase' OFFSET 0),
+       NULL, NULL, NULL, c.opened
   FROM counts c CROSS JOIN (
        SELECT e.*, row_number() OVER (ORDER BY e.seq DESC) AS newest,
               row_number() OVER (PARTITION BY e.state IN (6, 7) ORDER BY e.seq) AS oldest

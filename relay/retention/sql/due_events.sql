@@ -19,7 +19,8 @@ WITH numbers AS MATERIALIZED (
 ), looked AS MATERIALIZED (
     SELECT CASE e.state WHEN 6 THEN e.published_at < $1::timestamptz
                         WHEN 7 THEN e.created_at < $1::timestamptz AND NOT EXISTS (
-                            SELECT FROM {schema}.outbox_actions a WHERE a.event_id = e.id AND a.verb = 'discard'
+                            SELECT FROM {schema}.outbox_actions a WHERE a.event_id = e.id
+                                   AND a.verb IN ('discard', 'reissue')
                                    AND a.acted_at >= $1::timestamptz OFFSET 0)
                         ELSE false END
            AND NOT EXISTS (

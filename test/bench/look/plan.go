@@ -49,7 +49,8 @@ const window = 30_000
 // What limits are made of.
 const (
 	whyIndex    = "a few ways down an index, and the rows"
-	whyPage     = "one page of the list, each event by the index of ids, and its topic"
+	whyPage     = "one page of the list, each event by the index of ids, its topic, and whether it was erased"
+	whyTail     = "five pages of the list, each of a thousand events"
 	whyWindow   = "the newest 50,000 events are looked at, and no others"
 	whyHeld     = "all that is held is looked at, each with its event: 5,300 times two ways down an index"
 	whySurvey   = "the survey counts up to 10,000 that are ready, each of which may be on a page of its own"
@@ -107,8 +108,8 @@ var commands = []command{
 	{name: "check", args: []string{"check"}, pages: 10_000, why: whySurvey, exits: []int{1, 2}},
 	{name: "grants", args: []string{"grants", "--check"}, pages: 5_000, why: whyCatalog, exits: []int{1}},
 	{name: "dead", args: []string{"dead", "list"}, pages: 2_500, why: whyLetters},
-	{name: "export", args: []string{"events", "export", "--count", "500"}, pages: 600, why: whyPage},
-	{name: "tail", args: []string{"events", "tail", "--count", "5"}, pages: 3_000, why: whyPage},
+	{name: "export", args: []string{"events", "export", "--count", "500"}, pages: 1_500, why: whyPage},
+	{name: "tail", args: []string{"events", "tail", "--count", "5"}, pages: 10_000, why: whyTail},
 	{
 		name: "list_type", args: []string{"events", "list", "type:order_audited"}, pages: 400, why: whyIndex, lookup: true,
 		needs: "type",

@@ -46,7 +46,8 @@ func prove(ctx context.Context, args []string) (ok bool, err error) {
 		"how long the producers write, both halves together; events and floors follow from it")
 	seed := flags.Uint64("seed", 0, "what producers, chaos and operators draw from; the timing is the machine's. "+
 		"Defaults to 1 for the short form, and to another every time")
-	bug := flags.String("mutant", "", "a mistake of the publishers, to see the proof fail: swap, drop, alter or twice")
+	bug := flags.String("mutant", "", "a mistake of the publishers, to see the proof fail: "+
+		"swap, drop, alter, twice or invent")
 	only := flags.String("only", "", "one half alone: nats or pubsub")
 	noRace := flags.Bool("no-race", false, "build no relay with the race detector, which takes a while the first time")
 	keep := flags.Bool("keep", false, "keep the histories also when all is well")

@@ -30,7 +30,8 @@ func prove(ctx context.Context, args []string) (ok bool, err error) {
 	short := flags.Bool("short", false, "300 aggregates and 6,000 events instead of 2,000 and 50,000")
 	seed := flags.Uint64("seed", 0, "what producers, chaos and operators draw from; the timing is the machine's. "+
 		"Defaults to 1 for the short form, and to another every time")
-	bug := flags.String("mutant", "", "a mistake of the publishers, to see the proof fail: swap, drop, alter or twice")
+	bug := flags.String("mutant", "", "a mistake of the publishers, to see the proof fail: "+
+		"swap, drop, alter, twice or invent")
 	keep := flags.Bool("keep", false, "keep the histories also when all is well")
 	histories := flags.String("check", "", "a folder of histories to check once more, instead of a run")
 	if err := flags.Parse(args); err != nil {

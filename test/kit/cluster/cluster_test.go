@@ -125,7 +125,25 @@ func TestKilledServerForgets(t *testing.T) {
 	c.want(t, "0", "SELECT count(*) FROM t")
 }
 
-// TestABadSettingIsTold: a server that does not start says why, and leaves nothing behind.
+// TestAServerThatDoesNotStop names the process that it waits for, and can be killed and started again.
+func TestAServerThatDoesNotStop(t *testing.T) {
+	t.Parallel()
+	c := start(t, Config{})
+	conn, err := pgx.Connect(t.Context(), c.URL())
+	must(t, err)
+	defer func() { _ = conn.Close(context.WithoutCancel(t.Context())) }()
+	pid := int(conn.PgConn().PID())
+	must(t, syscall.Kill(pid, syscall.SIGSTOP))
+	stopping, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	err = c.Stop(stopping, Fast)
+	if !errors.Is(err, ErrNotStopped) || !strings.Contains(err.Error(), strconv.Itoa(pid)+" postgres: ") {
+		t.Errorf("stopped: %v", err)
+	}
+	must(t, c.Kill(t.Context()))
+	must(t, c.Start(t.Context()))
+}
+
 // TestAKilledSession: the server recovers by itself, its start is the same, and what is prepared outlives it.
 func TestAKilledSession(t *testing.T) {
 	t.Parallel()
@@ -150,6 +168,7 @@ func TestAKilledSession(t *testing.T) {
 	}
 }
 
+// TestABadSettingIsTold: a server that does not start says why, and leaves nothing behind.
 func TestABadSettingIsTold(t *testing.T) {
 	t.Parallel()
 	_, err := New(t.Context(), Config{Settings: map[string]string{"shared_buffers": "none"}})

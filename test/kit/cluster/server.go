@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -162,6 +163,26 @@ const recovery = time.Minute
 // starts it again.
 var ErrNotRecovered = errors.New("cluster: the server has not recovered by itself")
 
+// ErrNotStopped tells that a server did not end when it was told to. Whoever wants its end kills it.
+var ErrNotStopped = errors.New("cluster: the server has not ended")
+
+// left says what each process of the server is, and what it waits for.
+func (c *Cluster) left() string {
+	pids, err := c.processes()
+	if err != nil {
+		return err.Error()
+	}
+	var text strings.Builder
+	for _, pid := range pids {
+		of := func(name string) string {
+			text, _ := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), name)) // one that is gone waits for nothing
+			return strings.TrimSpace(strings.ReplaceAll(string(text), "\x00", " "))
+		}
+		fmt.Fprintf(&text, "%d %s: waits in %s, system call %s\n", pid, of("cmdline"), of("wchan"), of("syscall"))
+	}
+	return text.String() + "the end of its log:\n" + c.Log()
+}
+
 // gone waits for the postmaster's end.
 func (c *Cluster) gone(ctx context.Context) error {
 	select {
@@ -169,9 +190,9 @@ func (c *Cluster) gone(ctx context.Context) error {
 		c.server = nil
 		return nil
 	case <-time.After(eventually.Patience):
-		return fmt.Errorf("cluster: the server has not ended within %s", eventually.Patience)
+		return fmt.Errorf("%w within %s; what is left of it:\n%s", ErrNotStopped, eventually.Patience, c.left())
 	case <-ctx.Done():
-		return fmt.Errorf("cluster: the server does not end: %w", ctx.Err())
+		return fmt.Errorf("%w: %w; what is left of it:\n%s", ErrNotStopped, ctx.Err(), c.left())
 	}
 }
 

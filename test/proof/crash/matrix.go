@@ -19,6 +19,8 @@ type setting struct {
 	orphaned bool
 	// parked tells that a relay that does not know all types was there before.
 	parked bool
+	// requested tells that events are published, and asked for again.
+	requested bool
 	// careful tells that relays have died before, so that events are noted before they are sent.
 	isolating bool
 	// suspect tells that relays have died of one event, and have noted it.
@@ -61,6 +63,10 @@ var settings = map[string]setting{
 	"settle.after_commit":   {passage: 2},
 	"park.before":           {old: true},
 	"park.after":            {old: true},
+	"copy.before_send":      {passage: 5, requested: true},
+	"copy.after_ack":        {passage: 5, requested: true, duplicates: true},
+	"copy.before_settle":    {requested: true, duplicates: true},
+	"copy.after_settle":     {requested: true},
 	"quarantine.before":     {suspect: true},
 	"quarantine.after":      {suspect: true},
 	"release.before":        {stop: true},
@@ -97,11 +103,11 @@ func describe(point string) (d crash.Description, known bool) {
 	return list[at], true
 }
 
-// Points returns the names of all points that are not the consumers', in the order of the list.
+// Points returns the names of all points that are not the consumers' or the jobs', in the order of the list.
 func Points() []string {
 	var names []string
 	for _, d := range crash.List() {
-		if !d.ByConsumers {
+		if !d.ByConsumers && !d.ByWorkers {
 			names = append(names, d.Name)
 		}
 	}

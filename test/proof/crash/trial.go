@@ -242,7 +242,9 @@ func (t *trial) drain(ctx context.Context, p *child) (bool, error) {
 		}
 		var open int
 		err := t.env.Pool.QueryRow(ctx,
-			t.env.SQL("SELECT count(*) FROM {schema}.outbox_events WHERE state IN (0, 1)")).Scan(&open)
+			t.env.SQL(`SELECT (SELECT count(*) FROM {schema}.outbox_events WHERE state IN (0, 1)) + (
+				SELECT count(*) FROM {schema}.outbox_requests
+				 WHERE delivered_at IS NULL AND canceled_at IS NULL AND failed_at IS NULL)`)).Scan(&open)
 		switch {
 		case err != nil:
 			return false, fmt.Errorf("crash: %w", err)

@@ -9,6 +9,8 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/posthaste-dev/posthaste/internal/check"
 	"github.com/posthaste-dev/posthaste/outbox"
 	"github.com/posthaste-dev/posthaste/relay/operator"
@@ -34,6 +36,8 @@ func (t *trial) prepare(ctx context.Context) error {
 	switch {
 	case t.setting.parked:
 		return t.parkFirst(ctx)
+	case t.setting.requested:
+		return t.publishFirst(ctx)
 	case t.setting.orphaned:
 		return t.orphan(ctx)
 	case t.setting.isolating:
@@ -81,6 +85,31 @@ func (t *trial) parkFirst(ctx context.Context) error {
 		return err
 	}
 	return old.leave(ctx)
+}
+
+// publishFirst lets a relay publish what there is and leave, and has an operator ask for all of it again.
+func (t *trial) publishFirst(ctx context.Context) error {
+	first, err := t.start(task{Role: relays}, "")
+	if err != nil {
+		return err
+	}
+	if _, err := t.drain(ctx, first); err != nil {
+		return err
+	}
+	if err := first.leave(ctx); err != nil {
+		return err
+	}
+	rows, err := t.env.Pool.Query(ctx, t.env.SQL("SELECT id FROM {schema}.outbox_events WHERE state = 6 ORDER BY seq"))
+	if err != nil {
+		return fmt.Errorf("crash: %w", err)
+	}
+	events, err := pgx.CollectRows(rows, pgx.RowTo[outbox.ID])
+	if err != nil {
+		return fmt.Errorf("crash: %w", err)
+	}
+	action := operator.Action{ID: outbox.NewID(), Actor: actor, Reason: "once more"}
+	_, err = operator.New(t.env.Pool, t.env.Run).Redeliver(ctx, action, operator.Redelivery{}, events...)
+	return err
 }
 
 // producerDies lets a relay run, and producers one after the other.

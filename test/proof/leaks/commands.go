@@ -159,7 +159,7 @@ func (r *run) outboxctl(ctx context.Context) {
 			{"migrate", "status"},
 			{"migrate", "up"},
 			{"grant", "relay", relayRole},
-			{"redrive", "01997c1e-8f2a-7c3d-9b1e-2f3a4b5c6d7e", "--reason", "x"},
+			{"dead", "redrive", "01997c1e-8f2a-7c3d-9b1e-2f3a4b5c6d7e", "--reason", "x"},
 		} {
 			r.command(ctx, r.plan.Outboxctl, []string{"POSTHASTE_DATABASE_URL=" + address}, args...)
 		}

@@ -20,7 +20,7 @@ type change struct{ file, from, to string }
 // all are all mutants, in the order of an event's path.
 func all() []mutant {
 	return slices.Concat(emitting, storing, holdingLanes, reading, publishing, failing, waiting, growing,
-		settling, history, consuming, looking)
+		settling, redelivery, jobs, limiting, erasing, history, consuming, looking, contracting, auditing)
 }
 
 // The folders of the tests that the tables name.
@@ -41,8 +41,10 @@ const (
 	minuteTests    = "relay/internal/minutes"
 	retentionTests = "test/proof/retention"
 	checkTests     = "relay/operator/check"
+	auditTests     = "relay/operator/audit"
 	commandTests   = "cmd/outboxctl"
 	presentTests   = "cmd/outboxctl/internal/present"
+	contractTests  = "outbox/contracts"
 )
 
 // The numbers of simulated worlds: at least three times as many as were ever needed for what uses them.

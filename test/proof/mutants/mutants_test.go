@@ -19,7 +19,8 @@ func TestMain(m *testing.M) { os.Exit(goroutines.Run(m)) }
 func TestEveryMutantIsDescribed(t *testing.T) {
 	t.Parallel()
 	names := map[string]int{}
-	name, fault := regexp.MustCompile(`^[a-z]+(-[a-z]+)+$`), regexp.MustCompile(`^([ACDILPRSV][0-9]+|S-[0-9]+|OP-[0-9]+)$`)
+	name := regexp.MustCompile(`^[a-z]+(-[a-z]+)+$`)
+	fault := regexp.MustCompile(`^([ACDILPRSV][0-9]+|(S|OP|RG|EM)-[0-9]+)$`)
 	for _, m := range all() {
 		names[m.name]++
 		if names[m.name] > 1 || !name.MatchString(m.name) || len(m.mistake) < 20 || !fault.MatchString(m.of) ||

@@ -26,6 +26,7 @@ func loaders() []change {
 		{storeTests + "/store.go", "string(text)", "mutantText(file, string(text))"},
 		{"schema/schema.go", "string(text)", "mutantText(name, string(text))"},
 		{operatorTests + "/look.go", "string(text)", "mutantText(name, string(text))"},
+		{auditTests + "/audit.go", "string(text)", "mutantText(name, string(text))"},
 		{"relay/retention/retention.go", "string(text)", "mutantText(file, string(text))"},
 		{minuteTests + "/write.go", "w.Schema, writeSQL", `w.Schema, mutantText("write", writeSQL)`},
 		{minuteTests + "/write.go", "w.Schema, forgetSQL", `w.Schema, mutantText("forget", forgetSQL)`},

@@ -95,7 +95,7 @@ var looking = []mutant{
 		"viewer-reads-payloads",
 		"who may only look may read what is in the events", "A24",
 		[]change{{
-			"schema/outbox/00009_access.sql",
+			"schema/outbox/00012_access.sql",
 			"'SELECT (seq, id, created_at, published_at, attempt_count, lane, state, namespace, event_type, '",
 			"'SELECT (payload_json, headers, dedupe_key, seq, id, created_at, published_at, attempt_count, " +
 				"lane, state, namespace, event_type, '",

@@ -29,9 +29,9 @@ var publishing = []mutant{
 		[]change{
 			{
 				"relay/send.go",
-				"\tcrash.Point(\"publish.before_send\")\n\terr := s.config.Publisher.Publish(ctx, message)\n",
+				"\tbeforeSend(p)\n\terr := s.config.Publisher.Publish(ctx, message)\n",
 				"\tif ctx != nil {\n\t\tgo func() { _ = s.config.Publisher.Publish(ctx, message) }()\n\t\treturn " +
-					"core.Outcome{Class: core.Acknowledged}\n\t}\n\tcrash.Point(\"publish.before_send\")\n\terr := " +
+					"core.Outcome{Class: core.Acknowledged}\n\t}\n\tbeforeSend(p)\n\terr := " +
 					"s.config.Publisher.Publish(ctx, message)\n",
 			},
 		},

@@ -28,8 +28,9 @@ var storing = []mutant{
 		"lane-may-change",
 		"the lane of an event may be changed, and its aggregate is in two lanes then", "S4",
 		[]change{{
-			"schema/outbox/00001_events.sql", "BEFORE UPDATE OF seq, id, created_at, lane, namespace",
-			"BEFORE UPDATE OF seq, id, created_at, namespace",
+			"schema/outbox/00011_erasure.sql",
+			"created_at, lane, namespace, event_type, aggregate_type, aggregate_id, tenant_id,\n        dedupe_key\n",
+			"created_at, namespace, event_type, aggregate_type, aggregate_id, tenant_id,\n        dedupe_key\n",
 		}},
 		test(schemaTests, "TestEventsAreAppendOnly", `SET lane = lane WHERE id = \$1: got <nil>, want SQLSTATE 23001`),
 	},
@@ -53,7 +54,7 @@ var storing = []mutant{
 		"operator-beside-the-log",
 		"an operator may change where an event stands without a row in the log", "D7",
 		[]change{{
-			"schema/outbox/00009_access.sql", "grants := ARRAY['EXECUTE ON FUNCTION outbox_act,",
+			"schema/outbox/00012_access.sql", "grants := ARRAY['EXECUTE ON FUNCTION outbox_act,",
 			"grants := ARRAY['UPDATE (state) ON outbox_events', 'EXECUTE ON FUNCTION outbox_act,",
 		}},
 		test(schemaTests, "TestOperatorsChangeNothingWithoutTheLog", "an operator makes a ready event one in state 7"),

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -54,7 +55,7 @@ func tiny(t *testing.T) torture.Plan {
 		Name: order.Name, Postgres: services.Postgres18(), Broker: services.NATS(), Folder: t.TempDir(),
 		Executable: executable,
 		Relays:     2, Aggregates: 40, Events: 1200, Production: 3 * time.Second, Producers: 8, Lease: 3 * time.Second,
-		Drain: 20 * time.Second, Seed: 1,
+		Drain: 20 * time.Second, Seed: 1, Audit: true,
 	}
 }
 
@@ -85,7 +86,7 @@ func TestGoodRelaysPass(t *testing.T) {
 		t.Run(good.name, func(t *testing.T) {
 			t.Parallel()
 			plan := underFaults(tiny(t))
-			plan.Environment = good.environment
+			plan.Environment, plan.WithoutCopies = good.environment, good.environment != nil
 			if !play(t, plan).OK() {
 				t.Error("it does not pass")
 			}
@@ -113,11 +114,19 @@ func TestMutantsAreFound(t *testing.T) {
 		faults      bool
 		outage      bool
 		counter     check.Counter
+		audit       string // a figure of the audit that must not be zero either
 	}{
 		{name: "publisher swaps two messages", ofPublisher: torture.MutantSwap, counter: check.OrderViolations},
-		{name: "publisher drops messages", ofPublisher: torture.MutantDrop, counter: check.Lost},
+		{name: "publisher drops messages", ofPublisher: torture.MutantDrop, counter: check.Lost, audit: "audit_missing"},
 		{name: "publisher alters messages", ofPublisher: torture.MutantAlter, counter: check.Corrupted},
-		{name: "publisher sends twice", ofPublisher: torture.MutantTwice, counter: check.DuplicatesUnexplained},
+		{
+			name: "publisher sends twice", ofPublisher: torture.MutantTwice, counter: check.DuplicatesUnexplained,
+			audit: "audit_twice",
+		},
+		{
+			name: "publisher invents messages", ofPublisher: torture.MutantInvent, counter: check.Phantom,
+			audit: "audit_unknown",
+		},
 		{name: "relay has a cursor without a watermark", standIn: bugCursor, counter: check.Stuck},
 		{name: "relay settles without its lane", standIn: bugUnfenced, faults: true, counter: check.StaleSettlesApplied},
 		{name: "relay ends others that are alive", standIn: bugImpatient, counter: check.OwnersOverlapping},
@@ -132,7 +141,7 @@ func TestMutantsAreFound(t *testing.T) {
 			t.Parallel()
 			plan := tiny(t)
 			if mutant.standIn != noBug {
-				plan.Environment = []string{standInBug + "=" + mutant.standIn}
+				plan.Environment, plan.WithoutCopies = []string{standInBug + "=" + mutant.standIn}, true
 			}
 			plan.Mutant, plan.Drain = mutant.ofPublisher, 4*time.Second
 			if mutant.outage {
@@ -149,8 +158,14 @@ func TestMutantsAreFound(t *testing.T) {
 				// Many dead heads, which lie there until events that belong behind them have come.
 				plan.Doomed, plan.Patience = 60, time.Second
 			}
-			if v := play(t, plan).Verdict; v.Count(mutant.counter) == 0 || v.Pass() {
+			report := play(t, plan)
+			if v := report.Verdict; v.Count(mutant.counter) == 0 || v.Pass() {
 				t.Errorf("it was not found as %s", mutant.counter)
+			}
+			if at := slices.IndexFunc(report.Figures, func(f torture.Figure) bool {
+				return f.Name == mutant.audit
+			}); mutant.audit != "" && (at < 0 || report.Figures[at].Value == 0) {
+				t.Errorf("the audit did not find it as %s", mutant.audit)
 			}
 		})
 	}

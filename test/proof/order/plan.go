@@ -21,7 +21,7 @@ func Long() torture.Plan {
 			torture.Kills(2500*time.Millisecond, 12), torture.Leaves(4*time.Second, 8), torture.Pauses(3*time.Second, 6),
 			torture.Outages(15*time.Second, 3),
 		},
-		Duplicates: 10, Thorough: true,
+		Duplicates: 10, Thorough: true, Audit: true,
 	}
 }
 
@@ -34,7 +34,7 @@ func Short() torture.Plan {
 			torture.Kills(1800*time.Millisecond, 5), torture.Leaves(3*time.Second, 2), torture.Pauses(2500*time.Millisecond, 2),
 			torture.Outages(5*time.Second, 2),
 		},
-		Duplicates: 1, Thorough: true,
+		Duplicates: 1, Thorough: true, Audit: true,
 	}
 }
 

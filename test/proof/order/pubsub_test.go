@@ -27,6 +27,7 @@ func TestOverPubSub(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			plan := tiny(t)
+			plan.Audit = false // it reads streams
 			plan.Broker = "pubsub://order?emulator=" + start(t)
 			plan.Events, plan.Production = 600, 2*time.Second
 			plan.Schedule = []torture.Fault{torture.Kills(time.Second, 1)}

@@ -53,9 +53,8 @@ func TestWhatMustStayHoldsUpNobody(t *testing.T) {
 		s.events(t, 250, 50*day)
 		s.Exec(t, `WITH a AS (INSERT INTO {schema}.outbox_actions (action_id, verb, event_id, actor)
 				SELECT gen_random_uuid(), 'redeliver', id, 'ada' FROM {schema}.outbox_events RETURNING action_id, event_id)
-			INSERT INTO {schema}.outbox_requests (action_id, event_id, event_seq, layout, lane) SELECT action_id, event_id, 1, 
-			1, 
-			1 FROM a`)
+			INSERT INTO {schema}.outbox_requests (action_id, event_id, event_seq, lane)
+			SELECT action_id, event_id, 1, 1 FROM a`)
 		s.events(t, 130, 31*day)
 		s.wantWent(t, s.once(t, hundreds), "published=130 discarded=0 dead=0 dedupe=0")
 		s.Exec(t, "UPDATE {schema}.outbox_requests SET delivered_at = now()")

@@ -97,8 +97,8 @@ const requests = `
 WITH chosen AS (SELECT id FROM public.outbox_events WHERE state = 6 ORDER BY seq LIMIT $1
 ), a AS (INSERT INTO public.outbox_actions (action_id, verb, event_id, actor)
        SELECT gen_random_uuid(), 'redeliver', id, 'proof' FROM chosen RETURNING action_id, event_id)
-INSERT INTO public.outbox_requests (action_id, event_id, event_seq, layout, lane, next_attempt_at) SELECT action_id, 
-    event_id, 1, 0, 0, now() + interval '1 year' FROM a`
+INSERT INTO public.outbox_requests (action_id, event_id, event_seq, lane, due_at) SELECT action_id, 
+    event_id, 1, 0, now() + interval '1 year' FROM a`
 
 // fill writes what retention meets: rows to delete, in groups that are younger from one to the next, and old ones that
 // must stay. The numbers of the pairs that may come on top are left for them, before those of live events.

@@ -157,8 +157,8 @@ func (s *env) act(t testing.TB, verb, event, letter string, age time.Duration) s
 // request asks for a published event once more.
 func (s *env) request(t testing.TB, event, letter string) {
 	t.Helper()
-	s.Exec(t, "INSERT INTO {schema}.outbox_requests (action_id, event_id, event_seq, layout, lane) VALUES "+
-		"($1::text::uuid, $2::text::uuid, 1, 1, 1)",
+	s.Exec(t, "INSERT INTO {schema}.outbox_requests (action_id, event_id, event_seq, lane) VALUES "+
+		"($1::text::uuid, $2::text::uuid, 1, 1)",
 		s.act(t, "redeliver", event, letter, 0), event)
 }
 

@@ -43,13 +43,13 @@ func TestTheOperatorsCommands(t *testing.T) {
 		}{
 			{"release", 3, 0, "done, was parked", "4,3,5,1"},
 			{"release", 3, 1, "not applicable, was retrying", "4,3,5,1"},
-			{"redrive", 2, 0, "done, was dead", "4,3,1,1"},
+			{"dead redrive", 2, 0, "done, was dead", "4,3,1,1"},
 			{"skip", 0, 0, "done, was dead and blocking", "5,1,1,1"},
-			{"discard", 0, 0, "done, was dead", "7,1,1,1"},
-			{"redrive", 0, 1, "not applicable, was discarded", "7,1,1,1"},
+			{"dead discard", 0, 0, "done, was dead", "7,1,1,1"},
+			{"dead redrive", 0, 1, "not applicable, was discarded", "7,1,1,1"},
 		} {
-			run := exec.CommandContext(t.Context(), program(t, "outboxctl"), step.verb, ids[step.event], "--reason", "on call",
-				"--actor", "ada", "--schema", db.Schema)
+			run := exec.CommandContext(t.Context(), program(t, "outboxctl"), append(strings.Fields(step.verb),
+				ids[step.event], "--reason", "on call", "--actor", "ada", "--schema", db.Schema)...)
 			run.Env = []string{"POSTHASTE_DATABASE_URL=" + url}
 			text, _ := run.CombinedOutput()
 			if run.ProcessState.ExitCode() != step.code || !strings.Contains(string(text), ids[step.event]+" "+step.says) {
@@ -62,9 +62,9 @@ func TestTheOperatorsCommands(t *testing.T) {
 			}
 		}
 		stranger := pgtest.NewRole(t, db.Server, "stranger")
-		for _, verb := range []string{"redrive", "skip", "discard", "release"} {
-			run := exec.CommandContext(t.Context(), program(t, "outboxctl"), verb, ids[0], "--reason", "on call",
-				"--actor", "bob", "--schema", db.Schema)
+		for _, verb := range []string{"dead redrive", "skip", "dead discard", "release", "dead reissue", "replay start"} {
+			run := exec.CommandContext(t.Context(), program(t, "outboxctl"), append(strings.Fields(verb), ids[0], "--reason",
+				"on call", "--actor", "bob", "--schema", db.Schema)...)
 			run.Env = []string{"POSTHASTE_DATABASE_URL=" + pgtest.As(t, db.URL, stranger)}
 			text, _ := run.CombinedOutput()
 			if run.ProcessState.ExitCode() != 4 || !strings.Contains(string(text), "outboxctl grant operator ROLE") {

@@ -52,7 +52,7 @@ func TestTheGlossaryHasEachWordOnce(t *testing.T) {
 	const page = "docs/glossary.md"
 	must := []string{
 		"aggregate", "attempt", "barrier", "charge", "checker", "consumer", "contract", "crash point", "cursor",
-		"dead and blocking", "dead letter", "dedupe key", "discard", "event", "fence", "floor", "handler", "healthy",
+		"dead and blocking", "dead letter", "dedupe key", "discard", "erase", "event", "fence", "floor", "handler", "healthy",
 		"heartbeat", "hold", "inbox", "janitor role", "lane", "lease", "marker", "mutant", "namespace", "outbox",
 		"outbox row", "outbox-publisher", "park", "pause", "paused", "probing", "proof", "publisher", "quarantine",
 		"redeliver", "redrive", "reissue", "relay", "retention", "settle", "skip", "survey", "suspect", "tenant", "token",

@@ -20,58 +20,53 @@ func (e *env) check(args ...string) (code int, stdout, stderr string) {
 // TestCheck: each number that is beyond its limit is the state, with the exit code that Nagios prescribes.
 func TestCheck(t *testing.T) {
 	t.Parallel()
-	bin := build(t)
-	for _, server := range pgtest.Servers() {
-		t.Run(server.Name, func(t *testing.T) {
-			t.Parallel()
-			e := newEnv(t, server, bin)
-			want := func(wantCode int, pattern string, args ...string) {
-				t.Helper()
-				if code, stdout, stderr := e.check(args...); code != wantCode || !matches(pattern, stdout) || stderr != "" {
-					t.Errorf("%q: exit code %d, want %d and %s\n%s%s", args, code, wantCode, pattern, stdout, stderr)
-				}
+	onEach(t, func(t *testing.T, e *env) {
+		want := func(wantCode int, pattern string, args ...string) {
+			t.Helper()
+			if code, stdout, stderr := e.check(args...); code != wantCode || !matches(pattern, stdout) || stderr != "" {
+				t.Errorf("%q: exit code %d, want %d and %s\n%s%s", args, code, wantCode, pattern, stdout, stderr)
 			}
-			const patient = "--warn-age=1h"
-			want(0, `^OUTBOX OK - all is well \| age=[\d.]+s;3600;600;0 pending=20;;;0 .* dead=0;0;100;0 .* relays=1;1:;1:;0 `+
-				`unheld=0;0;16;0 paused=0;0;;0 retention_halted=0;0;;0 failing=0;0;;0 restored=0;;0;0\n$`, patient)
-			want(0, `(?s)posthaste_check_state\{check="age"\} 0\n.*posthaste_check_value\{check="pending"\} 20\n.*`+
-				`posthaste_check_worst_state 0\n$`, patient, "--format", "prometheus")
-			want(1, `^OUTBOX WARNING - WARNING: 20 events are ready \|`, patient, "--warn-pending", "19")
-			want(2, `^OUTBOX CRITICAL - CRITICAL: 20 events are ready \|`, patient, "--warn-pending", "9",
-				"--crit-pending", "19")
-			want(2, `^OUTBOX CRITICAL - CRITICAL: the oldest event that is ready is `, "--crit-age", "0s")
-			want(1, `1 relays are alive`, patient, "--warn-relays", "2")
+		}
+		const patient = "--warn-age=1h"
+		want(0, `^OUTBOX OK - all is well \| age=[\d.]+s;3600;600;0 pending=20;;;0 .* dead=0;0;100;0 .* relays=1;1:;1:;0 `+
+			`unheld=0;0;16;0 paused=0;0;;0 retention_halted=0;0;;0 failing=0;0;;0 restored=0;;0;0\n$`, patient)
+		want(0, `(?s)posthaste_check_state\{check="age"\} 0\n.*posthaste_check_value\{check="pending"\} 20\n.*`+
+			`posthaste_check_worst_state 0\n$`, patient, "--format", "prometheus")
+		want(1, `^OUTBOX WARNING - WARNING: 20 events are ready \|`, patient, "--warn-pending", "19")
+		want(2, `^OUTBOX CRITICAL - CRITICAL: 20 events are ready \|`, patient, "--warn-pending", "9",
+			"--crit-pending", "19")
+		want(2, `^OUTBOX CRITICAL - CRITICAL: the oldest event that is ready is `, "--crit-age", "0s")
+		want(1, `1 relays are alive`, patient, "--warn-relays", "2")
 
-			e.exec("SELECT {schema}.outbox_pause('ada', 'a | b', 'topic', 'orders')")
-			e.exec(`INSERT INTO {schema}.outbox_topics (relay, topic, paused, error)
-				SELECT id, 'mails|x', true, 'no such topic' FROM {schema}.outbox_relays`)
-			want(1, `^OUTBOX WARNING - WARNING: operators have paused 1 things; WARNING: publishing fails to mails/x \|`,
-				patient)
-			want(2, `paused 1 things`, patient, "--crit-paused", "0")
-			e.exec("SELECT {schema}.outbox_resume('ada', 'over', 'topic', 'orders')")
-			e.exec("DELETE FROM {schema}.outbox_topics")
-			excuses(e, want)
-			e.exec("SELECT {schema}.outbox_pause('ada', 'a | b', 'topic', 'orders')")
-			e.exec("UPDATE {schema}.outbox_events SET state = 5 WHERE seq = 1")
-			e.exec(`INSERT INTO {schema}.outbox_dlq (event_seq, event_id, created_at, attempts, blocking, namespace, event_type,
-				aggregate_type, aggregate_id, error_reason, payload_json) SELECT seq, id, created_at, 3, false, namespace,
-				event_type, aggregate_type, aggregate_id, 'max_attempts', payload_json FROM {schema}.outbox_events WHERE seq = 1`)
-			want(1, `WARNING: 1 events are dead`, patient)
-			want(2, `CRITICAL: 1 events are dead`, patient, "--crit-dead", "0")
-			e.exec(leases.Expire, "steady")
-			want(2, `CRITICAL: 0 relays are alive; CRITICAL: no live relay holds 64 lanes`, patient)
+		e.exec("SELECT {schema}.outbox_pause('ada', 'a | b', 'topic', 'orders')")
+		e.exec(`INSERT INTO {schema}.outbox_topics (relay, topic, paused, error)
+			SELECT id, 'mails|x', true, 'no such topic' FROM {schema}.outbox_relays`)
+		want(1, `^OUTBOX WARNING - WARNING: operators have paused 1 things; WARNING: publishing fails to mails/x \|`,
+			patient)
+		want(2, `paused 1 things`, patient, "--crit-paused", "0")
+		e.exec("SELECT {schema}.outbox_resume('ada', 'over', 'topic', 'orders')")
+		e.exec("DELETE FROM {schema}.outbox_topics")
+		excuses(e, want)
+		e.exec("SELECT {schema}.outbox_pause('ada', 'a | b', 'topic', 'orders')")
+		e.exec("UPDATE {schema}.outbox_events SET state = 5 WHERE seq = 1")
+		e.exec(`INSERT INTO {schema}.outbox_dlq (event_seq, event_id, created_at, attempts, blocking, namespace, event_type,
+			aggregate_type, aggregate_id, error_reason, payload_json) SELECT seq, id, created_at, 3, false, namespace,
+			event_type, aggregate_type, aggregate_id, 'max_attempts', payload_json FROM {schema}.outbox_events WHERE seq = 1`)
+		want(1, `WARNING: 1 events are dead`, patient)
+		want(2, `CRITICAL: 1 events are dead`, patient, "--crit-dead", "0")
+		e.exec(leases.Expire, "steady")
+		want(2, `CRITICAL: 0 relays are alive; CRITICAL: no live relay holds 64 lanes`, patient)
 
-			code, stdout, _ := e.check("--format", "json")
-			var result struct {
-				State  string
-				Checks []struct{ Check, State string }
-			}
-			if err := json.Unmarshal([]byte(stdout), &result); err != nil || code != 2 || result.State != "critical" ||
-				len(result.Checks) != 12 || result.Checks[0].Check != "schema" {
-				t.Errorf("exit code %d, %v: %s", code, err, stdout)
-			}
-		})
-	}
+		code, stdout, _ := e.check("--format", "json")
+		var result struct {
+			State  string
+			Checks []struct{ Check, State string }
+		}
+		if err := json.Unmarshal([]byte(stdout), &result); err != nil || code != 2 || result.State != "critical" ||
+			len(result.Checks) != 12 || result.Checks[0].Check != "schema" {
+			t.Errorf("exit code %d, %v: %s", code, err, stdout)
+		}
+	})
 }
 
 // excuses: what is paused or fails is no critical age, and excuses nothing else.

@@ -46,7 +46,7 @@ func TestCompletion(t *testing.T) {
 	const schema = `--schema='Shop "1"'`
 	for line, want := range map[string]string{
 		"stat":                          "status",
-		"events e":                      "explain export",
+		"events e":                      "erase explain export",
 		"status --output ":              "json ndjson table",
 		"check --format p":              "prometheus",
 		"grant v":                       "viewer",
@@ -55,7 +55,7 @@ func TestCompletion(t *testing.T) {
 		"migrate lookups add ":          "published type",
 		schema + " emit order":          "order_created order_paid",
 		schema + " listen ":             "mails orders",
-		schema + " pause --topic ord":   "orders",
+		schema + " topics pause ord":    "orders",
 		schema + " resume --type m":     "mail",
 		schema + " dead list type:mail": "mail",
 		schema + " redrive ":            "", // ids are nothing that one knows by its beginning

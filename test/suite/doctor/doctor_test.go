@@ -42,6 +42,9 @@ var faults = []fault{
 	{code: "trigger_missing", name: "of facts", begin: []string{
 		"DROP TRIGGER outbox_events_append_only ON {schema}.outbox_events",
 	}},
+	{code: "trigger_missing", name: "of payloads", begin: []string{
+		"DROP TRIGGER outbox_events_erase_only ON {schema}.outbox_events",
+	}},
 	{code: "trigger_disabled", begin: []string{"ALTER TABLE {schema}.outbox_dlq DISABLE TRIGGER outbox_dlq_append_only"}},
 	{code: "function_unpinned", begin: []string{
 		"ALTER FUNCTION {schema}.outbox_act(text, text, text, uuid[], uuid) RESET search_path",
@@ -114,6 +117,11 @@ var faults = []fault{
 	{code: "paused", begin: []string{"SELECT {schema}.outbox_pause('ada', 'the broker moves', 'topic', 'or ders')"}},
 	{code: "paused", name: "everything", begin: []string{"SELECT {schema}.outbox_pause('ada', 'the broker moves', " +
 		"'all')"}},
+	{code: "limited", begin: []string{"SELECT {schema}.outbox_limit('ada', 'consumers come back', 'or ders', 0.5)"}},
+	{code: "job_idle", begin: []string{
+		"SELECT {schema}.outbox_start_job('ada', 'they go now', 'redrive', 'state:dead', 10, 0)",
+		"UPDATE {schema}.outbox_jobs SET changed_at = now() - interval '1 hour'",
+	}},
 	{code: "dead_blocking", begin: []string{
 		"UPDATE {schema}.outbox_events SET state = 1, attempt_count = 10, last_error = 'too odd' WHERE seq <= 2",
 		`INSERT INTO {schema}.outbox_held (lane, seq, kind, namespace, event_type, aggregate_type, aggregate_id)
@@ -132,40 +140,33 @@ var faults = []fault{
 // TestDoctorFindsEachFault, and its fix, applied word by word, ends it.
 func TestDoctorFindsEachFault(t *testing.T) {
 	t.Parallel()
-	bin := build(t)
-	for _, server := range pgtest.Servers() {
-		t.Run(server.Name, func(t *testing.T) {
-			t.Parallel()
-			e := newEnv(t, server, bin)
-			e.mustBeWell()
-			found := map[string]bool{}
-			for _, f := range faults {
-				t.Run(f.code+"/"+f.name, func(t *testing.T) {
-					(&env{
-						t: t, bin: e.bin, url: e.url, database: e.database, schema: e.schema, roles: e.roles, admin: e.admin,
-					}).inflict(f)
-				})
-				found[f.code] = true
-			}
-			t.Attr("doctor_faults_"+server.Name, strconv.Itoa(len(faults)))
-			t.Logf("faults=%d codes=%d", len(faults), len(found))
-			if len(found) < 18 {
-				t.Errorf("only %d kinds of faults were planted", len(found))
-			}
-		})
-	}
+	onEach(t, func(t *testing.T, e *env) {
+		e.mustBeWell()
+		found := map[string]bool{}
+		for _, f := range faults {
+			t.Run(f.code+"/"+f.name, func(t *testing.T) {
+				(&env{
+					t: t, bin: e.bin, url: e.url, database: e.database, schema: e.schema, roles: e.roles, admin: e.admin,
+				}).inflict(f)
+			})
+			found[f.code] = true
+		}
+		t.Attr("doctor_faults_"+e.server, strconv.Itoa(len(faults)))
+		t.Logf("faults=%d codes=%d", len(faults), len(found))
+		if len(found) < 18 {
+			t.Errorf("only %d kinds of faults were planted", len(found))
+		}
+	})
 }
 
 // TestDoctorOfATableThatGrows: it is well as long as it is new, when thousands of events are in it that nobody has
 // counted, or that were none when they were counted, and when they are counted.
 func TestDoctorOfATableThatGrows(t *testing.T) {
 	t.Parallel()
-	bin := build(t)
-	for _, server := range pgtest.Servers() {
-		t.Run(server.Name, func(t *testing.T) {
+	for name, before := range map[string]string{"never": "", "when empty": "ANALYZE {schema}.outbox_events"} {
+		t.Run("counted "+name, func(t *testing.T) {
 			t.Parallel()
-			for _, before := range []string{"", "ANALYZE {schema}.outbox_events"} {
-				e := newEnv(t, server, bin)
+			onEach(t, func(t *testing.T, e *env) {
 				e.exec("SET session_replication_role = replica; TRUNCATE {schema}.outbox_events; RESET session_replication_role")
 				for _, step := range []string{before, grow, grow, "ANALYZE {schema}.outbox_events"} {
 					if step == "" {
@@ -177,7 +178,7 @@ func TestDoctorOfATableThatGrows(t *testing.T) {
 					}
 				}
 				e.mustBeWell()
-			}
+			})
 		})
 	}
 }
@@ -233,31 +234,26 @@ func (e *env) again(address string, f fault) doctor.Report {
 // TestDoctorOfTheSchema: there is no outbox, there is an old one, and a fix makes it one that only lacks a relay.
 func TestDoctorOfTheSchema(t *testing.T) {
 	t.Parallel()
-	bin := build(t)
-	for _, server := range pgtest.Servers() {
-		t.Run(server.Name, func(t *testing.T) {
-			t.Parallel()
-			e := newEnv(t, server, bin)
-			e.schema = "it's new"
-			for _, step := range []struct{ code, before string }{{"no_outbox", ""}, {"schema_old", "7"}} {
-				if step.before != "" {
-					if code, _, stderr := e.run(e.url, "", filepath.Join(bin, "outboxctl"), "migrate", "down", "--target",
-						step.before, "--schema",
-						e.schema); code != 0 {
-						t.Fatal(stderr)
-					}
-				}
-				report := e.doctor(e.url)
-				if got := codes(report); !slices.Equal(got, []string{step.code}) {
-					t.Fatalf("found %q, want %s", got, step.code)
-				}
-				e.apply(report.Findings[0])
-				if got := codes(e.doctor(e.url)); !slices.Equal(got, []string{"no_relay"}) {
-					t.Errorf("after the fix: %q", got)
+	onEach(t, func(t *testing.T, e *env) {
+		e.schema = "it's new"
+		for _, step := range []struct{ code, before string }{{"no_outbox", ""}, {"schema_old", "7"}} {
+			if step.before != "" {
+				if code, _, stderr := e.run(e.url, "", filepath.Join(e.bin, "outboxctl"), "migrate", "down", "--target",
+					step.before, "--schema",
+					e.schema); code != 0 {
+					t.Fatal(stderr)
 				}
 			}
-		})
-	}
+			report := e.doctor(e.url)
+			if got := codes(report); !slices.Equal(got, []string{step.code}) {
+				t.Fatalf("found %q, want %s", got, step.code)
+			}
+			e.apply(report.Findings[0])
+			if got := codes(e.doctor(e.url)); !slices.Equal(got, []string{"no_relay"}) {
+				t.Errorf("after the fix: %q", got)
+			}
+		}
+	})
 }
 
 // TestDoctorEndsWhereATableIsLocked: a migration that hangs must not have the doctor hang.
@@ -317,45 +313,40 @@ func TestDoctorOnTheWay(t *testing.T) {
 // TestDoctorOfTheFleet: what no statement ends, and what does.
 func TestDoctorOfTheFleet(t *testing.T) {
 	t.Parallel()
-	bin := build(t)
-	for _, server := range pgtest.Servers() {
-		t.Run(server.Name, func(t *testing.T) {
-			t.Parallel()
-			e := newEnv(t, server, bin)
-			for _, step := range []struct{ want, begin, end string }{
-				{
-					"lanes_unheld", leases.Steal, leases.Return,
-				},
-				{
-					"topic_failing", `INSERT INTO {schema}.outbox_topics (relay, topic, paused, error)
-						SELECT id, 'orders', true, 'no such topic' FROM {schema}.outbox_relays`, "DELETE FROM {schema}.outbox_topics",
-				},
-				{
-					"type_unknown", "UPDATE {schema}.outbox_lanes SET needs = '{order_lost}' WHERE lane = 7",
-					"UPDATE {schema}.outbox_lanes SET needs = '{}'",
-				},
-			} {
-				if step.begin == leases.Steal {
-					e.exec(step.begin, []int16{1, 2, 3, 9})
-				} else {
-					e.exec(step.begin)
-				}
-				report := e.doctor(e.url)
-				if got := codes(report); !slices.Equal(got, []string{step.want}) || report.Findings[0].Advice == "" {
-					t.Errorf("found %q, want %s: %+v", got, step.want, report)
-				}
-				e.exec(step.end)
-				if step.want == "lanes_unheld" {
-					e.exec("UPDATE {schema}.outbox_relays SET ended_at = now(), lanes = '{}' WHERE ended_at IS NULL")
-					if got := fmt.Sprint(codes(e.doctor(e.url))); got != "[no_relay]" {
-						t.Errorf("without a relay: %s", got)
-					}
-					e.staff()
-				}
-				if left := e.doctor(e.url); len(left.Findings) > 0 {
-					t.Errorf("%s: left %+v", step.want, left.Findings)
-				}
+	onEach(t, func(t *testing.T, e *env) {
+		for _, step := range []struct{ want, begin, end string }{
+			{
+				"lanes_unheld", leases.Steal, leases.Return,
+			},
+			{
+				"topic_failing", `INSERT INTO {schema}.outbox_topics (relay, topic, paused, error)
+					SELECT id, 'orders', true, 'no such topic' FROM {schema}.outbox_relays`, "DELETE FROM {schema}.outbox_topics",
+			},
+			{
+				"type_unknown", "UPDATE {schema}.outbox_lanes SET needs = '{order_lost}' WHERE lane = 7",
+				"UPDATE {schema}.outbox_lanes SET needs = '{}'",
+			},
+		} {
+			if step.begin == leases.Steal {
+				e.exec(step.begin, []int16{1, 2, 3, 9})
+			} else {
+				e.exec(step.begin)
 			}
-		})
-	}
+			report := e.doctor(e.url)
+			if got := codes(report); !slices.Equal(got, []string{step.want}) || report.Findings[0].Advice == "" {
+				t.Errorf("found %q, want %s: %+v", got, step.want, report)
+			}
+			e.exec(step.end)
+			if step.want == "lanes_unheld" {
+				e.exec("UPDATE {schema}.outbox_relays SET ended_at = now(), lanes = '{}' WHERE ended_at IS NULL")
+				if got := fmt.Sprint(codes(e.doctor(e.url))); got != "[no_relay]" {
+					t.Errorf("without a relay: %s", got)
+				}
+				e.staff()
+			}
+			if left := e.doctor(e.url); len(left.Findings) > 0 {
+				t.Errorf("%s: left %+v", step.want, left.Findings)
+			}
+		}
+	})
 }

@@ -64,6 +64,7 @@ func build(t testing.TB) string {
 // retention that ran just now.
 type env struct {
 	t        *testing.T
+	server   string // its name
 	bin, url string
 	database string
 	schema   string
@@ -75,9 +76,24 @@ type env struct {
 // outboxName needs quotes wherever it stands.
 const outboxName = `Shop "1"`
 
+// onEach runs a test against a database of its own on every server.
+func onEach(t *testing.T, test func(t *testing.T, e *env)) {
+	t.Helper()
+	bin := build(t)
+	for _, server := range pgtest.Servers() {
+		t.Run(server.Name, func(t *testing.T) {
+			t.Parallel()
+			test(t, newEnv(t, server, bin))
+		})
+	}
+}
+
 func newEnv(t *testing.T, server pgtest.Server, bin string) *env {
 	t.Helper()
-	e := &env{t: t, bin: bin, database: pgtest.NewName("doctor"), schema: outboxName, roles: map[string]string{}}
+	e := &env{
+		t: t, server: server.Name, bin: bin, database: pgtest.NewName("doctor"), schema: outboxName,
+		roles: map[string]string{},
+	}
 	for _, part := range []string{"producer", "relay", "janitor", "viewer", "operator", "stranger"} {
 		e.roles[part] = pgtest.NewRole(t, server, part) // goes after the database, which has grants for it
 	}

@@ -14,6 +14,8 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/posthaste-dev/posthaste/broker/natsjetstream"
+	"github.com/posthaste-dev/posthaste/outbox"
 	"github.com/posthaste-dev/posthaste/test/kit/eventually"
 	"github.com/posthaste-dev/posthaste/test/kit/pgtest"
 	"github.com/posthaste-dev/posthaste/test/kit/pubsubtest"
@@ -104,6 +106,43 @@ func TestDoctorOfNATS(t *testing.T) {
 	want("broker_unreachable")
 	file = e.configured("broker: nats", "relay.batch: none")
 	want("config_invalid")
+}
+
+// TestTopicsTest asks about topics and nothing is kept; with --send it publishes one message that says what it is.
+func TestTopicsTest(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t, pgtest.Servers()[0], build(t))
+	broker, js := startNATS(t, e)
+	file := e.configured("broker: nats", "nats.url: nats://publisher:p4ss@"+broker.Address)
+	test := func(want int, says string, args ...string) {
+		t.Helper()
+		code, stdout, stderr := e.run(e.url, "", filepath.Join(e.bin, "outboxctl"),
+			append([]string{"topics", "test", "--config", file}, args...)...)
+		if code != want || !regexp.MustCompile(says).MatchString(stdout) || strings.Contains(stdout+stderr, "p4ss") {
+			t.Errorf("%q ended with %d: %s%s, want %d and %s", args, code, stdout, stderr, want, says)
+		}
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), eventually.Patience)
+	defer cancel()
+	stream, err := js.CreateStream(ctx, jetstream.StreamConfig{Name: "ALL", Subjects: []string{"orders"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	test(0, `orders +would take a message`, "orders")
+	test(1, `mails +see why +topic_missing: .*\n(?s:.*)orders +would take a message`, "--all")
+	if info, err := stream.Info(ctx); err != nil || info.State.Msgs != 0 {
+		t.Errorf("something was published: %+v, %v", info, err)
+	}
+	test(0, `"ok": true,(?s:.*)"sent": "`, "orders", "--send", "-o", "json")
+	message, err := stream.GetMsg(ctx, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	attributes := natsjetstream.Attributes(message.Header)
+	if attributes["event_type"] != outbox.TestType || attributes["test"] != "true" || attributes["outbox_seq"] != "" {
+		t.Errorf("the message has %v", attributes)
+	}
+	test(2, ``, "orders", "--all")
 }
 
 // startNATS starts a server with a user who may publish and one who may not.

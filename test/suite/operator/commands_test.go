@@ -84,7 +84,7 @@ func TestEventsCommands(t *testing.T) {
 			{2, "name one aggregate as TYPE/ID", []string{"aggregate", "show", "order"}},
 			{3, "order/77 has no event", []string{"aggregate", "show", "order/77"}},
 			{2, "of dead letters it can have", []string{"dead", "list", "state:dead"}},
-			{2, "Reason: \"x\" is none", []string{"dead", "list", "--reason", "x"}},
+			{2, `"x": an event dies of`, []string{"dead", "list", "reason:x"}},
 		} {
 			if code, _, stderr := e.call(t, e.role, c.args...); code != c.code || !strings.Contains(stderr, c.want) {
 				t.Errorf("%q: exit code %d, want %d and %q\n%s", c.args, code, c.code, c.want, stderr)

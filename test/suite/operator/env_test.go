@@ -43,6 +43,8 @@ type env struct {
 	*pgtest.DB
 	viewer *operator.Operator
 	role   string
+	// environment is what outboxctl has beside the database.
+	environment []string
 
 	mutex  sync.Mutex
 	answer func(message *publish.Message) error
@@ -120,13 +122,19 @@ func (e *env) emit(t *testing.T, events ...outbox.Event) []outbox.ID {
 		ids[i] = outbox.NewID()
 		events[i].ID = ids[i]
 	}
+	e.write(t, events...)
+	return ids
+}
+
+// write writes events that have their ids in one transaction.
+func (e *env) write(t *testing.T, events ...outbox.Event) {
+	t.Helper()
 	if err := outbox.InTx(t.Context(), e.Pool, func(ctx context.Context, tx pgx.Tx) error {
 		_, err := outbox.Emit(ctx, outbox.InSchema(tx, e.Schema), events...)
 		return err
 	}); err != nil {
 		t.Fatal(err)
 	}
-	return ids
 }
 
 // old writes an event past the library, as if so long ago, and returns its id.
@@ -210,7 +218,7 @@ func (e *env) begin(t *testing.T, role string, args ...string) <-chan called {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), eventually.Patience)
 	command := exec.CommandContext(ctx, binary, append(args, "--schema", e.Schema)...)
-	command.Env = []string{"POSTHASTE_DATABASE_URL=" + address}
+	command.Env = append([]string{"POSTHASTE_DATABASE_URL=" + address}, e.environment...)
 	var out, said bytes.Buffer
 	command.Stdout, command.Stderr = &out, &said
 	ended := make(chan called, 1)

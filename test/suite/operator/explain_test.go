@@ -50,7 +50,7 @@ var situations = []situation{
 		"ada paused everything", "the consumers are broken", "resume --all",
 	}},
 	{"topic paused by an operator", pausedAs(operator.TopicScope("orders")), "paused_topic", []string{
-		"ada paused the topic orders", "resume --topic orders",
+		"ada paused the topic orders", "topics resume orders",
 	}},
 	{"type paused by an operator", pausedAs(operator.TypeScope("order_shipped")), "paused_type", []string{
 		"ada paused the type order_shipped", "resume --type order_shipped",

@@ -65,7 +65,7 @@ func TestASchemaThatDoesNotFitIsRejected(t *testing.T) {
 		_, asStranger := p.role(t)
 		p.wantRejection(t, []string{"outboxctl grant relay"}, asStranger)
 		p.Exec(t, "UPDATE {schema}.outbox_meta SET schema_version = 3")
-		p.wantRejection(t, []string{"has version 3", "needs 8", "outboxctl migrate up"})
+		p.wantRejection(t, []string{"has version 3", "needs 9", "outboxctl migrate up"})
 		// A newer one is additive.
 		p.Exec(t, "UPDATE {schema}.outbox_meta SET schema_version = 99")
 		p.emit(t, placed.New("1", note{}))

@@ -222,15 +222,15 @@ func TestOpenRequestsStay(t *testing.T) {
 	pgtest.OnEach(t, func(t *testing.T, db *pgtest.DB) {
 		event := insertEvent(t, db, "1", 6)
 		action := insertAction(t, db, "redeliver", event, nil)
-		db.Exec(t, `INSERT INTO {schema}.outbox_requests (action_id, event_id, event_seq, layout, lane)
-			SELECT $1, id, seq, 1, {schema}.outbox_lane(namespace, aggregate_type, aggregate_id) FROM {schema}.outbox_events 
+		db.Exec(t, `INSERT INTO {schema}.outbox_requests (action_id, event_id, event_seq, lane)
+			SELECT $1, id, seq, {schema}.outbox_lane(namespace, aggregate_type, aggregate_id) FROM {schema}.outbox_events 
 			WHERE id = $2`, action, event)
-		for _, name := range []string{"action_id", "event_id", "event_seq", "layout", "lane", "requested_at"} {
+		for _, name := range []string{"action_id", "event_id", "event_seq", "lane", "topic", "requested_at"} {
 			wantRejected(t, db, "UPDATE {schema}.outbox_requests SET "+name+" = "+name)
 		}
 		wantRejected(t, db, "DELETE FROM {schema}.outbox_requests")
 		wantRejected(t, db, "DELETE FROM {schema}.outbox_actions")
-		db.Exec(t, "UPDATE {schema}.outbox_requests SET attempts = 1, last_error = 'x', next_attempt_at = now()")
+		db.Exec(t, "UPDATE {schema}.outbox_requests SET attempts = 1, last_error = 'x', due_at = now(), taken = 1")
 		db.Exec(t, "UPDATE {schema}.outbox_requests SET delivered_at = now()")
 		_, err := db.Pool.Exec(t.Context(), db.SQL("UPDATE {schema}.outbox_requests SET canceled_at = now()"))
 		if pgtest.SQLState(err) != "23514" {

@@ -6,6 +6,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -69,7 +70,7 @@ func TestOutboxctl(t *testing.T) {
 		ctl, name := tool{binary, server.URL}, emptySchema(t, server, "Ctl 1")
 		role := pgtest.NewRole(t, server, "app")
 		ctl.mustFail(t, 1, "run 'outboxctl migrate up --schema", "grant", "relay", role, "--schema", name)
-		ctl.must(t, `schema `+name+` is at version 0 of 9\n(  missing  0000\d_\w+\n){9}`, "migrate", "status",
+		ctl.must(t, `schema `+name+` is at version 0 of 12\n(  missing  000\d\d_\w+\n){12}`, "migrate", "status",
 			"--schema", name)
 
 		script := ctl.must(t, `\\set ON_ERROR_STOP on\n.*COMMIT;\n\n`, "migrate", "up", "--dry-run", "--schema", name)
@@ -79,10 +80,10 @@ func TestOutboxctl(t *testing.T) {
 		ctl.must(t,
 			`applied 00001_events in \S+\napplied 00002_emit in \S+\nschema `+name+` is at version 2: 2 migrations in \S+\n`,
 			"migrate", "up", "--target", "2", "--schema", name)
-		ctl.must(t, `(applied \S+ in \S+\n){7}schema `+name+` is at version 9: 7 migrations in \S+\n`, "migrate", "up",
+		ctl.must(t, `(applied \S+ in \S+\n){10}schema `+name+` is at version 12: 10 migrations in \S+\n`, "migrate", "up",
 			"--schema", name)
-		ctl.must(t, `schema `+name+` is at version 9: 0 migrations in \S+\n`, "migrate", "up", "--schema", name)
-		ctl.must(t, `schema `+name+` is at version 9 of 9\n(  applied  0000\d_\w+\n){9}`, "migrate", "status",
+		ctl.must(t, `schema `+name+` is at version 12: 0 migrations in \S+\n`, "migrate", "up", "--schema", name)
+		ctl.must(t, `schema `+name+` is at version 12 of 12\n(  applied  000\d\d_\w+\n){12}`, "migrate", "status",
 			"--schema", name)
 		readCatalog(t, server, name).mustEqual(t, reference(t, server, 0))
 
@@ -95,9 +96,10 @@ func TestOutboxctl(t *testing.T) {
 			"nobody of that name", "--schema", name)
 
 		ctl.mustFail(t, 2, "--yes-delete-everything", "migrate", "down", "--target", "0", "--schema", name)
-		ctl.must(t, `took back 00009_access in \S+\ntook back 00008_history in \S+\n`+
+		ctl.must(t, `took back 00012_access in \S+\ntook back 00011_erasure in \S+\ntook back 00010_jobs in \S+\n`+
+			`took back 00009_redelivery in \S+\ntook back 00008_history in \S+\n`+
 			`took back 00007_pause in \S+\ntook back 00006_retention in \S+\ntook `+
-			`back 00005_identity in \S+\nschema `+name+` is at version 4: 5 migrations in \S+\n`,
+			`back 00005_identity in \S+\nschema `+name+` is at version 4: 8 migrations in \S+\n`,
 			"migrate", "down", "--target", "4", "--schema", name)
 		ctl.must(t, `(took back \S+ in \S+\n){4}schema `+name+` is at version 0: 4 migrations in \S+\n`, "migrate", "down",
 			"--target", "0", "--yes-delete-everything", "--schema", name)
@@ -116,9 +118,9 @@ func TestOutboxctlBehindPgBouncer(t *testing.T) {
 	ctl, name := tool{build(t), services.PgBouncer18()}, emptySchema(t, server, "ctl")
 	role := pgtest.NewRole(t, server, "app")
 	for range 5 { // so that the pooler hands out more than one connection
-		ctl.must(t, `(applied \S+ in \S+\n){9}schema .*\n`, "migrate", "up", "--schema", name)
+		ctl.must(t, `(applied \S+ in \S+\n){12}schema .*\n`, "migrate", "up", "--schema", name)
 		ctl.must(t, `role .*\n`, "grant", "operator", role, "--schema", name)
-		ctl.must(t, `(took back \S+ in \S+\n){8}schema .*\n`, "migrate", "down", "--target", "1", "--schema", name)
+		ctl.must(t, `(took back \S+ in \S+\n){11}schema .*\n`, "migrate", "down", "--target", "1", "--schema", name)
 		ctl.must(t, `took back \S+ in \S+\nschema .*\n`, "migrate", "down", "--target", "0", "--yes-delete-everything",
 			"--schema", name)
 	}
@@ -143,17 +145,17 @@ func TestOutboxctlPausesAndResumes(t *testing.T) {
 		ctl.must(t, `operators have paused nothing\n`, do("pauses")...)
 		why := []string{"--actor", "ada", "--reason", "the consumers are broken"}
 		ctl.must(t, `topic orders is paused: no relay publishes it from about a second on\n`,
-			do(append(why, "pause", "--topic", "orders")...)...)
+			do(append(why, "topics", "pause", "orders")...)...)
 		ctl.must(t, `all is paused: .*\n`, do(append(why, "pause", "--all")...)...)
 		const stands = `topic orders is paused by ada since 20\S+Z: the consumers are broken\n`
 		ctl.must(t, stands+`all is paused by ada .*\n`, do("pauses")...)
 		ctl.mustFail(t, 1, "topic orders is paused already\ntopic orders is paused by ada since",
-			do(append(why, "pause", "--topic", "orders")...)...)
+			do(append(why, "topics", "pause", "orders")...)...)
 		ctl.mustFail(t, 1, "type order_created is not paused\ntopic orders is paused by ada since",
 			do("resume", "--type", "order_created", "--actor", "bob")...)
 		ctl.must(t, `all is resumed: the relays go on within about a second\n`, do("resume", "--all", "--actor", "bob")...)
 		ctl.must(t, stands, do("pauses")...)
-		again := []string{"resume", "--topic", "orders", "--actor", "bob", "--action", "01997c1e-8f2a-7c3d-9b1e-2f3a4b5c6d7e"}
+		again := []string{"topics", "resume", "orders", "--actor", "bob", "--action", "01997c1e-8f2a-7c3d-9b1e-2f3a4b5c6d7e"}
 		ctl.must(t, `topic orders is resumed: .*\n`, do(again...)...)
 		ctl.must(t, `topic orders is resumed: .*\n`, do(again...)...)
 		ctl.mustFail(t, 1, "nothing is paused because of a restore", do("resume", "--restored", "--actor", "bob")...)
@@ -163,6 +165,45 @@ func TestOutboxctlPausesAndResumes(t *testing.T) {
 			t.Fatal(err)
 		}
 		ctl.must(t, `restored is resumed: .*\n`, do("resume", "--restored", "--actor", "bob", "--reason", "on purpose")...)
+	})
+}
+
+// TestOutboxctlLimitsTopics with the grants of an operator, and lists what stands with those of a viewer.
+func TestOutboxctlLimitsTopics(t *testing.T) {
+	t.Parallel()
+	binary := build(t)
+	onEach(t, func(t *testing.T, server pgtest.Server) {
+		name := emptySchema(t, server, "ctl")
+		role, viewer := pgtest.NewRole(t, server, "oncall"), pgtest.NewRole(t, server, "viewer")
+		ctl, look := tool{binary, pgtest.As(t, server.URL, role)}, tool{binary, pgtest.As(t, server.URL, viewer)}
+		do := func(words ...string) []string { return append(words, "--schema", name) }
+		admin := tool{binary, server.URL}
+		admin.must(t, `.*`, do("migrate", "up")...)
+		admin.must(t, `.*`, do("grant", "operator", role)...)
+		admin.must(t, `.*`, do("grant", "viewer", viewer)...)
+		limit := func(words ...string) []string {
+			return do(append([]string{"topics", "limit", "--actor", "ada"}, words...)...)
+		}
+		look.mustFail(t, 4, "outboxctl grant operator ROLE", limit("orders", "200", "--reason", "slowly")...)
+		ctl.mustFail(t, 1, "topic orders has no limit", limit("orders", "none")...)
+		ctl.mustFail(t, 2, "--reason is missing", limit("orders", "200")...)
+		ctl.mustFail(t, 2, `"0" is no limit`, limit("orders", "0")...)
+		ctl.must(t, `topic orders is limited to 200 per second, by all relays together, from about a second on\n`,
+			limit("orders", "200", "--reason", "slowly")...)
+		ctl.mustFail(t, 1, "is limited to 200 per second already", limit("orders", "200", "--reason", "slowly")...)
+		again := limit("orders", "0.5", "--reason", "slower", "--action", "01997c1e-8f2a-7c3d-9b1e-2f3a4b5c6d7e")
+		ctl.must(t, `topic orders is limited to 0.5 per second.*\n`, again...)
+		ctl.must(t, `topic orders is limited to 0.5 per second.*\n`, again...)
+		look.must(t, `(?s)TOPIC .*orders +limited to 0.5/s .* limited to 0.5 per second by ada, .*: slower\n`,
+			do("topics")...)
+		look.must(t, `(?s).*"limit": \{.*"rate": 0.5,.*`, do("topics", "-o", "json")...)
+		look.must(t, `(?s).*topic orders is limited to 0.5 per second by ada since .*`, do("status")...)
+		ctl.must(t, `topic orders has no limit any more: .*\n`, limit("orders", "none")...)
+		targets := column(t, openPool(t, server.URL), "SELECT target FROM "+quote(name)+
+			".outbox_actions WHERE verb = 'limit' ORDER BY id")
+		if want := []string{"topic orders 200", "topic orders 0.5", "topic orders none"}; !slices.Equal(targets, want) {
+			t.Errorf("the log has %q, want %q", targets, want)
+		}
 	})
 }
 

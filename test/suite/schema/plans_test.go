@@ -39,8 +39,8 @@ func history(t testing.TB, db *pgtest.DB) {
 		  FROM {schema}.outbox_events WHERE state = 5 OR seq % 20 = 0`,
 		`INSERT INTO {schema}.outbox_actions (action_id, verb, event_id, dlq_id, actor)
 		SELECT gen_random_uuid(), 'discard', event_id, id, 'somebody' FROM {schema}.outbox_dlq WHERE id % 10 < 9`,
-		`INSERT INTO {schema}.outbox_requests (action_id, event_id, event_seq, layout, lane, delivered_at)
-		SELECT a.action_id, e.id, e.seq, 1, e.lane, CASE WHEN a.id % 50 > 0 THEN now() END
+		`INSERT INTO {schema}.outbox_requests (action_id, event_id, event_seq, lane, delivered_at)
+		SELECT a.action_id, e.id, e.seq, e.lane, CASE WHEN a.id % 50 > 0 THEN now() END
 		  FROM {schema}.outbox_actions a JOIN {schema}.outbox_events e ON e.id = a.event_id`,
 	} {
 		db.Exec(t, statement)

@@ -38,8 +38,8 @@ func fileSQL(t testing.TB, name string) string {
 	return string(text)
 }
 
-// A statement of a part that comes later: here it shows that the tables and indexes carry it.
+// What take_requests looks at: here it shows that the index carries it.
 const requestsSQL = `
 SELECT id, event_id FROM {schema}.outbox_requests
- WHERE layout = 1 AND lane = $1::smallint AND delivered_at IS NULL AND canceled_at IS NULL AND failed_at IS NULL
+ WHERE lane = $1::smallint AND delivered_at IS NULL AND canceled_at IS NULL AND failed_at IS NULL
  ORDER BY event_seq LIMIT 100`

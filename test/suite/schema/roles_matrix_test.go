@@ -143,6 +143,20 @@ var operations = []operation{
 		may: "relay",
 	},
 	{name: "change a payload", sql: "UPDATE {schema}.outbox_events SET payload_json = '{}' WHERE id = '{ready}'"},
+	{name: "erase a payload by hand", sql: "UPDATE {schema}.outbox_events SET payload_json = '{}' WHERE state = 6"},
+	{name: "erase headers by hand", sql: "UPDATE {schema}.outbox_events SET headers = NULL WHERE state = 6"},
+	{name: "erase a dead letter by hand", sql: "UPDATE {schema}.outbox_dlq SET payload_json = '{}', headers = NULL"},
+	{name: "give leave to erase", sql: "UPDATE {schema}.outbox_meta SET erasing = pg_current_xact_id()"},
+	{
+		name: "erase by outbox_erase", sql: "SELECT {schema}.outbox_erase('me', 'why', '{{published}, {discarded}, {dead}}')",
+		may: "operator",
+	},
+	{
+		name: "erase more than the function does", sql: "SELECT {schema}.outbox_erase('me', 'why', '{{discarded}}'); " +
+			"UPDATE {schema}.outbox_events SET payload_json = '{}'",
+	},
+	{name: "call outbox_erasing", sql: "SELECT {schema}.outbox_erasing()"},
+	{name: "call outbox_tombstone", sql: "SELECT {schema}.outbox_tombstone('{}', NULL, '{new}')"},
 	{name: "change headers", sql: "UPDATE {schema}.outbox_events SET headers = '{}' WHERE id = '{ready}'"},
 	{name: "change an id", sql: "UPDATE {schema}.outbox_events SET id = '{new}' WHERE id = '{ready}'"},
 	{name: "change a time", sql: "UPDATE {schema}.outbox_events SET created_at = now() WHERE id = '{ready}'"},
@@ -191,7 +205,8 @@ var operations = []operation{
 	// The sequence, and what else the watermark reads.
 	{
 		name: "read the sequence",
-		sql:  "SELECT last_value, is_called, pg_is_in_recovery() FROM {schema}.outbox_events_seq_seq", may: "relay",
+		sql:  "SELECT last_value, is_called, pg_is_in_recovery() FROM {schema}.outbox_events_seq_seq",
+		may:  "relay viewer operator",
 	},
 	{name: "draw from the sequence", sql: "SELECT nextval('{schema}.outbox_events_seq_seq')"},
 	{name: "set the sequence", sql: "SELECT setval('{schema}.outbox_events_seq_seq', 1)"},
@@ -353,20 +368,29 @@ var operations = []operation{
 		name: "delete an action whose dead letter is there",
 		sql:  "DELETE FROM {schema}.outbox_actions WHERE dlq_id = {resolved}", guarded: "janitor",
 	},
-	{name: "read requests", sql: "SELECT * FROM {schema}.outbox_requests", may: readers},
+	{
+		name: "read requests", sql: "SELECT id, action_id, event_id, lane, event_seq, topic, requested_at, due_at, taken, " +
+			"delivered_at, canceled_at, failed_at, attempts, last_error FROM {schema}.outbox_requests",
+		may: "relay viewer operator",
+	},
+	{
+		name: "read which events are asked for", sql: "SELECT action_id, event_id FROM {schema}.outbox_requests WHERE " +
+			"delivered_at IS NULL AND canceled_at IS NULL AND failed_at IS NULL", may: readers,
+	},
+	{name: "read tokens of lanes in requests", sql: "SELECT taken_by FROM {schema}.outbox_requests", may: "relay"},
 	{
 		name: "request a redelivery", sql: "INSERT INTO {schema}.outbox_actions (action_id, verb, event_id, actor) VALUES " +
 			"('{new}', 'redeliver', '{published}', 'me'); INSERT INTO {schema}.outbox_requests (action_id, event_id, " +
-			"event_seq, layout, lane) VALUES ('{new}', '{published}', 1, 1, 1)",
+			"event_seq, lane) VALUES ('{new}', '{published}', 1, 1)",
 	},
 	{
 		name: "request a redelivery under an action that is there", sql: "INSERT INTO {schema}.outbox_requests (action_id, " +
-			"event_id, event_seq, layout, lane) SELECT action_id, event_id, 1, 1, 1 FROM {schema}.outbox_actions " +
+			"event_id, event_seq, lane) SELECT action_id, event_id, 1, 1 FROM {schema}.outbox_actions " +
 			"WHERE verb = 'discard'",
 	},
 	{
 		name: "finish a request", sql: "UPDATE {schema}.outbox_requests SET delivered_at = now(), attempts = 1, last_error " +
-			"= NULL, next_attempt_at = NULL WHERE delivered_at IS NULL", may: "relay",
+			"= NULL, taken = 0, taken_by = NULL WHERE delivered_at IS NULL", may: "relay",
 	},
 	{
 		name: "fail a request", sql: "UPDATE {schema}.outbox_requests SET failed_at = now() WHERE delivered_at IS NULL",
@@ -375,6 +399,8 @@ var operations = []operation{
 	{
 		name: "cancel a request", sql: "UPDATE {schema}.outbox_requests SET canceled_at = now() WHERE delivered_at IS NULL",
 	},
+	{name: "put a request off", sql: "UPDATE {schema}.outbox_requests SET due_at = now() WHERE delivered_at IS NULL"},
+	{name: "send a copy elsewhere", sql: "UPDATE {schema}.outbox_requests SET topic = 'mine'"},
 	{name: "point a request elsewhere", sql: "UPDATE {schema}.outbox_requests SET event_id = '{new}'"},
 	{
 		name: "delete a closed request", sql: "DELETE FROM {schema}.outbox_requests WHERE delivered_at IS NOT NULL",
@@ -393,6 +419,12 @@ var operations = []operation{
 		may:  "janitor",
 	},
 	{name: "forget all retentions", sql: "DELETE FROM {schema}.outbox_retention"},
+	{name: "read what was pruned", sql: "SELECT * FROM {schema}.outbox_pruned", may: "janitor viewer operator"},
+	{
+		name: "write down what was pruned",
+		sql:  "INSERT INTO {schema}.outbox_pruned (first_seq, last_seq, events) VALUES (1, 2, 2)", may: "janitor",
+	},
+	{name: "join what was pruned", sql: "DELETE FROM {schema}.outbox_pruned", may: "janitor"},
 	{name: "read the home", sql: "SELECT * FROM {schema}.outbox_identity", may: "relay viewer operator"},
 	{
 		name: "adopt a home", sql: "INSERT INTO {schema}.outbox_identity (system_identifier, timeline) VALUES (1, 1)",
@@ -414,6 +446,13 @@ var operations = []operation{
 			"VALUES ('topic', 'orders', 'me', 'why', now())",
 	},
 	{name: "resume by hand", sql: "DELETE FROM {schema}.outbox_pauses"},
+	{name: "read what is limited", sql: "SELECT * FROM {schema}.outbox_limits", may: "relay viewer operator"},
+	{
+		name: "limit by hand",
+		sql:  "INSERT INTO {schema}.outbox_limits (topic, rate, actor, reason) VALUES ('orders', 1, 'me', 'why')",
+	},
+	{name: "change a limit by hand", sql: "UPDATE {schema}.outbox_limits SET rate = 2"},
+	{name: "lift a limit by hand", sql: "DELETE FROM {schema}.outbox_limits"},
 	{name: "read what went wrong", sql: "SELECT * FROM {schema}.outbox_attempts", may: "viewer operator"},
 	{
 		name: "tell of an attempt", sql: "INSERT INTO {schema}.outbox_attempts (event_id, number, relay, class, topic, " +
@@ -450,12 +489,54 @@ var operations = []operation{
 	{name: "call outbox_wake", sql: "SELECT {schema}.outbox_wake()", may: "producer operator"},
 	{name: "call outbox_pause", sql: "SELECT {schema}.outbox_pause('me', 'why', 'all')", may: "operator"},
 	{name: "call outbox_resume", sql: "SELECT {schema}.outbox_resume('me', 'why', 'all')", may: "operator"},
+	{name: "call outbox_limit", sql: "SELECT {schema}.outbox_limit('me', 'why', 'orders', 5)", may: "operator"},
 	{name: "resume a restored database", sql: "SELECT {schema}.outbox_resume('me', 'why', 'restored')", may: "operator"},
 	{name: "call outbox_done_before", sql: "SELECT {schema}.outbox_done_before('pause', '{new}')"},
 	{
 		name: "redrive by outbox_act", sql: "SELECT {schema}.outbox_act('me', 'why', 'redrive', '{{dead}, {passed}}')",
 		may: "operator",
 	},
+	{
+		name: "call outbox_redeliver", sql: "SELECT {schema}.outbox_redeliver('me', 'why', '{{published}}', 'orders', 1)",
+		may: "operator",
+	},
+	{
+		name: "call outbox_cancel", sql: "SELECT {schema}.outbox_cancel('me', 'why', " +
+			"(SELECT action_id FROM {schema}.outbox_requests WHERE delivered_at IS NULL))", may: "operator",
+	},
+	{
+		name: "call outbox_reissue", sql: "SELECT {schema}.outbox_reissue('me', 'why', '{{published}}')", may: "operator",
+	},
+	{
+		name: "start a job", sql: "SELECT {schema}.outbox_start_job('me', 'why', 'redrive', '', 1, 1)", may: "operator",
+	},
+	{
+		name: "pause a job", sql: "SELECT {schema}.outbox_change_job('me', 'why', 'pause', '{new}')", may: "operator",
+	},
+	{name: "take a job", sql: "SELECT {schema}.outbox_take_job('{new}', '{new}', 'me', 1)", may: "operator"},
+	{name: "work on a job", sql: "SELECT {schema}.outbox_work_job('{new}', '{new}', 0, 1, '{}')", may: "operator"},
+	{name: "end a job", sql: "SELECT {schema}.outbox_fail_job('{new}', '{new}', 'why')", may: "operator"},
+	{name: "decide without a check", sql: "SELECT {schema}.outbox_decide('me', 'why', 'skip', '{}', '{new}', true, true)"},
+	{
+		name: "a part of a redelivery",
+		sql:  "SELECT {schema}.outbox_redeliver_part('me', 'why', '{}', NULL, NULL, '{new}')",
+	},
+	{
+		name: "a part of a reissue",
+		sql:  "SELECT {schema}.outbox_reissue_part('me', 'why', '{}', NULL, '{new}', true, true)",
+	},
+	{
+		name: "another payload of an event",
+		sql:  "SELECT {schema}.outbox_payload_as('{}', '{new}', '{new}', NULL, now())",
+	},
+	{name: "read jobs", sql: "SELECT * FROM {schema}.outbox_jobs", may: "viewer operator"},
+	{
+		name: "write a job", sql: "INSERT INTO {schema}.outbox_jobs (id, verb, filter, most, expected, actor, reason, " +
+			"last_seq) VALUES ('{new}', 'redrive', '', 1, 1, 'me', 'why', 1)",
+	},
+	{name: "change a job", sql: "UPDATE {schema}.outbox_jobs SET position = 7"},
+	{name: "delete jobs", sql: "DELETE FROM {schema}.outbox_jobs"},
+	{name: "truncate jobs", sql: "TRUNCATE {schema}.outbox_jobs"},
 	{name: "skip by outbox_act", sql: "SELECT {schema}.outbox_act('me', 'why', 'skip', '{{dead}}')", may: "operator"},
 	{
 		name: "release by outbox_act", sql: "SELECT {schema}.outbox_act('me', 'why', 'release', '{{dead}}')",

@@ -33,8 +33,8 @@ func newMatrix(t testing.TB, db *pgtest.DB) *matrix {
 	resolved, unresolved := insertDeadLetter(t, db, dead), insertDeadLetter(t, db, dead)
 	insertAction(t, db, "discard", dead, resolved)
 	for _, delivered := range []string{"NULL", "now()"} {
-		db.Exec(t, "INSERT INTO {schema}.outbox_requests (action_id, event_id, event_seq, layout, lane, delivered_at) "+
-			"VALUES ($1, $2, 1, 1, 1, "+delivered+")",
+		db.Exec(t, "INSERT INTO {schema}.outbox_requests (action_id, event_id, event_seq, lane, delivered_at) "+
+			"VALUES ($1, $2, 1, 1, "+delivered+")",
 			insertAction(t, db, "redeliver", published, nil), published)
 	}
 	m.ids = strings.NewReplacer("{ready}", ready, "{dead}", dead, "{passed}", passed, "{discarded}", discarded,

@@ -18,6 +18,7 @@ import (
 	"github.com/posthaste-dev/posthaste/outbox"
 	"github.com/posthaste-dev/posthaste/publish"
 	"github.com/posthaste-dev/posthaste/relay"
+	"github.com/posthaste-dev/posthaste/relay/operator"
 )
 
 // Name is what a developer's relay is called in outbox_relays. It learns every type.
@@ -115,17 +116,18 @@ func Run(ctx context.Context, pool *pgxpool.Pool, config Config) (delivered int,
 		broker: &broker{report: config.Delivered, fail: func(err error) { failure = err; end(err) }},
 	}
 	d.Ready = sync.OnceFunc(config.Ready)
+	var running sync.WaitGroup
+	defer running.Wait()
+	working, stop := context.WithCancel(ctx)
+	defer stop()
+	running.Go(func() { operator.New(pool, config.Schema).NewWorker(Name, nil).Run(working) })
 	if config.Demo {
 		maps.Copy(d.types, demoTypes)
 		pace := config.pace.withDefaults()
 		d.broker.faults = &faults{began: time.Now(), pace: pace}
 		bell := outbox.NewDoorbell(outbox.RingPgx(pool, config.Schema)) //nolint:contextcheck // it is closed below
 		defer bell.Close()
-		var running sync.WaitGroup
-		defer running.Wait()
-		ctx, stop := context.WithCancel(ctx)
-		defer stop()
-		running.Go(func() { shop(ctx, pool, config.Schema, pace.gap, bell) })
+		running.Go(func() { shop(working, pool, config.Schema, pace.gap, bell) })
 	}
 	for ctx.Err() == nil {
 		if err := d.learnParked(ctx, pool); err != nil {
@@ -229,7 +231,7 @@ func (d *developer) observe(step relay.Step) {
 	case relay.StepSettle:
 		d.settled(step, event)
 	case relay.StepRenew, relay.StepRelease, relay.StepLose, relay.StepPublish, relay.StepAck, relay.StepCharge,
-		relay.StepFail: // the log has what is wrong among these
+		relay.StepSettleRequest, relay.StepForget, relay.StepFail: // the log has what is wrong among these
 	}
 }
 

@@ -37,9 +37,13 @@ BEGIN
     FOR partition IN SELECT * FROM (VALUES ('outbox_events'), ('outbox_events_1'), ('outbox_events_2')) p(name) LOOP
         EXECUTE format('CREATE TRIGGER outbox_events_append_only
             BEFORE UPDATE OF seq, id, created_at, lane, namespace, event_type, aggregate_type, aggregate_id, tenant_id,
-                dedupe_key, payload_json, headers
+                dedupe_key
             ON %I EXECUTE FUNCTION outbox_reject_change(''Only state, published_at, attempt_count and last_error may '
                 'change.'')', partition.name);
+        EXECUTE format('CREATE TRIGGER outbox_events_erase_only
+            BEFORE UPDATE OF payload_json, headers ON %I WHEN (NOT outbox_erasing())
+            EXECUTE FUNCTION outbox_reject_change(''Payload and headers are erased by outbox_erase, and not '
+                'changed.'')', partition.name);
         EXECUTE format('CREATE TRIGGER outbox_events_keep_all BEFORE TRUNCATE ON %I
             EXECUTE FUNCTION outbox_reject_change(''It would take events that nobody has published yet.'')',
             partition.name);

@@ -59,33 +59,39 @@ BEGIN
         'EXECUTE ON FUNCTION outbox_end_expired',
         'SELECT, INSERT, UPDATE, DELETE ON outbox_topics',
         'SELECT, INSERT, UPDATE ON outbox_identity',
-        'SELECT ON outbox_pauses',
+        'SELECT ON outbox_pauses, outbox_limits',
         'SELECT (event_id, number), INSERT (event_id, number, relay, class, topic, error), DELETE ON outbox_attempts',
         'SELECT (minute, topic, relay), INSERT, DELETE ON outbox_minutes',
         'INSERT (event_seq, event_id, created_at, attempts, blocking, namespace, tenant_id, dedupe_key, event_type, '
             'aggregate_type, aggregate_id, topic, error_reason, error_detail, payload_json, headers) ON outbox_dlq',
         'SELECT (id, event_id) ON outbox_dlq',
-        'UPDATE (delivered_at, failed_at, next_attempt_at, attempts, last_error) ON outbox_requests'];
+        'UPDATE (taken_by, taken, delivered_at, failed_at, attempts, last_error) ON outbox_requests'];
     WHEN 'janitor' THEN grants := ARRAY[
         'SELECT (lane, seq, id, state, published_at, created_at) ON outbox_events',
         'SELECT (lane) ON outbox_lanes',
         'SELECT (id, event_id, failed_at) ON outbox_dlq',
-        'SELECT ON outbox_actions, outbox_requests, outbox_meta',
+        'SELECT ON outbox_actions, outbox_meta',
+        'SELECT (action_id, event_id, delivered_at, canceled_at, failed_at) ON outbox_requests',
         -- By their place, because the keys themselves may be personal.
         'SELECT (ctid, event_id, created_at) ON outbox_dedupe',
         -- To lock them: whoever holds a key is passed by and not waited for.
         'UPDATE (repeated) ON outbox_dedupe',
         'SELECT, UPDATE ON outbox_retention',
+        'SELECT, INSERT, UPDATE, DELETE ON outbox_pruned',
         'SELECT (event_id) ON outbox_attempts',
         -- Triggers keep what is still needed: see docs/reference/schema.md.
         'DELETE ON outbox_events, outbox_dlq, outbox_actions, outbox_requests, outbox_dedupe, outbox_attempts'];
     WHEN 'viewer' THEN grants := ARRAY[
         'SELECT ON outbox_status, outbox_held, outbox_lane_status, outbox_beats, outbox_known, outbox_topics, '
-            'outbox_actions, outbox_requests, outbox_meta, outbox_identity, outbox_retention, outbox_pauses, '
-            'outbox_attempts, outbox_minutes',
+            'outbox_actions, outbox_meta, outbox_identity, outbox_retention, outbox_pauses, '
+            'outbox_limits, outbox_attempts, outbox_minutes, outbox_pruned, outbox_jobs',
+        'SELECT ON SEQUENCE outbox_events_seq_seq',
         'SELECT (id, name, version, started_at, ended_at, lanes) ON outbox_relays',
         'SELECT (layout, lane, owner, acquired_at, floor, swept, needs, crashed, crash_count) ON outbox_lanes',
         'SELECT (layout, lane, event_id, deaths) ON outbox_markers',
+        -- Not taken_by: it is the token of a lane.
+        'SELECT (id, action_id, event_id, lane, event_seq, topic, requested_at, due_at, taken, delivered_at, '
+            'canceled_at, failed_at, attempts, last_error) ON outbox_requests',
         'SELECT (seq, id, created_at, published_at, attempt_count, lane, state, namespace, event_type, '
             'aggregate_type, aggregate_id, tenant_id, last_error) ON outbox_events',
         'SELECT (id, event_seq, event_id, created_at, failed_at, attempts, blocking, namespace, tenant_id, '
@@ -93,7 +99,9 @@ BEGIN
     WHEN 'operator' THEN
         PERFORM outbox_grant('viewer', grantee);
         -- By functions alone, which check and log: an operator may write no table.
-        grants := ARRAY['EXECUTE ON FUNCTION outbox_act, outbox_pause, outbox_resume, outbox_wake'];
+        grants := ARRAY['EXECUTE ON FUNCTION outbox_act, outbox_redeliver, outbox_cancel, outbox_reissue, '
+            'outbox_erase, outbox_start_job, outbox_change_job, outbox_take_job, outbox_work_job, outbox_fail_job, '
+            'outbox_pause, outbox_resume, outbox_limit, outbox_wake'];
     ELSE
         RAISE EXCEPTION 'role: % is not one of producer, relay, janitor, viewer, operator', role
             USING ERRCODE = 'invalid_parameter_value';
@@ -109,9 +117,9 @@ COMMENT ON FUNCTION outbox_grant(text, name) IS 'Gives a database role what a ro
     'relay, janitor, viewer or operator.';
 
 SELECT outbox_seal();
-UPDATE outbox_meta SET schema_version = 9;
+UPDATE outbox_meta SET schema_version = 12;
 
 -- +goose Down
 DROP FUNCTION outbox_grant(text, name);
 DROP VIEW outbox_status;
-UPDATE outbox_meta SET schema_version = 8;
+UPDATE outbox_meta SET schema_version = 11;

@@ -1,12 +1,13 @@
-package input
+// Package suggest finds what somebody may have meant by a name that there is not.
+package suggest
 
 import (
 	"slices"
 	"strings"
 )
 
-// DidYouMean names the nearest of the known names, as the end of a sentence, or nothing where none is near.
-func DidYouMean(name string, known []string) string {
+// Nearest is the nearest of the known names, or nothing where none is near.
+func Nearest(name string, known []string) string {
 	best, least := "", 1+len(name)/3
 	if len(name) > 128 {
 		return ""
@@ -17,10 +18,15 @@ func DidYouMean(name string, known []string) string {
 			best, least = candidate, distance
 		}
 	}
-	if best == "" {
-		return ""
+	return best
+}
+
+// DidYouMean names it as the end of a sentence.
+func DidYouMean(name string, known []string) string {
+	if nearest := Nearest(name, known); nearest != "" {
+		return "; did you mean " + nearest + "?"
 	}
-	return "; did you mean " + best + "?"
+	return ""
 }
 
 // edits counts the letters to add, drop or change on the way from one word to the other.

@@ -1,0 +1,223 @@
+package core
+
+import (
+	"context"
+	"slices"
+	"time"
+)
+
+// page is what a lane has in memory of the requests for one topic.
+type page struct {
+	route    *route
+	requests int
+	takeAt   time.Duration // no more of them before
+}
+
+// pageOf is the page of a lane for a topic.
+func (l *lane) pageOf(r *route) *page {
+	at := slices.IndexFunc(l.pages, func(p *page) bool { return p.route.topic == r.topic })
+	if at < 0 {
+		at = len(l.pages)
+		l.pages = append(l.pages, &page{})
+	}
+	p := l.pages[at]
+	p.route = r // one that was forgotten meanwhile is another now
+	return p
+}
+
+// takeRequests takes open requests of every lane, for the topics for which it has none in memory.
+func (c *Core) takeRequests(now time.Duration) {
+	d := &c.redelivery
+	if !d.requested || c.stopping || c.careful || !c.fenceServes() || c.room() == 0 || c.standing(ScopeAll, "") != nil ||
+		c.shut(&d.take, now) {
+		return
+	}
+	if now < d.takeAt {
+		c.wakeAt(d.takeAt)
+		return
+	}
+	take := c.requestsToTake()
+	crowded := c.isCrowdedByRequests()
+	var lanes []*lane
+	for _, l := range c.sorted {
+		switch {
+		case !l.opened || l.draining || !c.mayPublish(l, now):
+		case l.requests > 0 && (crowded || l.survived > 0):
+		case l.requests > 0 && now < l.besideAt:
+			c.wakeAt(l.besideAt)
+		default:
+			lanes, take.Lanes = append(lanes, l), append(take.Lanes, l.number)
+			take.Busy = append(take.Busy, l.busyTopics(now)...)
+		}
+	}
+	if len(lanes) == 0 {
+		return
+	}
+	d.takeAt = now + c.config.HeldPeriod
+	begin(c, OpTakeRequests, &d.take,
+		func(ctx context.Context, store Store) (RequestsAnswer, error) { return store.TakeRequests(ctx, take) },
+		func(now time.Duration, answer RequestsAnswer, err error) {
+			if err == nil && c.sees(lanes, answer.Seen) {
+				c.requestsTaken(now, lanes, &answer)
+			}
+		})
+}
+
+// isCrowdedByRequests tells whether those in memory leave too little room for events. A lane that has none gets some
+// all the same.
+func (c *Core) isCrowdedByRequests() bool {
+	requests := 0
+	for _, l := range c.sorted {
+		requests += l.requests
+	}
+	return requests > c.config.MaxInFlight/shareOfCopies
+}
+
+// busyTopics are those of which a lane takes nothing now, and forgets the others.
+func (l *lane) busyTopics(now time.Duration) (busy []LaneTopic) {
+	l.pages = slices.DeleteFunc(l.pages, func(p *page) bool { return p.requests == 0 && p.takeAt <= now })
+	for _, p := range l.pages {
+		busy = append(busy, LaneTopic{Lane: l.number, Topic: p.route.topic, Types: p.route.types})
+	}
+	return busy
+}
+
+// requestsToTake says which requests may go now: those of types that are known here, and not to a topic or of a type
+// that is paused, or whose next turn is far away. A request that names its topic does not wait for that of its type.
+func (c *Core) requestsToTake() TakeRequests {
+	take := TakeRequests{Owner: c.members.owner, Limit: requestsOfALane, Look: looksAtRequests}
+	take.MaxBytes = (c.config.MaxBytes - c.bytes) / 2
+	for _, eventType := range c.config.Routes.Types() {
+		if !c.pausedType(eventType) {
+			take.Types = append(take.Types, eventType)
+		}
+	}
+	for _, r := range c.ordered {
+		if r.paused || !r.mayBeginWithin(c.config.HeldPeriod) {
+			take.PausedTopics = append(take.PausedTopics, r.topic)
+			take.PausedTypes = append(take.PausedTypes, r.types...)
+		}
+	}
+	for _, pause := range c.pauses {
+		if pause.Scope == ScopeTopic && !slices.Contains(take.PausedTopics, pause.Name) {
+			take.PausedTopics = append(take.PausedTopics, pause.Name)
+		}
+	}
+	return take
+}
+
+// requestsTaken takes an answer in. Another lane comes first each time, by chance: where a topic takes few, and pages
+// are given back, the first would get all there is.
+func (c *Core) requestsTaken(now time.Duration, lanes []*lane, answer *RequestsAnswer) {
+	for _, l := range lanes {
+		l.missing, l.besideAt = nil, now+c.config.HeldPeriod
+	}
+	for _, missing := range answer.Missing {
+		if l := c.lanes[missing.Lane]; slices.Contains(lanes, l) {
+			l.missing = append(l.missing, missing.Type)
+		}
+	}
+	var with []*lane
+	for i := range answer.Requests {
+		if l := c.lanes[answer.Requests[i].Event.Lane]; slices.Contains(lanes, l) && !slices.Contains(with, l) {
+			with = append(with, l)
+		}
+	}
+	for i := len(with) - 1; i > 0; i-- {
+		j := int(c.config.Random() % uint64(i+1))
+		with[i], with[j] = with[j], with[i]
+	}
+	for _, l := range with {
+		for i := range answer.Requests {
+			if r := &answer.Requests[i]; r.Event.Lane == l.number {
+				c.takeRequest(now, &request{Request: *r, lane: l, takenAt: now})
+			}
+		}
+	}
+}
+
+// takeRequest takes one into memory, or ends it at once.
+func (c *Core) takeRequest(now time.Duration, r *request) {
+	route, known := c.config.Routes.Route(r.Event.Type)
+	if r.Topic == "" {
+		r.Topic = route.Topic
+	}
+	enough := c.joinPage(r)
+	switch {
+	case !known || r.lane.draining:
+		c.endRequest(r, RequestOpen, "")
+	case r.Taken > takesOfARequest:
+		c.alarm(r.lane.number, "relays died whenever event "+r.Event.ID.String()+" was delivered again")
+		c.endRequest(r, RequestFailed, "relays died whenever this event was delivered again")
+	case enough: // what took its place in the answer comes next
+		c.endRequest(r, RequestOpen, "")
+		c.takeMore(now, r.lane)
+	default:
+		key := requestKey{lineKey{r.Event.Aggregate, r.Topic}, r.Action}
+		at := slices.IndexFunc(r.lane.requestLines, func(l *requestLine) bool { return l.key == key })
+		if at < 0 {
+			at = len(r.lane.requestLines)
+			line := &requestLine{key: key, lane: r.lane, route: r.page.route}
+			r.lane.requestLines = append(r.lane.requestLines, line)
+		}
+		r.line = r.lane.requestLines[at]
+		r.line.requests = append(r.line.requests, r)
+		c.runRequests(r.line)
+	}
+}
+
+// joinPage counts a request as in memory, and tells whether there were enough for its topic without it. A lane keeps
+// one at least, and none behind one of its topic that is given back.
+func (c *Core) joinPage(r *request) (enough bool) {
+	route := c.routeOf(r.Topic)
+	r.page = r.lane.pageOf(route)
+	enough = r.page.requests > 0 && route.copies >= c.enoughCopies(route)
+	r.page.requests++
+	route.copies++
+	r.lane.requests++
+	r.lane.requestBytes += r.Event.Bytes()
+	c.unsettled++
+	c.bytes += r.Event.Bytes()
+	if r.Taken > 1 {
+		r.lane.survived++
+	}
+	return enough
+}
+
+// leavePage forgets a request. A page that is done makes room for the next one, soon if it could be sent.
+func (c *Core) leavePage(now time.Duration, e requestEnd) {
+	e.page.requests--
+	e.page.route.copies--
+	e.lane.requests--
+	e.lane.requestBytes -= e.Event.Bytes()
+	c.unsettled--
+	c.bytes -= e.Event.Bytes()
+	if e.Taken > 1 {
+		e.lane.survived--
+	}
+	switch {
+	case e.page.requests > 0:
+	case e.end == RequestOpen:
+		e.page.takeAt = now + c.config.HeldPeriod
+	default:
+		c.takeMore(now, e.lane)
+	}
+}
+
+// takeMore has a lane take more requests soon.
+func (c *Core) takeMore(now time.Duration, l *lane) {
+	l.besideAt = now
+	c.redelivery.takeAt = min(c.redelivery.takeAt, now+c.config.MinPoll)
+}
+
+// enoughCopies is how many requests for a topic need to be in memory: what can be sent within seconds.
+func (c *Core) enoughCopies(r *route) int {
+	enough := c.config.MaxInFlight
+	if r.probing {
+		enough = r.allowance
+	}
+	if r.limit != nil {
+		enough = min(enough, r.limit.enough())
+	}
+	return enough
+}

@@ -1,0 +1,262 @@
+package memstore
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/posthaste-dev/posthaste/internal/check"
+	"github.com/posthaste-dev/posthaste/outbox"
+	"github.com/posthaste-dev/posthaste/relay/internal/core"
+)
+
+// RequestRow is a row of outbox_requests.
+type RequestRow struct {
+	ID       int64
+	Action   outbox.ID
+	Event    outbox.ID
+	Lane     int16
+	Seq      int64
+	Topic    string
+	State    core.RequestState
+	Due      time.Duration
+	TakenBy  outbox.ID // the tenure
+	Taken    int
+	Attempts int32
+	Error    string
+	Canceled uint64 // the index that the next delivery had then
+	Reverted bool   // a failover took back what was written down about it
+}
+
+// Record is the request as a checker wants it.
+func (r *RequestRow) Record() check.Request {
+	ends := map[core.RequestState]check.RequestEnd{
+		core.RequestDelivered: check.RequestDelivered, core.RequestFailed: check.RequestFailed,
+		core.RequestCanceled: check.RequestCanceled,
+	}
+	return check.Request{
+		Request: r.ID, ID: r.Event, Action: r.Action, Topic: r.Topic, End: ends[r.State], Canceled: r.Canceled,
+		TakenBack: r.Reverted,
+	}
+}
+
+// Requests returns the requests, by number.
+func (s *Store) Requests() []RequestRow { return slices.Clone(s.requests) }
+
+// Redeliver makes requests for published events, due one after the other. Sent again, the action makes requests for
+// those events only that it has none of.
+func (s *Store) Redeliver(order Order, topic string, every time.Duration, events ...outbox.ID) ([]Result, error) {
+	if err := s.write(); err != nil {
+		return nil, err
+	}
+	if _, err := s.doneBefore(check.Redeliver, order, ""); err != nil {
+		return nil, err
+	}
+	if slices.ContainsFunc(s.requests, func(r RequestRow) bool { return r.Action == order.Action && r.Topic != topic }) {
+		return nil, fmt.Errorf("memstore: the action's id was used before, for copies to another topic than %q", topic)
+	}
+	results := make([]Result, len(events))
+	var rows []*row
+	for i, id := range events {
+		results[i] = Result{Event: id, Outcome: NotFound}
+		r := s.events[id]
+		switch {
+		case r == nil || !r.visible:
+			continue
+		case slices.ContainsFunc(s.actions, func(a ActionRow) bool { return a.Action == order.Action && a.Event == id }):
+			results[i].Outcome = DoneBefore
+		case r.State != core.Published:
+			results[i].Outcome = NotApplicable
+		case slices.Contains(rows, r): // named twice
+			results[i].Outcome = Done
+		default:
+			results[i].Outcome = Done
+			rows = append(rows, r)
+		}
+		results[i].Was = r.State
+	}
+	slices.SortFunc(rows, func(a, b *row) int { return cmp.Compare(a.Seq, b.Seq) })
+	for i, r := range rows {
+		s.actions = append(s.actions, ActionRow{
+			Action: order.Action, Verb: check.Redeliver, Event: r.ID, Actor: order.Actor, Reason: order.Reason,
+			Next: s.config.Next(),
+		})
+		s.requested++
+		s.requests = append(s.requests, RequestRow{
+			ID: s.requested, Action: order.Action, Event: r.ID, Lane: r.Lane, Seq: r.Seq, Topic: topic,
+			Due: s.now() + time.Duration(i)*every,
+		})
+	}
+	if len(rows) > 0 {
+		s.flush()
+	}
+	return results, nil
+}
+
+// cancel is a verb about no event, as those of pauses are.
+const cancel check.Verb = "cancel"
+
+// CancelRequests cancels the open requests of an action, but for those that the holder of their lane has in its hands:
+// it says how many these are. When there are none, no copy is sent any more.
+func (s *Store) CancelRequests(order Order, action outbox.ID) (canceled, inHands int, err error) {
+	if err := s.write(); err != nil {
+		return 0, 0, err
+	}
+	target := "requests of " + action.String()
+	before, err := s.doneBefore(cancel, order, target)
+	if err != nil {
+		return 0, 0, err
+	}
+	isOpen := func(r RequestRow) bool { return r.Action == action && r.State == core.RequestOpen }
+	logs := !before && slices.ContainsFunc(s.requests, isOpen)
+	if logs {
+		s.actions = append(s.actions, ActionRow{
+			Action: order.Action, Verb: cancel, Actor: order.Actor, Reason: order.Reason, Target: target, Next: s.config.Next(),
+		})
+	}
+	for i := range s.requests {
+		r := &s.requests[i]
+		lane := s.lane(r.Lane)
+		switch {
+		case !isOpen(*r):
+		case r.TakenBy != outbox.ID{} && r.TakenBy == lane.token:
+			inHands++
+		default:
+			r.State, r.Canceled, r.TakenBy, r.Taken = core.RequestCanceled, s.config.Next(), outbox.ID{}, 0
+			canceled++
+		}
+	}
+	if canceled > 0 || logs {
+		s.flush()
+	}
+	return canceled, inHands, nil
+}
+
+// doneBefore tells whether the action was done, and fails if it was another one.
+func (s *Store) doneBefore(verb check.Verb, order Order, target string) (before bool, err error) {
+	for _, action := range s.actions {
+		if action.Action == order.Action && (action.Verb != verb || action.Target != target) {
+			return false, fmt.Errorf("memstore: the action's id was used before, for a %s %s", action.Verb, action.Target)
+		}
+		before = before || action.Action == order.Action
+	}
+	return before, nil
+}
+
+// suspicious is how often a request was taken by relays that did not come back, from which on it is taken alone.
+const suspicious = 3
+
+// TakeRequests takes open requests that are due.
+func (s *Store) TakeRequests(_ context.Context, take core.TakeRequests) (core.RequestsAnswer, error) {
+	if err := s.write(); err != nil {
+		return core.RequestsAnswer{}, err
+	}
+	answer := core.RequestsAnswer{Seen: s.seen(take.Owner, take.Lanes...)}
+	bytes := 0
+	for _, number := range take.Lanes {
+		lane := s.holding(take.Owner, number)
+		if lane == nil {
+			continue
+		}
+		rows, missing := s.requestsOf(number, &take)
+		for _, eventType := range missing {
+			answer.Missing = append(answer.Missing, core.LaneType{Lane: number, Type: eventType})
+		}
+		for n, r := range rows {
+			event := s.events[r.Event].Event
+			alone := r.Taken >= suspicious
+			if n == take.Limit || n > 0 && alone {
+				break
+			}
+			if bytes += event.Bytes(); len(answer.Requests) > 0 && bytes > take.MaxBytes {
+				break
+			}
+			r.Taken++
+			r.TakenBy = lane.token
+			answer.Requests = append(answer.Requests, core.Request{
+				ID: r.ID, Action: r.Action, Topic: r.Topic, Taken: r.Taken, Event: event,
+			})
+			if alone {
+				break
+			}
+		}
+	}
+	if len(answer.Requests) > 0 {
+		s.flush()
+	}
+	return answer, nil
+}
+
+// requestsOf lists the requests of a lane that may be taken, in the order of their events, and the types of those whose
+// types may not go.
+func (s *Store) requestsOf(lane int16, take *core.TakeRequests) (rows []*RequestRow, missing []string) {
+	var open []*RequestRow
+	for i := range s.requests {
+		if r := &s.requests[i]; r.Lane == lane && r.State == core.RequestOpen && r.Due <= s.now() {
+			open = append(open, r)
+		}
+	}
+	slices.SortFunc(open, func(a, b *RequestRow) int { return cmp.Or(cmp.Compare(a.Seq, b.Seq), cmp.Compare(a.ID, b.ID)) })
+	type line struct {
+		action    outbox.ID
+		aggregate core.Aggregate
+	}
+	behind := map[line]bool{}
+	for _, r := range open[:min(len(open), take.Look)] {
+		event := &s.events[r.Event].Event
+		line := line{r.Action, event.Aggregate}
+		paused := slices.Contains(take.PausedTypes, event.Type)
+		if r.Topic != "" {
+			paused = slices.Contains(take.PausedTopics, r.Topic)
+		}
+		paused = paused || slices.ContainsFunc(take.Busy, func(busy core.LaneTopic) bool {
+			return busy.Lane == lane &&
+				(busy.Topic == r.Topic || r.Topic == "" && slices.Contains(busy.Types, event.Type))
+		})
+		switch {
+		case !slices.Contains(take.Types, event.Type):
+			behind[line] = true
+			missing = append(missing, event.Type)
+		case !paused && !behind[line]:
+			rows = append(rows, r)
+		}
+	}
+	slices.Sort(missing)
+	return rows, slices.Compact(missing)
+}
+
+// SettleRequests applies all of it if every lane is still the owner's, and otherwise nothing.
+func (s *Store) SettleRequests(_ context.Context, settle *core.SettleRequests) (core.SettleAnswer, error) {
+	if err := s.write(); err != nil {
+		return core.SettleAnswer{}, err
+	}
+	var answer core.SettleAnswer
+	for _, number := range settle.Lanes {
+		if s.holding(settle.Owner, number) != nil {
+			answer.Held = append(answer.Held, number)
+		}
+	}
+	slices.Sort(answer.Held)
+	if len(answer.Held) < len(settle.Lanes) || s.relay(settle.Owner) == nil {
+		return answer, nil
+	}
+	for _, end := range settle.Ends {
+		at := slices.IndexFunc(s.requests, func(r RequestRow) bool { return r.ID == end.ID })
+		if at < 0 || s.requests[at].State != core.RequestOpen || s.requests[at].Lane != end.Lane {
+			continue
+		}
+		r := &s.requests[at]
+		r.State, r.Taken, r.TakenBy, r.Attempts, r.Error = end.State, 0, outbox.ID{}, end.Attempts, end.Error
+	}
+	s.flush()
+	return core.SettleAnswer{Applied: true}, nil
+}
+
+// ForgetTaken forgets who has requests in hands.
+func (s *Store) ForgetTaken() {
+	for i := range s.requests {
+		s.requests[i].TakenBy = outbox.ID{}
+	}
+}

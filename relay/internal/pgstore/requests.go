@@ -1,0 +1,58 @@
+package pgstore
+
+import (
+	"context"
+
+	"github.com/posthaste-dev/posthaste/internal/crash"
+	"github.com/posthaste-dev/posthaste/relay/internal/core"
+)
+
+// TakeRequests takes open requests that are due, in lanes that are still held.
+func (s *Store) TakeRequests(ctx context.Context, take core.TakeRequests) (answer core.RequestsAnswer, err error) {
+	answer.Seen, err = s.scan(ctx, "take requests", s.sql.takeRequests, takeArgs(take),
+		func(decode *decoder, raw [][]byte) {
+			if request := raw[eventColumns:]; request[0] == nil {
+				answer.Missing = append(answer.Missing, core.LaneType{Lane: decode.int16(raw[0]), Type: decode.intern(raw[8])})
+			} else {
+				answer.Requests = append(answer.Requests, core.Request{
+					ID: decode.int64(request[0]), Action: decode.id(request[1]), Topic: decode.intern(request[2]),
+					Taken: int(decode.int32(request[3])), Event: decode.event(raw),
+				})
+			}
+		})
+	return answer, err
+}
+
+func takeArgs(take core.TakeRequests) []any {
+	var lanes, lanesOfTypes []int16
+	var topics, types []string
+	for _, busy := range take.Busy {
+		lanes, topics = append(lanes, busy.Lane), append(topics, busy.Topic)
+		for _, eventType := range busy.Types {
+			lanesOfTypes, types = append(lanesOfTypes, busy.Lane), append(types, eventType)
+		}
+	}
+	return []any{
+		numbers(take.Lanes), uuid(take.Relay), uuid(take.Token), texts(take.Types), texts(take.PausedTypes),
+		texts(take.PausedTopics), int32(take.Limit), int32(take.Look), int64(take.MaxBytes),
+		numbers(lanes), texts(topics), numbers(lanesOfTypes), texts(types),
+	}
+}
+
+// SettleRequests writes down how requests ended, if the lanes are still held; else it changes nothing.
+func (s *Store) SettleRequests(ctx context.Context, settle *core.SettleRequests) (answer core.SettleAnswer, err error) {
+	n := len(settle.Ends)
+	ids, lanes, states, attempts, errors := make([]int64, n), make([]int16, n), make([]int16, n), make([]int32, n),
+		make([]string, n)
+	for i, end := range settle.Ends {
+		ids[i], lanes[i], states[i], attempts[i], errors[i] = end.ID, end.Lane, int16(end.State), end.Attempts,
+			readable(end.Error)
+	}
+	crash.Point("copy.before_settle")
+	if err := s.pool.QueryRow(ctx, s.sql.settleRequests, uuid(settle.Relay), uuid(settle.Token), numbers(settle.Lanes),
+		ids, lanes, states, attempts, errors).Scan(&answer.Applied, &answer.Held); err != nil {
+		return core.SettleAnswer{}, failed("settle requests", err)
+	}
+	crash.Point("copy.after_settle")
+	return answer, nil
+}

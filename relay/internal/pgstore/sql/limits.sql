@@ -1,0 +1,1 @@
+SELECT topic, rate, actor, reason, since FROM {schema}.outbox_limits ORDER BY topic

@@ -1,0 +1,24 @@
+-- $1 relay, $2 its token, $3 lanes of the batch; $4-$8 number, lane, end, attempts and error of each request. What is
+-- not open any more stays as it is. Rows are locked by lane, number of the event and id, as everywhere.
+-- Ends: 0 open, 1 delivered, 2 failed.
+WITH own AS MATERIALIZED (
+    SELECT r.lanes FROM {schema}.outbox_relays r
+     WHERE r.id = $1::uuid AND r.token = $2::uuid AND r.ended_at IS NULL FOR KEY SHARE
+), mine AS MATERIALIZED (
+    SELECT EXISTS (SELECT FROM own WHERE own.lanes @> $3::smallint[]) AS ok
+), locked AS MATERIALIZED (
+    SELECT r.id, a.state, a.attempts, a.error
+      FROM {schema}.outbox_requests r
+      JOIN unnest($4::bigint[], $5::smallint[], $6::smallint[], $7::integer[], $8::text[])
+           a(id, lane, state, attempts, error) ON a.id = r.id AND a.lane = r.lane
+     WHERE (SELECT ok FROM mine) AND r.delivered_at IS NULL AND r.canceled_at IS NULL AND r.failed_at IS NULL
+     ORDER BY r.lane, r.event_seq, r.id FOR UPDATE OF r
+), settled AS (
+    UPDATE {schema}.outbox_requests r
+       SET delivered_at = CASE WHEN l.state = 1 THEN clock_timestamp() END,
+           failed_at = CASE WHEN l.state = 2 THEN clock_timestamp() END,
+           taken = 0, taken_by = NULL, attempts = l.attempts, last_error = nullif(l.error, '')
+      FROM locked l WHERE r.id = l.id
+)
+SELECT (SELECT ok FROM mine),
+       ARRAY(SELECT l.lane FROM own CROSS JOIN unnest(own.lanes) l(lane) WHERE l.lane = ANY($3::smallint[]))

@@ -1,0 +1,4 @@
+-- What columns a query has.
+SELECT q.* FROM (
+{query}
+) q LIMIT 0

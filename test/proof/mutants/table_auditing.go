@@ -1,0 +1,63 @@
+package mutants
+
+// auditing are about the comparison of broker and table, the account of the numbers, and the log of what people did.
+var auditing = []mutant{
+	{
+		"loss-called-old",
+		"an audit takes every event that is not there for one from before the broker shows anything", "P20",
+		[]change{{
+			auditTests + "/compare.go", "case e.publishedAt.Before(a.comparable):", "case e.publishedAt.Before(a.report.To):",
+		}},
+		test(auditTests, "TestWhatDiffersIsNamed", `found \["twice [^"]*" "unknown [^"]*"\], want \["missing `),
+	},
+	{
+		"copy-for-others-replaces-the-event",
+		"an audit takes a copy that went to another topic for the event itself", "P20",
+		[]change{{
+			auditTests + "/compare.go", "found.copies > 0 && (!known || slices.Contains(found.copiedTo, topic))",
+			"found.copies > 0 && (!known || topic != \"\")",
+		}},
+		test(auditTests, "TestWhatIsNoDifference", `found \[\], want \["missing `),
+	},
+	{
+		"copy-called-twice",
+		"an audit counts a copy that somebody asked for as one too many", "OP-5",
+		[]change{{
+			auditTests + "/compare.go", "if found.times > 1 {", "if found.times+found.copies > 1 {",
+		}},
+		test(auditTests, "TestWhatIsNoDifference", `found \["twice `),
+	},
+	{
+		"pruned-without-end",
+		"an audit takes every number behind the first that retention deleted for deleted by it", "R2",
+		[]change{{auditTests + "/sql/explain.sql", "SELECT p.last_seq >= u.seq FROM", "SELECT p.last_seq > 0 FROM"}},
+		test(auditTests, "TestWhyAMessageIsUnknown", `number 25: "", want "was deleted"`),
+	},
+	{
+		"gap-in-pieces",
+		"an audit of the sequence takes a gap for two where a step of it ends", "A15",
+		[]change{{auditTests + "/sequence.go", "s.gap.Last+1 == begin {", "s.gap.Last == begin {"}},
+		test(auditTests, "TestEveryNumberIsAccountedFor", `"gap 11-50000"`),
+	},
+	{
+		"numbers-not-written-down",
+		"retention deletes events and does not say which numbers went", "R2",
+		[]change{{"relay/retention/walk.go", "err != nil || len(met.firsts) == 0 {", "err != nil || len(met.firsts) >= 0 {"}},
+		test(retentionTests, "TestTheNumbersThatWentAreWrittenDown", `one stays: "", want "1-3:3 5-10:2"`),
+	},
+	{
+		"ranges-joined-over-an-event",
+		"retention says that it deleted up to and behind an event that stays", "R2",
+		[]change{{
+			"relay/retention/sql/pruned.sql", "AND e.seq > p.before AND e.seq < p.first_seq",
+			"AND e.seq > p.before AND e.seq < p.before",
+		}},
+		test(retentionTests, "TestTheNumbersThatWentAreWrittenDown", `one stays: "1-10:5", want`),
+	},
+	{
+		"log-of-everybody",
+		"the log of actions shows what others did than the one who was asked for", "OP-2",
+		[]change{{operatorTests + "/sql/actions.sql", "OR l.actor = $3::text)", "OR l.actor <> '')"}},
+		test(operatorTests, "TestTheLogSaysWhoDidWhat", `Actor:ann .*: ann pause topic orders`),
+	},
+}

@@ -1,0 +1,38 @@
+package mutants
+
+// contracting are about what a change of contracts does, and who is told before it.
+var contracting = []mutant{
+	{
+		"check-of-what-is-ready-alone",
+		"a registry is not checked against events that are parked", "RG-6",
+		[]change{{
+			operatorTests + "/contracts_check.go",
+			"[]state.State{state.Retrying, state.Parked, state.Waiting}",
+			"[]state.State{state.Retrying, state.Waiting}",
+		}},
+		test(operatorTests, "TestCheckRegistry", `looked=3 complete=true`),
+	},
+	{
+		"check-cut-off-untold",
+		"a check of a registry that ended at its limit says that it looked at everything", "RG-6",
+		[]change{{operatorTests + "/contracts_check.go", "c.report.Complete = false", "c.report.Complete = c.left <= 0"}},
+		test(operatorTests, "TestCheckRegistryIsBounded", `looked=\d+ complete=true payloads=false unpublishable=\d+`),
+	},
+	{
+		"required-breaks-nobody",
+		"a field that becomes required counts as harmless", "RG-6",
+		[]change{{
+			contractTests + "/diff_schema.go", `"field_required", Producers,`, `"field_required", Nobody,`,
+		}},
+		test(contractTests, "TestDiffOfFields", `required: got "field_required /a", want .* breaks producers"`),
+	},
+	{
+		"reference-not-followed",
+		"what changes behind a reference is not seen", "RG-6",
+		[]change{{
+			contractTests + "/diff_schema.go", "equal = known == stays && look(before, after)",
+			"equal = known == stays || look(before, after)",
+		}},
+		test(contractTests, "TestDiffOfRules", `behind a reference: got "", want "limit_narrowed /a breaks producers"`),
+	},
+}

@@ -1,0 +1,4 @@
+package ops
+
+// Forbidden is how much a viewer tries.
+func Forbidden() int { return len(forbidden()) }
