@@ -4,7 +4,7 @@
 //	go run ./test/cmd/conformance results.jsonl...
 //
 // The results are what `go test -json` wrote. The last line has the figures; the exit status is 1 when a
-// requirement has no row or when one of the pages names a test that did not pass.
+// requirement has no row, when one of the pages names a test that did not pass, or when the first names a file that is not there.
 package main
 
 import (
@@ -44,6 +44,12 @@ func run(pageFile, proofsFile string, files []string) error {
 	proofsTests, missing := conformance.CheckNamed(string(proofs), results)
 	for _, problem := range missing {
 		problems = append(problems, proofsFile+": "+problem)
+	}
+	for _, problem := range conformance.CheckFiles(string(page), func(path string) bool {
+		_, err := os.Stat(path)
+		return err == nil
+	}) {
+		problems = append(problems, pageFile+": "+problem)
 	}
 	for _, problem := range problems {
 		fmt.Println(problem)

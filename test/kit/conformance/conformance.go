@@ -1,5 +1,5 @@
 // Package conformance holds two pages to their word. Every requirement has a row in docs/internals/conformance.md, and
-// every test that a row names, or that docs/internals/proofs.md names, has run and passed.
+// every test that a row names, or that docs/internals/proofs.md names, has run and passed. The files of a row are there.
 package conformance
 
 import (
@@ -38,6 +38,7 @@ type Row struct {
 
 var (
 	rowPattern  = regexp.MustCompile(`(?m)^\| ([A-Z]{2}-\d+) \|(.*)\|\s*$`)
+	filePattern = regexp.MustCompile("`([a-z0-9_.-]+/[A-Za-z0-9_/.-]+\\.(?:go|sql|md|yaml))`")
 	testPattern = regexp.MustCompile("`([a-z0-9/-]+\\.(?:Test|Fuzz|Example)[A-Za-z0-9_]*)`")
 )
 
@@ -125,6 +126,16 @@ func CheckNamed(page string, results Results) (tests, problems []string) {
 		}
 	}
 	return tests, problems
+}
+
+// CheckFiles lists the files that a page names, by their paths from the root, and that are not there.
+func CheckFiles(page string, there func(path string) bool) (problems []string) {
+	for _, match := range filePattern.FindAllStringSubmatch(page, -1) {
+		if !there(match[1]) {
+			problems = append(problems, "there is no file "+match[1])
+		}
+	}
+	return problems
 }
 
 func orMissing(outcome string) string {

@@ -102,3 +102,12 @@ func TestEveryTestThatAPageNamesMustPass(t *testing.T) {
 		t.Errorf("got %q, want that FuzzB did not run", problems)
 	}
 }
+
+func TestAFileThatIsNotThereIsNamed(t *testing.T) {
+	t.Parallel()
+	page := "| EM-1 | x | `schema/outbox/00010_jobs.sql`, `relay/operator/job.go`: by name, `job.go`, `outbox/Emit` | x |\n"
+	problems := CheckFiles(page, func(path string) bool { return path == "relay/operator/job.go" })
+	if got := strings.Join(problems, "; "); got != "there is no file schema/outbox/00010_jobs.sql" {
+		t.Errorf("got %q", got)
+	}
+}
