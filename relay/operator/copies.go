@@ -80,9 +80,9 @@ const (
 )
 
 // CopiesWait tells for what the open copies of an action may wait: no relay is alive, their topics or types are paused
-// or limited, or a topic fails. The grants of the viewer role are enough.
+// or limited, a topic fails, or they failed when they were sent. The grants of the viewer role are enough.
 func (o *Operator) CopiesWait(ctx context.Context, action outbox.ID) (reasons []string, err error) {
-	topics, types, err := o.kindsOf(ctx, action)
+	topics, types, failed, err := o.kindsOf(ctx, action)
 	if err != nil || len(types) == 0 {
 		return nil, err
 	}
@@ -125,25 +125,32 @@ func (o *Operator) CopiesWait(ctx context.Context, action outbox.ID) (reasons []
 			reasons = append(reasons, topic.Limit.String())
 		}
 	}
+	reasons = append(reasons, failed...)
 	if more := len(reasons) - mostWaitReasons; more > 0 {
 		reasons = append(reasons[:mostWaitReasons], fmt.Sprintf("and %d more", more))
 	}
 	return reasons, nil
 }
 
-// kindsOf are the topics that the open copies of an action go to, and their types.
-func (o *Operator) kindsOf(ctx context.Context, action outbox.ID) (topics, types map[string]bool, err error) {
+// kindsOf are the topics that the open copies of an action go to, their types, and what went wrong with those that were
+// tried.
+func (o *Operator) kindsOf(ctx context.Context, action outbox.ID) (
+	topics, types map[string]bool, failed []string, err error,
+) {
 	topics, types = map[string]bool{}, map[string]bool{}
 	err = o.look(ctx, "copies", func(l *looking) error {
 		rows, err := l.Query(ctx, l.sql("copies_kinds"), action.String(), kindsLooked)
 		if err != nil {
 			return err //nolint:wrapcheck // look says what it was
 		}
-		var named *string
+		var named, lastError *string
 		var eventType string
 		var own []string // types that go to a topic of their own
-		_, err = pgx.ForEachRow(rows, []any{&named, &eventType}, func() error {
+		_, err = pgx.ForEachRow(rows, []any{&named, &eventType, &lastError}, func() error {
 			types[eventType] = true
+			if lastError != nil {
+				failed = append(failed, fmt.Sprintf("a copy of type %s failed: %s", eventType, quote(*lastError)))
+			}
 			if named == nil {
 				own = append(own, eventType)
 			} else {
@@ -160,5 +167,5 @@ func (o *Operator) kindsOf(ctx context.Context, action outbox.ID) (topics, types
 		}
 		return err
 	})
-	return topics, types, err
+	return topics, types, failed, err
 }

@@ -110,6 +110,62 @@ func TestARateIsOneBehindTheOther(t *testing.T) {
 	})
 }
 
+// TestAPartIsDueBehindThePartBefore: else later events would be due before earlier ones, and twice as many per second.
+func TestAPartIsDueBehindThePartBefore(t *testing.T) {
+	t.Parallel()
+	onEachServer(t, func(t *testing.T, e *env) {
+		a := action()
+		for range 2 {
+			var events []outbox.ID
+			for range 3 {
+				events = append(events, e.event("1", "placed", state.Published))
+			}
+			if _, err := e.operator.Redeliver(t.Context(), a, operator.Redelivery{Rate: 0.01}, events...); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got := e.one(`SELECT string_agg(round(extract(epoch FROM due_at - (SELECT min(due_at) FROM
+			{schema}.outbox_requests)) / 100)::text, ' ' ORDER BY event_seq)
+			FROM {schema}.outbox_requests`); got != "0 1 2 3 4 5" {
+			t.Errorf("due after %s hundred seconds", got)
+		}
+	})
+}
+
+// TestTwoEventsOfOneID: nothing in the table forbids them. The first is meant, and the rest of the call is done.
+func TestTwoEventsOfOneID(t *testing.T) {
+	t.Parallel()
+	onEachServer(t, func(t *testing.T, e *env) {
+		one, two := e.event("1", "placed", state.Published), e.event("1", "placed", state.Published)
+		e.exec(`INSERT INTO {schema}.outbox_events (lane, id, event_type, aggregate_type, aggregate_id, payload_json, state,
+				published_at)
+			SELECT lane, id, event_type, aggregate_type, aggregate_id, payload_json, state, published_at
+			  FROM {schema}.outbox_events WHERE id = $1`, one.String())
+		e.wantRedelivered(action(), operator.Redelivery{}, "done published, done published", one, two)
+		if got := e.one(`SELECT string_agg((event_seq = (SELECT min(seq) FROM {schema}.outbox_events WHERE id = event_id))
+			::text, ' ') FROM {schema}.outbox_requests`); got != "true true" {
+			t.Errorf("the first events are asked for: %s", got)
+		}
+	})
+}
+
+// TestACancelThatIsNotEndedEndsSoon: relays wait for the rows that it has locked.
+func TestACancelThatIsNotEndedEndsSoon(t *testing.T) {
+	t.Parallel()
+	onEachServer(t, func(t *testing.T, e *env) {
+		tx, err := e.admin.Begin(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = tx.Rollback(t.Context()) }()
+		var limit string
+		if err := tx.QueryRow(t.Context(), e.sql(`SELECT current_setting('idle_in_transaction_session_timeout')
+			FROM {schema}.outbox_cancel('ada', 'why', gen_random_uuid())`)).Scan(&limit); err != nil || limit != "10s" {
+			t.Errorf("it may stay open for %q, %v", limit, err)
+		}
+	})
+}
+
 // TestTenThousandAtOnce: the most that one call takes, by the function as well.
 func TestTenThousandAtOnce(t *testing.T) {
 	t.Parallel()

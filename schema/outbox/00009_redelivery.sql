@@ -50,6 +50,8 @@ CREATE TRIGGER outbox_requests_keep_open
 CREATE FUNCTION outbox_redeliver_part(actor text, reason text, events uuid[], topic text, rate double precision,
     action_id uuid)
 RETURNS TABLE (event_id uuid, outcome text, was smallint) LANGUAGE plpgsql SET jit = off AS $$
+DECLARE
+    begins timestamptz := clock_timestamp(); -- a part is due behind what is open of the part before
 BEGIN
     -- At any other level the statement would not see what was erased while it waited for the row.
     IF current_setting('transaction_isolation') <> 'read committed' THEN
@@ -59,16 +61,22 @@ BEGIN
     END IF;
     PERFORM set_config('idle_in_transaction_session_timeout', '10s', true);
     PERFORM FROM outbox_meta FOR SHARE; -- outbox_erase (00011) waits for this, and this for that
+    IF rate IS NOT NULL THEN
+        SELECT greatest(begins, max(r.due_at) + 1 / rate * interval '1 second') INTO begins
+          FROM outbox_requests r
+         WHERE r.action_id = outbox_redeliver_part.action_id
+           AND r.delivered_at IS NULL AND r.canceled_at IS NULL AND r.failed_at IS NULL AND r.id > 0;
+    END IF;
     RETURN QUERY
-    WITH found AS MATERIALIZED (
-        SELECT e.id, e.lane, e.seq, coalesce(h.kind, e.state) AS state, EXISTS (
+    WITH found AS MATERIALIZED ( -- two rows may have one id: the first of them is meant
+        SELECT DISTINCT ON (e.id) e.id, e.lane, e.seq, coalesce(h.kind, e.state) AS state, EXISTS (
                    SELECT FROM outbox_actions a
                     WHERE a.action_id = outbox_redeliver_part.action_id AND a.event_id = e.id) AS before, EXISTS (
                    SELECT FROM outbox_actions a WHERE a.event_id = e.id AND a.verb = 'erase' OFFSET 0) AS erased
           FROM outbox_events e
           LEFT JOIN LATERAL (
             SELECT h.kind FROM outbox_held h WHERE h.lane = e.lane AND h.seq = e.seq OFFSET 0) h ON true
-         WHERE e.id = ANY (events)
+         WHERE e.id = ANY (events) ORDER BY e.id, e.seq
     ), chosen AS MATERIALIZED (
         SELECT f.*, row_number() OVER (ORDER BY f.seq) - 1 AS place FROM found f
          WHERE f.state = 6 AND NOT f.erased AND NOT f.before
@@ -80,7 +88,7 @@ BEGIN
     ), asked AS (
         INSERT INTO outbox_requests (action_id, event_id, lane, event_seq, topic, due_at)
         SELECT outbox_redeliver_part.action_id, c.id, c.lane, c.seq, outbox_redeliver_part.topic,
-               clock_timestamp() + coalesce(c.place / outbox_redeliver_part.rate, 0) * interval '1 second'
+               begins + coalesce(c.place / outbox_redeliver_part.rate, 0) * interval '1 second'
           FROM chosen c ORDER BY c.seq
     )
     SELECT u.id, CASE WHEN f.before THEN 'done before' WHEN f.state = 6 AND NOT f.erased THEN 'done'
@@ -93,7 +101,7 @@ $$;
 -- Asks for published events once more, at most 10,000 of them: for their own topics, or for one that is named. With a
 -- rate they are due one after the other, so many per second, in the order of their numbers. Answers for each event what
 -- came of it, as outbox_act does. Sent again, the action asks for those events only that it has not asked for: a large
--- one comes in parts.
+-- one comes in parts, in the order of the numbers, and each is due behind the one before.
 --   SELECT * FROM outbox_redeliver('ada', 'a new consumer', '{01997c1e-8f2a-7c3d-9b1e-2f3a4b5c6d7e}', 'orders-new');
 -- States: 6 published.
 -- +goose StatementBegin
@@ -136,6 +144,8 @@ DECLARE
     before CONSTANT boolean NOT NULL := outbox_done_before('cancel', outbox_cancel.action_id, whose);
     locked bigint[];
 BEGIN
+    -- Relays wait for the requests that this locks, with all their copies.
+    PERFORM set_config('idle_in_transaction_session_timeout', '10s', true);
     SELECT array_agg(r.id) INTO locked FROM (
         SELECT r.id FROM outbox_requests r
          WHERE r.action_id = requests_of AND r.delivered_at IS NULL AND r.canceled_at IS NULL AND r.failed_at IS NULL

@@ -31,7 +31,7 @@ func (c *Core) failed(now time.Duration, l *line, r *row) {
 	case Terminal:
 		if outcome.Contract {
 			if !outcome.OfRow && c.brokeLikeMost(r) {
-				c.park(now, r, l.key, outcome.Detail)
+				c.park(r, l.key, outcome.Detail)
 				return
 			}
 		} else if !l.route.rejectsAll() {
@@ -154,16 +154,11 @@ func (c *Core) end(key lineKey, r *row, how fate) {
 	}
 }
 
-// park sets a row aside. One that an operator or a new owner has released stays released, and is looked at
-// again much later.
-func (c *Core) park(now time.Duration, r *row, key lineKey, detail string) {
-	if r.State == Retrying {
-		c.hold(r.lane, key, now+c.config.MaxDelay)
-		c.decide(fate{row: r, key: key, state: Retrying, attempts: r.Attempts, delay: c.config.MaxDelay, detail: detail})
-	} else {
-		c.hold(r.lane, key, 0)
-		c.decide(fate{row: r, key: key, state: Parked, detail: detail})
-	}
+// park sets a row aside, also one that an operator or a new owner has released, or that was dead and is redriven: what
+// is tried again and again is not seen as what nobody could publish, and no verb takes it.
+func (c *Core) park(r *row, key lineKey, detail string) {
+	c.hold(r.lane, key, 0)
+	c.decide(fate{row: r, key: key, state: Parked, detail: detail})
 	if l := c.lines[key]; l != nil {
 		c.waitBehind(l)
 	}
@@ -172,12 +167,12 @@ func (c *Core) park(now time.Duration, r *row, key lineKey, detail string) {
 // parkStray sets a row aside that is in another lane than its aggregate: what comes behind it there would overtake
 // it. Whoever wrote it brought a wrong lane, or the outbox was restored on a machine that counts lanes otherwise.
 // Then it is every event, and none of them may die of it.
-func (c *Core) parkStray(now time.Duration, r *row, key lineKey) {
+func (c *Core) parkStray(r *row, key lineKey) {
 	if !r.lane.strayed {
 		r.lane.strayed = true
 		c.alarm(r.Lane, "events in this lane belong to another one: they are parked, see docs/operate/operations.md")
 	}
-	c.park(now, r, key, "the event is in another lane than its aggregate")
+	c.park(r, key, "the event is in another lane than its aggregate")
 }
 
 // notKnown parks a row of a type that this relay does not know. Its topic is not known either, so all

@@ -1,5 +1,7 @@
 package core
 
+import "time"
+
 // typeHealth watches how many events of a type break their contract. After a bad deploy it is most of them, and then
 // the fault is not theirs: those that break it are parked instead of dead, until most pass again. Every event is looked
 // at all the same, and what passes goes out. So malformed events, of one tenant say, hold up nothing but their own
@@ -51,4 +53,48 @@ func (t *typeHealth) record(broke bool) {
 	if t.broken == 0 {
 		t.alarmed = false
 	}
+}
+
+// copyHealth is that of the copies of a type. They count apart from events: old ones may break what is asked of new
+// ones, which says nothing about these.
+type copyHealth struct {
+	typeHealth
+
+	until time.Duration // none is taken before
+}
+
+// brokenPause is for how long copies of a type wait of which most break their contract.
+const brokenPause = 30 * time.Second
+
+// copyBreaksLikeMost takes in whether a copy broke its contract, and tells whether most of its type do, be they copies
+// or events. Then it waits, with the others of its type: whoever asked for them can cancel them, or mend the contract.
+func (c *Core) copyBreaksLikeMost(now time.Duration, r *request, outcome Outcome) bool {
+	if outcome.Class == NotSent || outcome.OfRow {
+		return false
+	}
+	health := c.redelivery.types[r.Event.Type]
+	if health == nil {
+		health = &copyHealth{}
+		if c.redelivery.types == nil {
+			c.redelivery.types = map[string]*copyHealth{}
+		}
+		c.redelivery.types[r.Event.Type] = health
+	}
+	most := max(health.broken, c.typeOf(r.Event.Type).broken) >= enoughBroken
+	health.record(outcome.Contract)
+	if !most || !outcome.Contract {
+		return false
+	}
+	health.until = now + brokenPause
+	if !health.alarmed {
+		health.alarmed = true
+		c.alarm(r.lane.number, "most copies of type "+r.Event.Type+" break its contract: they wait")
+	}
+	return true
+}
+
+// copiesWait tells whether copies of a type wait for a contract that they do not break.
+func (c *Core) copiesWait(now time.Duration, eventType string) bool {
+	health := c.redelivery.types[eventType]
+	return health != nil && now < health.until
 }

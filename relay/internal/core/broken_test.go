@@ -5,8 +5,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/posthaste-dev/posthaste/internal/check"
 	"github.com/posthaste-dev/posthaste/outbox"
 	"github.com/posthaste-dev/posthaste/relay/internal/core"
+	"github.com/posthaste-dev/posthaste/relay/internal/memstore"
 )
 
 // breaking answers like a relay that finds the contract of some events broken.
@@ -118,5 +120,38 @@ func TestTheEndOfATypesPauseClosesNoLane(t *testing.T) {
 	}
 	if again := r.calls[core.OpHeldKeys] - looks; again > 0 {
 		t.Errorf("%d times lanes were opened again when the type's pause ended", again)
+	}
+}
+
+// What is released while most of its type break the contract, and breaks it again, is parked again: retried for ever,
+// it would be seen by nobody, and no verb would take it.
+func TestWhatIsReleasedAndBreaksItsContractIsParkedAgain(t *testing.T) {
+	t.Parallel()
+	p := newPlace(1)
+	r := p.relay(t, registry{"a": {Topic: "topic", Block: true}}, nil)
+	broken := map[outbox.ID]bool{}
+	r.answer = breaking(broken)
+	var all []outbox.ID
+	for i := range 15 {
+		all = append(all, p.emit(t, "0", fmt.Sprint(i), "a"))
+		broken[all[i]] = true
+	}
+	r.pass(time.Minute)
+	var parked, dead outbox.ID
+	for _, id := range all {
+		if state := p.state(t, id); state == core.Parked {
+			parked = id
+		} else if state == core.DeadBlocking {
+			dead = id
+		}
+	}
+	for verb, id := range map[check.Verb]outbox.ID{check.Free: parked, check.Redrive: dead} {
+		if _, err := p.store.Operate(verb, memstore.Order{Action: p.id(), Actor: "ann"}, id); err != nil {
+			t.Fatal(err)
+		}
+		r.pass(time.Hour)
+		if got := p.state(t, id); got != core.Parked {
+			t.Errorf("%s: it is in state %d", verb, got)
+		}
 	}
 }

@@ -261,7 +261,7 @@ func (c *Core) sendHeld(now time.Duration, h *hold, event *Event) (goOn bool) {
 		return false
 	}
 	if r.Stray {
-		c.parkStray(now, r, h.key)
+		c.parkStray(r, h.key)
 		return false
 	}
 	l := c.lineOf(h.key)

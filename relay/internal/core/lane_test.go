@@ -42,7 +42,7 @@ func TestAnEventInAnotherLane(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.pass(10 * time.Minute)
-	if got := p.state(t, stray.ID); got != core.Retrying || len(r.sent) != 1 {
+	if got := p.state(t, stray.ID); got != core.Parked || len(r.sent) != 1 {
 		t.Errorf("released, it is in state %d, and %d were sent", got, len(r.sent))
 	}
 }

@@ -61,6 +61,7 @@ type lane struct {
 	requestBytes int
 	requestLines []*requestLine
 	pages        []*page       // those in memory by topic
+	suspects     int           // requests in memory that were taken alone
 	survived     int           // those in memory that were taken before, by relays that did not come back with them
 	besideAt     time.Duration // no look for others before, as long as there are some in memory
 	missing      []string      // types of open requests that may not go here

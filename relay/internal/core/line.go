@@ -132,7 +132,7 @@ func (c *Core) admit(now time.Duration, r *row) {
 	key := lineKey{Aggregate: r.Aggregate, topic: route.Topic}
 	switch {
 	case r.Stray:
-		c.parkStray(now, r, key)
+		c.parkStray(r, key)
 	case c.isHeld(r.lane, key):
 		c.wait(r, key)
 	case c.pausedType(r.Type):

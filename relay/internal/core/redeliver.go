@@ -29,6 +29,7 @@ type redelivery struct {
 	ended     []requestEnd
 	looked    time.Duration // at what has been in hands for long
 	forgotten bool          // a topic was, and is written down still
+	types     map[string]*copyHealth
 }
 
 // requestKey names the requests that are kept in order: those of one action, aggregate and topic.
@@ -57,6 +58,7 @@ type request struct {
 	line      *requestLine
 	takenAt   time.Duration
 	failures  int // of its copy, since it was taken
+	charged   int // in all, by its own fault
 	startedAt time.Duration
 }
 
@@ -73,7 +75,10 @@ const (
 	looksAtRequests = 1000
 	shareOfCopies   = 4 // copies have this part of all publishes at a time
 	triesOfACopy    = 5
-	takesOfARequest = 6 // by relays of which none has come back with it
+	// TakesBeforeAlone is how often relays have taken a request that did not come back with it, from which on nothing
+	// else is taken beside it, in whatever lane: what it may have killed them with must not be counted against others.
+	TakesBeforeAlone = 3
+	takesOfARequest  = 6 // by relays of which none has come back with it
 	// longestInHands is for how long a request is kept that cannot be sent: whoever cancels it waits for that.
 	longestInHands = 10 * time.Second
 )
@@ -236,20 +241,34 @@ func (c *Core) copyAnswered(now time.Duration, publish *Publish, outcome Outcome
 }
 
 // copyEnded decides what follows from an answer. Whoever asked for the copy sees why it failed. As with events, what
-// the topic is to blame for fails no request: it is tried again, and given back when the topic is paused.
+// the topic is to blame for fails no request: it is tried again, and given back when the topic is paused. Nor does a
+// contract that most copies of the type break.
 func (c *Core) copyEnded(now time.Duration, l *requestLine, r *request, outcome Outcome) {
 	r.failures++
-	ofTopic := c.blameTopic(now, l, r, outcome)
+	if ofTopic := c.blameTopic(now, l, r, outcome); !ofTopic && outcome.Class.isCharged() {
+		r.charged++
+	}
 	switch {
 	case outcome.Class == Acknowledged:
 		c.endRequest(r, RequestDelivered, "")
-	case outcome.Class == Terminal, outcome.Class == Rejected && !ofTopic && r.failures >= triesOfACopy:
+	case c.copyBreaksLikeMost(now, r, outcome):
+		c.returnLine(l, r, outcome.Detail)
+	case outcome.Class == Terminal, r.charged >= triesOfACopy:
 		c.endRequest(r, RequestFailed, outcome.Detail)
 	case l.route.paused || r.lane.draining || c.stopping, r.failures >= triesOfACopy:
-		c.returnRequests(l)
+		c.returnLine(l, r, outcome.Detail)
 	default:
 		l.notBefore = now + c.jitter(grow(c.config.BaseDelay, r.failures, longestPause))
 	}
+}
+
+// isCharged tells whether a failure counts against what failed, unless its topic is to blame.
+func (class Class) isCharged() bool { return class == Rejected || class == Unknown }
+
+// returnLine gives back the first of a line, with why it could not be sent, and all behind it.
+func (c *Core) returnLine(l *requestLine, first *request, detail string) {
+	c.endRequest(first, RequestOpen, detail)
+	c.returnRequests(l)
 }
 
 // blameTopic tells the topic what its answer says about it, and whether it is to blame.
@@ -321,8 +340,12 @@ func (c *Core) settleRequests(now time.Duration) {
 		if !slices.Contains(settle.Lanes, e.lane.number) {
 			settle.Lanes = append(settle.Lanes, e.lane.number)
 		}
+		attempts := e.charged
+		if e.end != RequestOpen {
+			attempts = max(attempts, e.failures)
+		}
 		settle.Ends = append(settle.Ends, RequestEnd{
-			ID: e.ID, Lane: e.lane.number, State: e.end, Attempts: int32(e.failures), Error: e.detail,
+			ID: e.ID, Lane: e.lane.number, State: e.end, Attempts: int32(attempts), Error: e.detail,
 		})
 	}
 	begin(c, OpSettleRequests, &d.settle,
@@ -410,6 +433,6 @@ func (c *Core) loseRequests(l *lane) {
 	for _, p := range l.pages {
 		p.route.copies -= p.requests
 	}
-	l.requests, l.requestBytes, l.requestLines, l.pages, l.survived = 0, 0, nil, nil, 0
+	l.requests, l.requestBytes, l.requestLines, l.pages, l.survived, l.suspects = 0, 0, nil, nil, 0, 0
 	c.redelivery.ended = slices.DeleteFunc(c.redelivery.ended, func(e requestEnd) bool { return e.lane == l })
 }

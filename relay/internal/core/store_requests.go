@@ -9,7 +9,9 @@ type Request struct {
 	Topic  string    // empty: where its type goes
 	// Taken is how often it was taken since somebody last came back with it, this time included.
 	Taken int
-	Event Event
+	// Attempts is how often its copy failed by its own fault.
+	Attempts int32
+	Event    Event
 }
 
 // TakeRequests asks for open requests that may go now.
@@ -65,7 +67,7 @@ type RequestEnd struct {
 	ID       int64
 	Lane     int16
 	State    RequestState
-	Attempts int32 // since it was taken
+	Attempts int32 // that failed by its own fault; of one that has ended, what it was sent in all, if that is more
 	Error    string
 }
 

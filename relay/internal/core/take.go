@@ -36,8 +36,17 @@ func (c *Core) takeRequests(now time.Duration) {
 		c.wakeAt(d.takeAt)
 		return
 	}
-	take := c.requestsToTake()
-	crowded := c.isCrowdedByRequests()
+	if slices.ContainsFunc(c.sorted, func(l *lane) bool { return l.suspects > 0 }) {
+		return
+	}
+	requests, bytes := c.inMemory()
+	roomFor := c.config.MaxBytes/shareOfCopies - bytes
+	if roomFor <= 0 {
+		return
+	}
+	take := c.requestsToTake(now)
+	take.MaxBytes = min((c.config.MaxBytes-c.bytes)/2, roomFor)
+	crowded := requests > c.config.MaxInFlight/shareOfCopies
 	var lanes []*lane
 	for _, l := range c.sorted {
 		switch {
@@ -63,14 +72,13 @@ func (c *Core) takeRequests(now time.Duration) {
 		})
 }
 
-// isCrowdedByRequests tells whether those in memory leave too little room for events. A lane that has none gets some
-// all the same.
-func (c *Core) isCrowdedByRequests() bool {
-	requests := 0
+// inMemory is how many requests are, and how large. Where they leave too little room for events, none is taken if it is
+// their size, and otherwise some by lanes that have none.
+func (c *Core) inMemory() (requests, bytes int) {
 	for _, l := range c.sorted {
-		requests += l.requests
+		requests, bytes = requests+l.requests, bytes+l.requestBytes
 	}
-	return requests > c.config.MaxInFlight/shareOfCopies
+	return requests, bytes
 }
 
 // busyTopics are those of which a lane takes nothing now, and forgets the others.
@@ -84,11 +92,10 @@ func (l *lane) busyTopics(now time.Duration) (busy []LaneTopic) {
 
 // requestsToTake says which requests may go now: those of types that are known here, and not to a topic or of a type
 // that is paused, or whose next turn is far away. A request that names its topic does not wait for that of its type.
-func (c *Core) requestsToTake() TakeRequests {
+func (c *Core) requestsToTake(now time.Duration) TakeRequests {
 	take := TakeRequests{Owner: c.members.owner, Limit: requestsOfALane, Look: looksAtRequests}
-	take.MaxBytes = (c.config.MaxBytes - c.bytes) / 2
 	for _, eventType := range c.config.Routes.Types() {
-		if !c.pausedType(eventType) {
+		if !c.pausedType(eventType) && !c.copiesWait(now, eventType) {
 			take.Types = append(take.Types, eventType)
 		}
 	}
@@ -130,7 +137,7 @@ func (c *Core) requestsTaken(now time.Duration, lanes []*lane, answer *RequestsA
 	for _, l := range with {
 		for i := range answer.Requests {
 			if r := &answer.Requests[i]; r.Event.Lane == l.number {
-				c.takeRequest(now, &request{Request: *r, lane: l, takenAt: now})
+				c.takeRequest(now, &request{Request: *r, lane: l, takenAt: now, charged: int(r.Attempts)})
 			}
 		}
 	}
@@ -181,8 +188,14 @@ func (c *Core) joinPage(r *request) (enough bool) {
 	if r.Taken > 1 {
 		r.lane.survived++
 	}
+	if r.isSuspect() {
+		r.lane.suspects++
+	}
 	return enough
 }
+
+// isSuspect tells whether it was taken alone.
+func (r *request) isSuspect() bool { return r.Taken > TakesBeforeAlone }
 
 // leavePage forgets a request. A page that is done makes room for the next one, soon if it could be sent.
 func (c *Core) leavePage(now time.Duration, e requestEnd) {
@@ -194,6 +207,9 @@ func (c *Core) leavePage(now time.Duration, e requestEnd) {
 	c.bytes -= e.Event.Bytes()
 	if e.Taken > 1 {
 		e.lane.survived--
+	}
+	if e.isSuspect() {
+		e.lane.suspects--
 	}
 	switch {
 	case e.page.requests > 0:

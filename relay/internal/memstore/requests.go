@@ -78,6 +78,12 @@ func (s *Store) Redeliver(order Order, topic string, every time.Duration, events
 		results[i].Was = r.State
 	}
 	slices.SortFunc(rows, func(a, b *row) int { return cmp.Compare(a.Seq, b.Seq) })
+	begins := s.now() // a part is due behind what is open of the part before
+	for i := range s.requests {
+		if r := &s.requests[i]; every > 0 && r.Action == order.Action && r.State == core.RequestOpen {
+			begins = max(begins, r.Due+every)
+		}
+	}
 	for i, r := range rows {
 		s.actions = append(s.actions, ActionRow{
 			Action: order.Action, Verb: check.Redeliver, Event: r.ID, Actor: order.Actor, Reason: order.Reason,
@@ -86,7 +92,7 @@ func (s *Store) Redeliver(order Order, topic string, every time.Duration, events
 		s.requested++
 		s.requests = append(s.requests, RequestRow{
 			ID: s.requested, Action: order.Action, Event: r.ID, Lane: r.Lane, Seq: r.Seq, Topic: topic,
-			Due: s.now() + time.Duration(i)*every,
+			Due: begins + time.Duration(i)*every,
 		})
 	}
 	if len(rows) > 0 {
@@ -145,49 +151,56 @@ func (s *Store) doneBefore(verb check.Verb, order Order, target string) (before 
 	return before, nil
 }
 
-// suspicious is how often a request was taken by relays that did not come back, from which on it is taken alone.
-const suspicious = 3
-
 // TakeRequests takes open requests that are due.
 func (s *Store) TakeRequests(_ context.Context, take core.TakeRequests) (core.RequestsAnswer, error) {
 	if err := s.write(); err != nil {
 		return core.RequestsAnswer{}, err
 	}
 	answer := core.RequestsAnswer{Seen: s.seen(take.Owner, take.Lanes...)}
-	bytes := 0
-	for _, number := range take.Lanes {
-		lane := s.holding(take.Owner, number)
-		if lane == nil {
-			continue
-		}
-		rows, missing := s.requestsOf(number, &take)
-		for _, eventType := range missing {
-			answer.Missing = append(answer.Missing, core.LaneType{Lane: number, Type: eventType})
-		}
-		for n, r := range rows {
-			event := s.events[r.Event].Event
-			alone := r.Taken >= suspicious
-			if n == take.Limit || n > 0 && alone {
-				break
-			}
-			if bytes += event.Bytes(); len(answer.Requests) > 0 && bytes > take.MaxBytes {
-				break
-			}
-			r.Taken++
-			r.TakenBy = lane.token
-			answer.Requests = append(answer.Requests, core.Request{
-				ID: r.ID, Action: r.Action, Topic: r.Topic, Taken: r.Taken, Event: event,
-			})
-			if alone {
-				break
-			}
-		}
+	for _, r := range s.requestsToTake(&take, &answer) {
+		r.Taken++
+		r.TakenBy = s.lane(r.Lane).token
+		answer.Requests = append(answer.Requests, core.Request{
+			ID: r.ID, Action: r.Action, Topic: r.Topic, Taken: r.Taken, Attempts: r.Attempts,
+			Event: s.events[r.Event].Event,
+		})
 	}
 	if len(answer.Requests) > 0 {
 		s.flush()
 	}
 	return answer, nil
 }
+
+// requestsToTake chooses from all lanes. What may have killed relays is taken alone, when it is the first of its lane.
+func (s *Store) requestsToTake(take *core.TakeRequests, answer *core.RequestsAnswer) (chosen []*RequestRow) {
+	bytes, full := 0, false
+	for _, number := range take.Lanes {
+		if s.holding(take.Owner, number) == nil {
+			continue
+		}
+		rows, missing := s.requestsOf(number, take)
+		for _, eventType := range missing {
+			answer.Missing = append(answer.Missing, core.LaneType{Lane: number, Type: eventType})
+		}
+		for n, r := range rows {
+			alone := r.Taken >= core.TakesBeforeAlone
+			if alone && n == 0 && !slices.ContainsFunc(chosen, isAlone) {
+				chosen = []*RequestRow{r}
+			}
+			if alone || n == take.Limit || full || slices.ContainsFunc(chosen, isAlone) {
+				break
+			}
+			bytes += s.events[r.Event].Event.Bytes()
+			if full = len(chosen) > 0 && bytes > take.MaxBytes; full {
+				break
+			}
+			chosen = append(chosen, r)
+		}
+	}
+	return chosen
+}
+
+func isAlone(r *RequestRow) bool { return r.Taken >= core.TakesBeforeAlone }
 
 // requestsOf lists the requests of a lane that may be taken, in the order of their events, and the types of those whose
 // types may not go.
@@ -248,7 +261,10 @@ func (s *Store) SettleRequests(_ context.Context, settle *core.SettleRequests) (
 			continue
 		}
 		r := &s.requests[at]
-		r.State, r.Taken, r.TakenBy, r.Attempts, r.Error = end.State, 0, outbox.ID{}, end.Attempts, end.Error
+		r.State, r.Taken, r.TakenBy, r.Attempts = end.State, 0, outbox.ID{}, end.Attempts
+		if end.State != core.RequestOpen || end.Error != "" { // one that is given back untried keeps its last error
+			r.Error = end.Error
+		}
 	}
 	s.flush()
 	return core.SettleAnswer{Applied: true}, nil

@@ -38,7 +38,10 @@ func (p planned) plan(t testing.TB, conn *pgx.Conn) (text string, buffers int) {
 		}
 		args = append(args, "'"+strings.ReplaceAll(string(encoded), "'", "''")+"'")
 	}
-	execute := "EXECUTE p (" + strings.Join(args, ", ") + ")"
+	execute := "EXECUTE p"
+	if len(args) > 0 {
+		execute += " (" + strings.Join(args, ", ") + ")"
+	}
 	tx := must(conn.Begin(t.Context()))(t)
 	defer func() { _ = tx.Rollback(t.Context()) }()
 	for _, statement := range []string{"DEALLOCATE ALL", "PREPARE p AS " + p.statement} {

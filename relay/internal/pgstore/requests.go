@@ -16,7 +16,7 @@ func (s *Store) TakeRequests(ctx context.Context, take core.TakeRequests) (answe
 			} else {
 				answer.Requests = append(answer.Requests, core.Request{
 					ID: decode.int64(request[0]), Action: decode.id(request[1]), Topic: decode.intern(request[2]),
-					Taken: int(decode.int32(request[3])), Event: decode.event(raw),
+					Taken: int(decode.int32(request[3])), Attempts: decode.int32(request[4]), Event: decode.event(raw),
 				})
 			}
 		})

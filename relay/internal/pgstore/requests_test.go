@@ -179,6 +179,46 @@ func TestARequestThatRelaysDieOfGoesAlone(t *testing.T) {
 	})
 }
 
+// TestNothingOfOtherLanesGoesBesideIt: those would be counted as what relays died of as well.
+func TestNothingOfOtherLanesGoesBesideIt(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, w *world) {
+		h := w.hold(t, "1", "2")
+		one, two := w.add(t, "1", core.Published), w.add(t, "2", core.Published)
+		w.redeliver(t, "", one, two)
+		for _, first := range h.lanes() { // in whatever order the lanes are named
+			take := usual(h)
+			take.Lanes = append([]int16{first}, slices.DeleteFunc(h.lanes(), func(l int16) bool { return l == first })...)
+			w.exec(t, "UPDATE {schema}.outbox_requests SET taken = CASE WHEN event_id = $1 THEN 3 ELSE 2 END", two.String())
+			w.wantTaken(t, take, two)
+			w.exec(t, "UPDATE {schema}.outbox_requests SET taken = 5")
+			answer := must(w.store.TakeRequests(t.Context(), take))(t)
+			if len(answer.Requests) != 1 || answer.Requests[0].Event.Lane != first {
+				t.Errorf("of two in two lanes took %d", len(answer.Requests))
+			}
+		}
+	})
+}
+
+// TestWhatIsGivenBackKeepsItsAttempts, and its error, whoever takes it next.
+func TestWhatIsGivenBackKeepsItsAttempts(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, w *world) {
+		h := w.hold(t, "1")
+		one := w.add(t, "1", core.Published)
+		w.redeliver(t, "", one)
+		w.endRequests(t, h, core.RequestOpen, "timed out", w.wantTaken(t, usual(h), one).Requests...)
+		answer := w.wantTaken(t, usual(h), one)
+		if got := answer.Requests[0].Attempts; got != 2 {
+			t.Errorf("%d attempts", got)
+		}
+		w.giveBack(t, h, answer)
+		if n := w.count(t, "SELECT count(*) FROM {schema}.outbox_requests WHERE last_error = 'timed out'"); n != 1 {
+			t.Error("its error is gone")
+		}
+	})
+}
+
 // TestSettleRequests: how they ended is written down once, and the event stays as it is.
 func TestSettleRequests(t *testing.T) {
 	t.Parallel()
@@ -305,11 +345,14 @@ func TestThePlanOfTakeRequests(t *testing.T) {
 			"take requests", statement("take_requests", w), pgstore.TakeArgs(take), "outbox_requests_open", `lane = `, true,
 			open, 20, 2000,
 		}
+		asked := planned{
+			"requested", statement("requested", w), nil, "outbox_requests_open", `lane = `, true, 1, 0, 500,
+		}
 		for _, when := range []string{"statistics of an empty table", "fresh statistics"} {
 			if when == "fresh statistics" {
 				w.exec(t, "ANALYZE {schema}.outbox_events, {schema}.outbox_requests")
 			}
-			w.inEachMode(t, when, plan)
+			w.inEachMode(t, when, plan, asked)
 		}
 	})
 }

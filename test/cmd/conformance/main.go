@@ -4,7 +4,8 @@
 //	go run ./test/cmd/conformance results.jsonl...
 //
 // The results are what `go test -json` wrote. The last line has the figures; the exit status is 1 when a
-// requirement has no row, when one of the pages names a test that did not pass, or when the first names a file that is not there.
+// requirement has no row, when one of the pages names a test that did not pass, or when the first names a file
+// that is not there.
 package main
 
 import (

@@ -1,5 +1,6 @@
 // Package conformance holds two pages to their word. Every requirement has a row in docs/internals/conformance.md, and
-// every test that a row names, or that docs/internals/proofs.md names, has run and passed. The files of a row are there.
+// every test that a row names, or that docs/internals/proofs.md names, has run and passed. The files of
+// a row are there.
 package conformance
 
 import (

@@ -105,7 +105,7 @@ func TestEveryTestThatAPageNamesMustPass(t *testing.T) {
 
 func TestAFileThatIsNotThereIsNamed(t *testing.T) {
 	t.Parallel()
-	page := "| EM-1 | x | `schema/outbox/00010_jobs.sql`, `relay/operator/job.go`: by name, `job.go`, `outbox/Emit` | x |\n"
+	page := "| EM-1 | x | `schema/outbox/00010_jobs.sql`, `relay/operator/job.go`, `job.go`, `outbox/Emit` | x |\n"
 	problems := CheckFiles(page, func(path string) bool { return path == "relay/operator/job.go" })
 	if got := strings.Join(problems, "; "); got != "there is no file schema/outbox/00010_jobs.sql" {
 		t.Errorf("got %q", got)

@@ -23,8 +23,8 @@ var redelivery = []mutant{
 		"a topic that rejects everything for an hour fails every request of that hour", "OP-5",
 		[]change{{
 			coreTests + "/redeliver.go",
-			"outcome.Class == Rejected && !ofTopic && r.failures",
-			"outcome.Class == Rejected && (ofTopic || !ofTopic) && r.failures",
+			"!ofTopic && outcome.Class.isCharged()",
+			"(ofTopic || !ofTopic) && outcome.Class.isCharged()",
 		}},
 		test(coreTests, "TestATopicThatIsDownFailsNoRequest", `while it is down the requests are`),
 	},
@@ -81,5 +81,50 @@ var redelivery = []mutant{
 		"copies that wait while relays die of others are counted as taken each time, until they fail", "OP-5",
 		[]change{{coreTests + "/take.go", "crowded || l.survived > 0", "crowded"}},
 		test(coreTests, "TestNothingIsTakenBesideWhatRelaysMayDieOf", `the copy that waited is`),
+	},
+	{
+		"copies-beside-what-relays-died-of",
+		"copies of other lanes are taken beside one that killed relays, and counted as what they died of", "OP-5",
+		[]change{{coreTests + "/take.go", "return l.suspects > 0 }", "return false && l.suspects > 0 }"}},
+		test(coreTests, "TestNothingIsTakenBesideACopyThatMayKill", `while it is in flight the requests are`),
+	},
+	{
+		"suspects-of-each-lane",
+		"each lane has its own copy taken alone, and all of them are counted when one kills the relay", "OP-5",
+		[]change{{
+			"relay/internal/pgstore/sql/take_requests.sql",
+			"THEN a.id = (SELECT o.id FROM alone o)", "THEN a.place = 1",
+		}},
+		test("./relay/internal/pgstore", "TestNothingOfOtherLanesGoesBesideIt", `of two in two lanes took 2`),
+	},
+	{
+		"bad-deploy-fails-a-replay",
+		"a registry that breaks the contract of a type fails every copy of it within seconds", "OP-5",
+		[]change{{coreTests + "/redeliver.go", "case c.copyBreaksLikeMost(now, r, outcome):", "case false:"}},
+		test(coreTests, "TestCopiesThatBreakTheirContractWait", `the requests are`),
+	},
+	{
+		"attempts-lost-when-given-back",
+		"a copy whose outcome is never known begins anew whenever it is given back, and its job never ends", "OP-5",
+		[]change{{coreTests + "/take.go", "charged: int(r.Attempts)", "charged: 0 * int(r.Attempts)"}},
+		test(coreTests, "TestACopyWhoseOutcomeIsNeverKnownFails", `it is \{ID:1`),
+	},
+	{
+		"part-due-at-once",
+		"the second part of a redelivery is due beside the first: twice the rate, and later events before earlier ones",
+		"OP-5",
+		[]change{{"schema/outbox/00009_redelivery.sql", "begins + coalesce(c.place", "clock_timestamp() + coalesce(c.place"}},
+		test("./relay/operator", "TestAPartIsDueBehindThePartBefore", `due after`),
+	},
+	{
+		"released-for-ever",
+		"what is released while its type breaks the contract is retried for ever, and seen by nobody", "V4",
+		[]change{{
+			coreTests + "/blame.go",
+			"c.decide(fate{row: r, key: key, state: Parked, detail: detail})\n\tif",
+			"how := fate{row: r, key: key, state: Parked, detail: detail}\n\tif r.State == Retrying {\n\t\t" +
+				"how.state, how.delay = Retrying, c.config.MaxDelay\n\t}\n\tc.decide(how)\n\tif",
+		}},
+		test(coreTests, "TestWhatIsReleasedAndBreaksItsContractIsParkedAgain", `it is in state`),
 	},
 }

@@ -61,7 +61,7 @@ var waiting = []mutant{
 		"once most events of a type have broken their contract, all of them are parked without a look", "V4",
 		[]change{{
 			coreTests + "/line.go", "\tdefault:\n\t\tl := c.lineOf(key)\n",
-			"\tcase c.typeOf(r.Type).broken >= enoughBroken:\n\t\tc.park(now, r, key, \"like most\")\n\tdefault:\n\t\tl := " +
+			"\tcase c.typeOf(r.Type).broken >= enoughBroken:\n\t\tc.park(r, key, \"like most\")\n\tdefault:\n\t\tl := " +
 				"c.lineOf(key)\n",
 		}},
 		test(coreTests, "TestMalformedEventsOfOneTenantStopNobodyElse", "0 of 30 good events are out"),

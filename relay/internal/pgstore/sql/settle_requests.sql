@@ -1,5 +1,6 @@
 -- $1 relay, $2 its token, $3 lanes of the batch; $4-$8 number, lane, end, attempts and error of each request. What is
--- not open any more stays as it is. Rows are locked by lane, number of the event and id, as everywhere.
+-- not open any more stays as it is. One that is given back untried keeps its last error. Rows are locked by lane,
+-- number of the event and id, as everywhere.
 -- Ends: 0 open, 1 delivered, 2 failed.
 WITH own AS MATERIALIZED (
     SELECT r.lanes FROM {schema}.outbox_relays r
@@ -17,7 +18,8 @@ WITH own AS MATERIALIZED (
     UPDATE {schema}.outbox_requests r
        SET delivered_at = CASE WHEN l.state = 1 THEN clock_timestamp() END,
            failed_at = CASE WHEN l.state = 2 THEN clock_timestamp() END,
-           taken = 0, taken_by = NULL, attempts = l.attempts, last_error = nullif(l.error, '')
+           taken = 0, taken_by = NULL, attempts = l.attempts,
+           last_error = coalesce(nullif(l.error, ''), CASE WHEN l.state = 0 THEN r.last_error END)
       FROM locked l WHERE r.id = l.id
 )
 SELECT (SELECT ok FROM mine),

@@ -3,7 +3,8 @@
 -- $10 and $11 topics by lane to which nothing goes by name, as others are in memory, and $12 and $13 their types.
 --
 -- The order within an action and aggregate is kept: what comes behind a type that may not go stays. One that was taken
--- three times by relays that did not come back is taken alone. Rows are locked by lane, number of the event and id, as
+-- three times by relays that did not come back is taken when it is the first of its lane, and then alone, with nothing
+-- of other lanes beside it. Rows are locked by lane, number of the event and id, as
 -- everywhere; one that somebody has ended meanwhile is left out. One whose event retention took in the moment in which
 -- it was asked for has failed. Behind the requests come the types that may not go.
 WITH own AS MATERIALIZED (
@@ -37,6 +38,8 @@ WITH own AS MATERIALIZED (
                 ELSE k.topic <> ALL($6::text[])
                      AND (k.lane, k.topic) NOT IN (SELECT * FROM unnest($10::smallint[], $11::text[])) END
     WINDOW lane AS (PARTITION BY k.lane ORDER BY k.event_seq, k.id)
+), alone AS MATERIALIZED (
+    SELECT a.id FROM able a WHERE a.place = 1 AND a.suspicious > 0 ORDER BY a.number LIMIT 1
 ), weighed AS MATERIALIZED ( -- else it may be run once more for each request: nobody knows how many those are
     SELECT a.*, row_number() OVER every AS nth,
            sum(256 + octet_length(e.payload_json::text) + coalesce(octet_length(e.headers::text), 0)) OVER every
@@ -44,7 +47,8 @@ WITH own AS MATERIALIZED (
       FROM able a
      CROSS JOIN LATERAL (
         SELECT * FROM {schema}.outbox_events e WHERE e.lane = a.lane AND e.seq = a.event_seq LIMIT (SELECT 1)) e
-     WHERE a.place <= $7::integer AND (a.suspicious = 0 OR a.place = 1)
+     WHERE a.place <= $7::integer
+       AND CASE WHEN EXISTS (SELECT FROM alone) THEN a.id = (SELECT o.id FROM alone o) ELSE a.suspicious = 0 END
     WINDOW every AS (ORDER BY a.number, a.place)
 ), locked AS MATERIALIZED (
     SELECT r.id FROM {schema}.outbox_requests r
@@ -56,14 +60,14 @@ WITH own AS MATERIALIZED (
        SET taken = r.taken + 1,
            taken_by = (SELECT l.token FROM {schema}.outbox_lanes l WHERE l.lane = r.lane ORDER BY l.layout LIMIT 1)
      WHERE r.id = ANY (ARRAY(SELECT l.id FROM locked l))
-    RETURNING r.id, r.lane, r.event_seq, r.action_id, r.topic, r.taken
+    RETURNING r.id, r.lane, r.event_seq, r.action_id, r.topic, r.taken, r.attempts
 )
 SELECT {incarnation} AS incarnation, {lost} AS lost, f.*
   FROM (SELECT) one LEFT JOIN (
     SELECT e.lane, e.seq, e.id, e.state, e.attempt_count, e.created_at, NULL::bigint AS due_in, e.namespace,
            e.event_type, e.aggregate_type, e.aggregate_id, e.tenant_id, e.dedupe_key, e.payload_json, e.headers,
            e.lane <> {schema}.outbox_lane(e.namespace, e.aggregate_type, e.aggregate_id) AS stray,
-           t.id AS request, t.action_id, t.topic, t.taken,
+           t.id AS request, t.action_id, t.topic, t.taken, t.attempts,
            row_number() OVER (ORDER BY array_position($1::smallint[], t.lane), t.event_seq, t.id) AS nth
       FROM taken t
      CROSS JOIN LATERAL (
@@ -71,6 +75,6 @@ SELECT {incarnation} AS incarnation, {lost} AS lost, f.*
     UNION ALL
     SELECT k.lane, NULL::bigint, NULL::uuid, NULL::smallint, NULL::integer, NULL::timestamptz, NULL::bigint,
            NULL, k.event_type, NULL, NULL, NULL, NULL, NULL::json, NULL::json, NULL::boolean, NULL::bigint, NULL::uuid,
-           NULL, NULL::integer, NULL::bigint
+           NULL, NULL::integer, NULL::integer, NULL::bigint
       FROM (SELECT DISTINCT k.lane, k.event_type FROM looked k WHERE NOT k.known) k
 ) f ON true ORDER BY f.nth, f.lane, f.event_type
