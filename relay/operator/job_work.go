@@ -257,7 +257,9 @@ func (w *Worker) search(job Job) (*jobSearch, error) {
 	if err != nil {
 		return nil, notUnderstoodError{err}
 	}
-	spec := JobSpec{Verb: job.Verb, Filter: filter, Topic: job.Topic, Rate: job.Rate, Max: job.Max}
+	spec := JobSpec{
+		Verb: job.Verb, Filter: filter, Topic: job.Topic, Rate: job.Rate, Max: job.Max, LastAt: job.LastAt,
+	}
 	if err := spec.check(); err != nil {
 		return nil, notUnderstoodError{err}
 	}
