@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/posthaste-dev/posthaste/internal/state"
 	"github.com/posthaste-dev/posthaste/outbox"
@@ -226,7 +227,8 @@ var ErrNoJob = errors.New("there is no such job")
 
 // StartJob writes a job down, for whoever works on jobs: [Worker] does. Sent again with the same action and the same
 // spec it changes nothing. The Spec of a plan starts a job about the events that were counted, which are expected so
-// many; so does one that was made of the plan's Filter, LastSeq and LastAt.
+// many; so does one that was made of the plan's Filter, LastSeq and LastAt. A role that may not read payloads starts none
+// that asks for what is in them: the error is [ErrPayloads].
 func (o *Operator) StartJob(ctx context.Context, action Action, spec JobSpec, expected int64) (Job, error) {
 	err := errors.Join(action.check(0), spec.check())
 	if strings.TrimSpace(action.Reason) == "" {
@@ -254,6 +256,10 @@ func (o *Operator) StartJob(ctx context.Context, action Action, spec JobSpec, ex
 			"$5::bigint, $6::bigint, nullif($7::text, ''), nullif($8::double precision, 0), $9::text::uuid, "+
 			"nullif($10::bigint, 0), $11::bigint, $12::timestamptz)", action.Actor, action.Reason, string(spec.Verb), filter,
 			spec.Max, expected, spec.Topic, spec.Rate, action.ID.String(), spec.LastSeq, spec.AfterSeq, spec.LastAt)
+		if denied := (*pgconn.PgError)(nil); errors.As(err, &denied) && sqlstate.PermissionDenied(err) &&
+			denied.ColumnName != "" { // of a column, and not of the function
+			return ErrPayloads
+		}
 		return err //nolint:wrapcheck // named below
 	})
 	if err != nil {

@@ -1,13 +1,16 @@
 package operator_test
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
 	"time"
+	"unicode"
 
 	"github.com/posthaste-dev/posthaste/internal/state"
 	"github.com/posthaste-dev/posthaste/outbox"
+	"github.com/posthaste-dev/posthaste/relay/internal/sqlstate"
 	"github.com/posthaste-dev/posthaste/relay/operator"
 )
 
@@ -24,6 +27,67 @@ func (e *env) startBySQL(verb, filter string) operator.Job {
 		e.t.Fatal(err)
 	}
 	return job
+}
+
+// TestAJobTellsNobodyWhatPayloadsHold: a worker may read them, and what a job has done would say whether there is such a
+// value. So who may not read payloads starts none that asks, however it is written; and the log has no values.
+func TestAJobTellsNobodyWhatPayloadsHold(t *testing.T) {
+	t.Parallel()
+	onEachServer(t, func(t *testing.T, e *env) {
+		start := func(filter string) error {
+			_, err := e.role.Exec(t.Context(),
+				e.sql("SELECT {schema}.outbox_start_job('eve', 'x', 'redeliver', $1, 1, 1, 'nowhere')"), filter)
+			return err
+		}
+		asking := []string{
+			"data.ssn:1234", "type:a data.ssn:1234 tenant:b", `"data.ssn:1234"`, `da"ta".ssn:1234`, `"d\ata.ssn:1 2"`,
+			`type:"a b"  data.ssn:1`, `error:"a \" b" data.ssn:1`, `""data.ssn:1`, `error:a\ data.ssn:1`,
+		}
+		var spaces []rune
+		for r := range rune(unicode.MaxRune) {
+			if unicode.IsSpace(r) {
+				spaces = append(spaces, r)
+				asking = append(asking, "type:a"+string(r)+"data.ssn:1")
+			}
+		}
+		if len(spaces) < 20 {
+			t.Fatalf("there are only %d spaces", len(spaces))
+		}
+		for _, filter := range asking {
+			if err := start(filter); sqlstate.Of(err) != sqlstate.InsufficientPrivilege ||
+				!strings.Contains(err.Error(), "may not read payloads") {
+				t.Errorf("%q: %v", filter, err)
+			}
+		}
+		spec := operator.JobSpec{Verb: operator.VerbRedeliver, Filter: e.filter("data.ssn:1234")}
+		if _, err := e.operator.StartJob(t.Context(), action(), spec, 1); !errors.Is(err, operator.ErrPayloads) {
+			t.Errorf("%v", err)
+		}
+		if jobs := e.one("SELECT count(*)::text FROM {schema}.outbox_jobs"); jobs != "0" {
+			t.Errorf("%s jobs were started", jobs)
+		}
+		for _, filter := range []string{
+			"type:data.ssn", `error:"lost data.ssn:1"`, `error:"\" data.ssn:1"`, "error:x\"  \"data.ssn:1", "",
+		} {
+			if err := start(filter); err != nil {
+				t.Errorf("%q: %v", filter, err)
+			}
+		}
+		e.exec("GRANT SELECT (payload_json) ON {schema}.outbox_events TO operator_" + e.schema)
+		spec.Filter = e.filter(`type:a "data.a name:with spaces" data.ssn:1234 tenant:"a b"`)
+		a := action()
+		e.start(a, spec)
+		if got, want := e.one("SELECT target FROM {schema}.outbox_actions WHERE action_id = $1", a.ID.String()),
+			`job: type:a "tenant:a b" state:published data.a name:... data.ssn:...`; got != want {
+			t.Errorf("the log has %s, want %s", got, want)
+		}
+		e.start(a, spec)
+		spec.Filter.Data[1].Value = "9999"
+		if _, err := e.operator.StartJob(t.Context(), a, spec, 0); err == nil ||
+			!strings.Contains(err.Error(), "another decision needs another id") {
+			t.Errorf("another value: %v", err)
+		}
+	})
 }
 
 // TestWhatDiesMeanwhileIsNotMeant: neither between the plan and the start nor while the job runs, though its number is

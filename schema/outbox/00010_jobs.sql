@@ -56,17 +56,54 @@ CREATE INDEX outbox_requests_action_id ON outbox_requests (action_id)
 CREATE INDEX outbox_requests_unsent ON outbox_requests (action_id)
     WHERE failed_at IS NOT NULL OR canceled_at IS NOT NULL;
 
+-- A filter without the values that it looks for in payloads; the same text where it looks for none. Terms are apart by
+-- white space outside of quotes, as the filter's language has it: by all that Unicode calls so. A quote may begin within
+-- a term, and within quotes a backslash takes the next character as it is. Without both, a term of data begins with
+-- "data.".
+-- +goose StatementBegin
+CREATE FUNCTION outbox_filter_without_values(filter text) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+    spaces CONSTANT text NOT NULL := '[:space:]' || chr(133) || chr(160) || chr(5760) || chr(8192) || '-' || chr(8202)
+        || chr(8232) || chr(8233) || chr(8239) || chr(8287) || chr(12288);
+    term   text;
+    bare   text;
+    kept   text := '';
+    reads  boolean := false;
+BEGIN
+    FOR term IN
+        SELECT m[1] FROM regexp_matches(filter COLLATE "C", '((?:[^"' || spaces || ']|"(?:[^"\\]|\\.)*")+)', 'g') m
+    LOOP
+        bare := translate(term, '"\', '');
+        IF starts_with(bare, 'data.') THEN
+            reads := true;
+            term := split_part(bare, ':', 1) || ':...';
+        END IF;
+        kept := kept || ' ' || term;
+    END LOOP;
+    RETURN CASE WHEN reads THEN substr(kept, 2) ELSE filter END;
+END
+$$;
+-- +goose StatementEnd
+
 -- Starts a job. The answer is "done", or "done before": the same job was started under this id. It is about the events
 -- whose numbers are above after_seq and not above last_seq, as they were planned, and which had died or were published
 -- at last_at; null: all that there are now.
+-- Whoever works on it reads what the filter asks for, and what it did says whether there was such an event. So only who
+-- may read payloads may ask for what is in them. And the log, which viewers read, has no such values.
 -- +goose StatementBegin
 CREATE FUNCTION outbox_start_job(actor text, reason text, verb text, filter text, most bigint, expected bigint,
     topic text DEFAULT NULL, rate double precision DEFAULT NULL, action_id uuid DEFAULT gen_random_uuid(),
     last_seq bigint DEFAULT NULL, after_seq bigint DEFAULT NULL, last_at timestamptz DEFAULT NULL)
 RETURNS text LANGUAGE plpgsql SECURITY DEFINER AS $$
 DECLARE
-    started CONSTANT text NOT NULL := left('job: ' || outbox_start_job.filter, 600);
+    shown   CONSTANT text NOT NULL := outbox_filter_without_values(outbox_start_job.filter);
+    started CONSTANT text NOT NULL := left('job: ' || shown, 600);
 BEGIN
+    IF shown <> outbox_start_job.filter
+        AND NOT has_column_privilege(session_user, 'outbox_events'::regclass, 'payload_json', 'SELECT') THEN
+        RAISE EXCEPTION 'filter: % may not read payloads, and so not ask for what is in them', session_user
+            USING ERRCODE = 'insufficient_privilege', COLUMN = 'payload_json';
+    END IF;
     IF coalesce(btrim(outbox_start_job.reason), '') = '' THEN
         RAISE EXCEPTION 'reason: a job must have one' USING ERRCODE = 'invalid_parameter_value';
     END IF;
@@ -298,6 +335,7 @@ DROP FUNCTION outbox_take_job(uuid, uuid, text, double precision);
 DROP FUNCTION outbox_change_job(text, text, text, uuid, uuid);
 DROP FUNCTION outbox_start_job(text, text, text, text, bigint, bigint, text, double precision, uuid, bigint, bigint,
     timestamptz);
+DROP FUNCTION outbox_filter_without_values(text);
 DROP INDEX outbox_requests_unsent;
 DROP INDEX outbox_requests_action_id;
 DROP INDEX outbox_dlq_event_seq;
