@@ -369,8 +369,11 @@ func TestAnErasureIsPlanned(t *testing.T) {
 		e.wantPlanned(operator.Filter{IDs: []outbox.ID{one, one, ready, outbox.NewID()}},
 			"erased map[published:1] kept map[not found:1 ready:1]")
 		var tooMany *operator.TooManyError
-		if _, err := e.operator.PlanErasure(t.Context(), filter, 2); !errors.As(err, &tooMany) || tooMany.Most != 2 {
-			t.Errorf("three of at most two: %v", err)
+		if _, err := e.operator.PlanErasure(t.Context(), filter, 1); !errors.As(err, &tooMany) || tooMany.Most != 1 {
+			t.Errorf("two of at most one: %v", err)
+		}
+		if plan, err := e.operator.PlanErasure(t.Context(), filter, 2); err != nil || len(plan.Events) != 2 {
+			t.Errorf("two of at most two, and one that is kept: %+v, %v", plan, err)
 		}
 		e.wantErased(action(), "done published, done dead", one, dead)
 		e.wantPlanned(filter, "erased map[] kept map[erased before:2 ready:1]")
