@@ -110,7 +110,7 @@ func (j *job) start(ctx context.Context, in io.Reader, out io.Writer, who *decis
 		if err != nil {
 			return root.looked(err)
 		}
-		if err := j.showPlan(root, out, plan); err != nil || j.dryRun || plan.Events == 0 && plan.Complete {
+		if err := j.showPlan(root, out, plan); err != nil || j.dryRun || nothingMeant(plan) {
 			return err
 		}
 		if err := j.confirm(ctx, in, root.notef, plan); err != nil {
@@ -124,6 +124,9 @@ func (j *job) start(ctx context.Context, in io.Reader, out io.Writer, who *decis
 		return j.follow(ctx, root, out, op, begun)
 	})
 }
+
+// nothingMeant tells whether there is nothing to do. A plan that took too long has not looked at all.
+func nothingMeant(plan operator.JobPlan) bool { return plan.Events == 0 && plan.Complete }
 
 // confirm has a person agree: by a word, and for more than 10,000 events by their number.
 func (j *job) confirm(ctx context.Context, in io.Reader, note func(string, ...any), plan operator.JobPlan) error {

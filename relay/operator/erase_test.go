@@ -317,7 +317,8 @@ func TestAnIDThatWasUsedAgainIsErasedAgain(t *testing.T) {
 		const hashes = `SELECT string_agg(payload_json::text, ' ' ORDER BY seq) FROM {schema}.outbox_events WHERE id = $1
 			AND seq = (SELECT min(seq) FROM {schema}.outbox_events WHERE id = $1)`
 		was := e.one(hashes, row.String())
-		e.exec(`INSERT INTO {schema}.outbox_events (id, event_type, aggregate_type, aggregate_id, payload_json, headers, state)
+		e.exec(`INSERT INTO {schema}.outbox_events (id, event_type, aggregate_type, aggregate_id, payload_json, headers,
+			state)
 			VALUES ($1::text::uuid, 'placed', 'order', '1', ('{"eventId":"' || $1::text || '","data":{"name":"secret"}}')::json,
 			'{"to":"secret"}', 6)`, row.String())
 		e.exec(`INSERT INTO {schema}.outbox_dlq (event_seq, event_id, created_at, attempts, blocking, namespace, event_type,

@@ -227,8 +227,8 @@ var ErrNoJob = errors.New("there is no such job")
 
 // StartJob writes a job down, for whoever works on jobs: [Worker] does. Sent again with the same action and the same
 // spec it changes nothing. The Spec of a plan starts a job about the events that were counted, which are expected so
-// many; so does one that was made of the plan's Filter, LastSeq and LastAt. A role that may not read payloads starts none
-// that asks for what is in them: the error is [ErrPayloads].
+// many; so does one that was made of the plan's Filter, LastSeq and LastAt. A role that may not read payloads starts
+// none that asks for what is in them: the error is [ErrPayloads].
 func (o *Operator) StartJob(ctx context.Context, action Action, spec JobSpec, expected int64) (Job, error) {
 	err := errors.Join(action.check(0), spec.check())
 	if strings.TrimSpace(action.Reason) == "" {
@@ -393,8 +393,8 @@ func readJob(row pgx.CollectableRow) (j Job, err error) {
 	var worker *string
 	var wait, lease float64
 	err = row.Scan(&id, &j.Verb, &j.Filter, &j.Topic, &j.Rate, &j.Max, &j.Expected, &j.Actor, &j.Reason, &j.SessionRole,
-		&j.CreatedAt, &j.LastSeq, &j.LastAt, &j.State, &j.Position, &j.Done, &j.Passed, &wait, &worker, &j.Worker, &lease, &j.Error,
-		&j.ChangedAt, &j.EndedAt)
+		&j.CreatedAt, &j.LastSeq, &j.LastAt, &j.State, &j.Position, &j.Done, &j.Passed, &wait, &worker, &j.Worker,
+		&lease, &j.Error, &j.ChangedAt, &j.EndedAt)
 	if err != nil {
 		return j, err //nolint:wrapcheck // look says what it was
 	}

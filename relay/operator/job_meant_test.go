@@ -29,8 +29,8 @@ func (e *env) startBySQL(verb, filter string) operator.Job {
 	return job
 }
 
-// TestAJobTellsNobodyWhatPayloadsHold: a worker may read them, and what a job has done would say whether there is such a
-// value. So who may not read payloads starts none that asks, however it is written; and the log has no values.
+// TestAJobTellsNobodyWhatPayloadsHold: a worker may read them, and what a job has done would say whether there is such
+// a value. So who may not read payloads starts none that asks, however it is written; and the log has no values.
 func TestAJobTellsNobodyWhatPayloadsHold(t *testing.T) {
 	t.Parallel()
 	onEachServer(t, func(t *testing.T, e *env) {
@@ -151,8 +151,8 @@ func TestAReissueOfWhatIsClosedHasABound(t *testing.T) {
 	})
 }
 
-// TestAnIDIsOneDecision: the same id with anything else is refused, and with the same it is the same job, also where its
-// times are relative and its bound is not named.
+// TestAnIDIsOneDecision: the same id with anything else is refused, and with the same it is the same job, also where
+// its times are relative and its bound is not named.
 func TestAnIDIsOneDecision(t *testing.T) {
 	t.Parallel()
 	onEachServer(t, func(t *testing.T, e *env) {
@@ -160,7 +160,9 @@ func TestAnIDIsOneDecision(t *testing.T) {
 		spec := func(filter string) operator.JobSpec {
 			return operator.JobSpec{Verb: operator.VerbDiscard, Filter: e.filter(filter), Max: 7, AfterSeq: 1}
 		}
-		for _, first := range []string{"type:rel", "type:rel created:>1s", "type:rel created:<2h", "type:rel created:2026-01-31"} {
+		for _, first := range []string{
+			"type:rel", "type:rel created:>1s", "type:rel created:<2h", "type:rel created:2026-01-31",
+		} {
 			a := action()
 			plan, err := e.operator.PlanJob(t.Context(), spec(first), patience)
 			if err != nil {

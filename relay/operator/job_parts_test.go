@@ -311,7 +311,8 @@ func TestAWorkerWithoutARightLeavesTheJobToOthers(t *testing.T) {
 			operator.ErrPayloads) {
 			t.Errorf("without the right: %v", err)
 		}
-		if job, err = e.operator.Job(t.Context(), job.ID); err != nil || job.State != operator.JobRunning || job.Worker != "" {
+		job, err = e.operator.Job(t.Context(), job.ID)
+		if err != nil || job.State != operator.JobRunning || job.Worker != "" {
 			t.Errorf("the job is %s, %q has it, %v", job.State, job.Worker, err)
 		}
 		if job, err = admin.NewWorker("with", nil).Do(t.Context(), job.ID, nobody); err != nil {
@@ -321,8 +322,8 @@ func TestAWorkerWithoutARightLeavesTheJobToOthers(t *testing.T) {
 	})
 }
 
-// TestABusyServerEndsNoJob: a lock that was not had in time is asked for again. What is no such thing is told, and leaves
-// the job as it is.
+// TestABusyServerEndsNoJob: a lock that was not had in time is asked for again. What is no such thing is told, and
+// leaves the job as it is.
 func TestABusyServerEndsNoJob(t *testing.T) {
 	t.Parallel()
 	onEachServer(t, func(t *testing.T, e *env) {

@@ -326,8 +326,8 @@ func (w *Worker) work(ctx context.Context, job *Job, deadOnly bool, upto int64, 
 	return nil
 }
 
-// fail ends a job whose error will be there the next time as well. What passes by itself is only returned, and a job for
-// which this role lacks a right is given back: another may have it.
+// fail ends a job whose error will be there the next time as well. What passes by itself is only returned, and a job
+// for which this role lacks a right is given back: another may have it.
 func (w *Worker) fail(ctx context.Context, job Job, cause error) error {
 	if errors.Is(cause, ErrPayloads) || sqlstate.PermissionDenied(cause) {
 		delete(w.searches, job.ID)

@@ -89,7 +89,8 @@ BEGIN
                     WHERE e.id = u.id AND NOT outbox_is_tombstone(e.payload_json, e.headers) OFFSET 0)
                AND NOT EXISTS (
                    SELECT FROM outbox_dlq d
-                    WHERE d.event_id = u.id AND NOT outbox_is_tombstone(d.payload_json, d.headers) OFFSET 0) AS is_erased
+                    WHERE d.event_id = u.id AND NOT outbox_is_tombstone(d.payload_json, d.headers) OFFSET 0)
+                   AS is_erased
           FROM (SELECT DISTINCT u.id FROM unnest(events) u(id)) u
           LEFT JOIN (SELECT f.id, max(f.state) AS state, bool_and(f.state BETWEEN 4 AND 7) AS finished
                        FROM found f GROUP BY f.id) f ON f.id = u.id
