@@ -143,7 +143,7 @@ func (c *orderCommand) resume(ctx context.Context, out io.Writer) error {
 	})
 }
 
-// before says that the same action was done before, and what stands now: since then somebody may have decided otherwise.
+// before says that the same action was done before, and what stands now: somebody may have decided otherwise since.
 func (c *orderCommand) before(ctx context.Context, out io.Writer, op *operator.Operator, what string) error {
 	pauses, err := op.Pauses(ctx)
 	if err != nil {

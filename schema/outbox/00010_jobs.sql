@@ -58,8 +58,8 @@ CREATE INDEX outbox_requests_unsent ON outbox_requests (action_id)
 
 -- A filter without the values that it looks for in payloads; the same text where it looks for none. Terms are apart by
 -- white space outside of quotes, as the filter's language has it: by all that Unicode calls so. A quote may begin
--- within a term, and within quotes a backslash takes the next character as it is. Without both, a term of data begins with
--- "data.".
+-- within a term, and within quotes a backslash takes the next character as it is. Without both, a term of data begins
+-- with "data.".
 -- +goose StatementBegin
 CREATE FUNCTION outbox_filter_without_values(filter text) RETURNS text LANGUAGE plpgsql AS $$
 DECLARE
