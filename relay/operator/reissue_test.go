@@ -249,7 +249,7 @@ func TestAnActionIsOneDecision(t *testing.T) {
 			a.ID = job.ID
 			return a
 		}
-		const data = ` {"b" : [1, 2.0, "\u0000"]} `
+		const data = ` {"b" : [1, 2.0, "\u0041"]} `
 		for _, step := range []struct {
 			what string
 			err  error
