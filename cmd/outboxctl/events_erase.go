@@ -50,8 +50,9 @@ What may still be published is kept, and so is an event of which a copy is still
 redriven or delivered again. Its id, type, aggregate, tenant and dedupe key stay; so do the copies that a broker, a
 consumer or a backup has.
 
-One action erases at most 10,000 events. --max raises that, and must then be the very count that the dry run says. Who
-did it and why is written to outbox_actions in the same transaction. Counting needs the viewer role, erasing operator.
+One action erases at most 10,000 events. --max raises that, and must then be the very count that the dry run says would
+be erased; what is kept does not count. Cut off, the same command with --action and the id that it says goes on. Who did
+it and why is written to outbox_actions in the same transaction. Counting needs the viewer role, erasing operator.
 
 ` + filterHelp,
 		Example: `  outboxctl events erase 01997c1e-8f2a-7c3d-9b1e-2f3a4b5c6d7e
@@ -106,7 +107,11 @@ func (c *eventsErase) run(ctx context.Context, p *present.Printer) error {
 			return err
 		}
 		report.Action = action.ID.String()
-		if err := c.confirmed(report); err != nil {
+		begun, err := op.ErasedBy(ctx, action.ID)
+		if err != nil {
+			return err
+		}
+		if err := c.confirmed(report, begun); err != nil {
 			return err
 		}
 		if report.Events, err = c.erase(ctx, op, action, report.ErasurePlan.Events); err != nil {
@@ -144,9 +149,9 @@ func (c *eventsErase) plan(ctx context.Context, op *operator.Operator, filter op
 	return eraseReport{Events: len(plan.Events), ErasurePlan: plan}, c.root.looked(err)
 }
 
-// confirmed wants a large count typed.
-func (c *eventsErase) confirmed(report eraseReport) error {
-	if report.Events > operator.MaxEvents && c.most != report.Events {
+// confirmed wants a large count typed: of what the action would erase, or would and has, where it was cut off.
+func (c *eventsErase) confirmed(report eraseReport, begun int) error {
+	if report.Events > operator.MaxEvents && c.most != report.Events && c.most != report.Events+begun {
 		return problem{
 			code: "not_confirmed", exit: exitFailed, err: fmt.Errorf("%d events would be erased", report.Events),
 			hint: fmt.Sprintf("if all of them are meant, say so: --max %d", report.Events),

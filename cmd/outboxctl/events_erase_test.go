@@ -39,7 +39,8 @@ func TestEventsErase(t *testing.T) {
 			{e, "aggregate:customer/1 --yes", 2, nil, "4", "--reason is missing"},
 			{e, "aggregate:customer/1 --max 0", 2, nil, "4", "--max must be at least 1"},
 			{e, "typ:customer", 2, nil, "4", "did you mean type?"},
-			{e, "aggregate:customer/1 --max 2", 1, nil, "4", "more than 2 events meet this; ask for fewer"},
+			{e, "aggregate:customer/1 --max 1", 1, nil, "4", "more than 1 events would be erased; ask for fewer"},
+			{e, "aggregate:customer/1 --max 2", 0, []string{"would erase 2 events"}, "4", ""},
 			{viewer, "aggregate:customer/1", 0, []string{
 				"would erase 2 events: 1 discarded, 1 published", "kept 1: 1 ready", "nothing is changed: do it with --yes",
 			}, "4", ""},
@@ -94,6 +95,37 @@ func TestEventsErase(t *testing.T) {
 		if _, stdout, _ := e.call(t, "events", "export", "id:"+published); !strings.Contains(stdout, `"erased":true`) ||
 			!strings.Contains(stdout, `"payloadSha256":"`) {
 			t.Errorf("the export is\n%s", stdout)
+		}
+	})
+}
+
+// TestALargeErasure: what is kept does not count for --max, and one that was cut off goes on as it was confirmed.
+func TestALargeErasure(t *testing.T) {
+	t.Parallel()
+	onEachServer(t, func(t *testing.T, e *env) {
+		e.exec(t, `INSERT INTO {schema}.outbox_events (id, event_type, aggregate_type, aggregate_id, payload_json, state)
+			SELECT g.id, 'placed', 'order', '1', json_build_object('eventId', g.id), CASE WHEN i > 10002 THEN 0 ELSE 6 END
+			  FROM (SELECT i, {schema}.outbox_uuid7() AS id FROM generate_series(1, 10003) i OFFSET 0) g`)
+		const erase = "events erase type:placed --yes --reason x"
+		const again = " --action 01997c1e-8f2a-7c3d-9b1e-2f3a4b5c6d7e"
+		first := e.text(t, "SELECT id::text FROM {schema}.outbox_events ORDER BY seq LIMIT 1")
+		for _, call := range []struct {
+			line string
+			code int
+			says string
+		}{
+			{erase, exitFailed, "more than 10000 events would be erased"},
+			{erase + " --max 10003", exitFailed, "say so: --max 10002"},
+			// One of them is done when the rest of the command is cut off.
+			{"events erase " + first + " --yes --reason x" + again, 0, "erased 1 event"},
+			{erase + " --max 10002", exitFailed, "say so: --max 10001"},
+			{erase + " --max 10002" + again, 0, "erased 10001 events: 10001 published"},
+			{erase + " --max 10002" + again, 0, "erased 0 events"},
+		} {
+			code, stdout, stderr := e.call(t, strings.Fields(call.line)...)
+			if code != call.code || !strings.Contains(stdout+stderr, call.says) {
+				t.Errorf("%s: exit code %d, want %d and %q\n%s%s", call.line, code, call.code, call.says, stdout, stderr)
+			}
 		}
 	})
 }

@@ -98,6 +98,9 @@ func (j *job) start(ctx context.Context, in io.Reader, out io.Writer, who *decis
 	}
 	return root.operate(ctx, func(op *operator.Operator) error {
 		if before, err := op.Job(ctx, action.ID); err == nil && !j.dryRun { // its answer was lost
+			if !j.maxNamed() { // it may have been typed
+				j.spec.Max = before.Max
+			}
 			if before, err = op.StartJob(ctx, action, j.spec, before.Expected); err != nil {
 				return root.looked(err)
 			}
@@ -107,7 +110,7 @@ func (j *job) start(ctx context.Context, in io.Reader, out io.Writer, who *decis
 		if err != nil {
 			return root.looked(err)
 		}
-		if err := j.showPlan(root, out, plan); err != nil || j.dryRun || plan.Events == 0 {
+		if err := j.showPlan(root, out, plan); err != nil || j.dryRun || nothingMeant(plan) {
 			return err
 		}
 		if err := j.confirm(ctx, in, root.notef, plan); err != nil {
@@ -122,10 +125,14 @@ func (j *job) start(ctx context.Context, in io.Reader, out io.Writer, who *decis
 	})
 }
 
+// nothingMeant tells whether there is nothing to do. A plan that took too long has not looked at all.
+func nothingMeant(plan operator.JobPlan) bool { return plan.Events == 0 && plan.Complete }
+
 // confirm has a person agree: by a word, and for more than 10,000 events by their number.
 func (j *job) confirm(ctx context.Context, in io.Reader, note func(string, ...any), plan operator.JobPlan) error {
 	if !plan.Complete {
-		return usageError{"there are more events than could be counted: narrow the filter, for instance by created:"}
+		return usageError{"nothing was changed: there are more events than could be counted: narrow the filter, for " +
+			"instance by created:, or look at those above a number with --after-seq"}
 	}
 	if err := j.withinMax(plan); err != nil {
 		return err

@@ -44,6 +44,10 @@ func (c *rootCommand) watchJob(ctx context.Context, out io.Writer, op *operator.
 			"'outboxctl jobs cancel %s%s' ends it", job.ID, c.sameOutbox(), job.ID, c.sameOutbox())
 	}
 	if err != nil {
+		if here && ctx.Err() == nil {
+			c.notef("the job stays as it is, for others that work on it: 'outboxctl jobs work %s%s' goes on", job.ID,
+				c.sameOutbox())
+		}
 		return err
 	}
 	if err := say(out, "%s: %s, %s\n", job.Verb, job.State, jobCounts(job)); err != nil {

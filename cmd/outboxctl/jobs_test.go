@@ -4,6 +4,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/posthaste-dev/posthaste/relay/operator"
 )
 
 // jobID is the id that a command prints of the job it started.
@@ -259,5 +261,34 @@ func TestCanceledCopiesOfAJobThatHasEnded(t *testing.T) {
 			{line: running, code: exitFailed, says: "cancel: job " + ids[1] + " is canceled"},
 			{line: "jobs show " + ids[1], says: "3 canceled"},
 		})
+	})
+}
+
+// TestAPlanThatTookTooLongStartsNothing: and says so, also where it had met nothing yet.
+func TestAPlanThatTookTooLongStartsNothing(t *testing.T) {
+	t.Parallel()
+	for _, plan := range []operator.JobPlan{{}, {Events: 3}} {
+		err := (&job{yes: true}).confirm(t.Context(), strings.NewReader(""), t.Logf, plan)
+		if nothingMeant(plan) || err == nil || !strings.Contains(err.Error(), "--after-seq") {
+			t.Errorf("%+v: %v", plan, err)
+		}
+	}
+	if !nothingMeant(operator.JobPlan{Complete: true}) || nothingMeant(operator.JobPlan{Complete: true, Events: 1}) {
+		t.Error("a plan that has looked at all says what there is")
+	}
+}
+
+// TestHereSaysHowAJobGoesOn: where an error has ended the command and not the job.
+func TestHereSaysHowAJobGoesOn(t *testing.T) {
+	t.Parallel()
+	onEachServer(t, func(t *testing.T, e *env) {
+		e.letters(t, 1)
+		e.exec(t, `CREATE FUNCTION {schema}.away() RETURNS trigger LANGUAGE plpgsql AS
+			$$ BEGIN RAISE EXCEPTION 'away' USING ERRCODE = '08006'; END $$`)
+		e.exec(t, `CREATE TRIGGER away BEFORE UPDATE ON {schema}.outbox_events EXECUTE FUNCTION {schema}.away()`)
+		e.try(t, []jobCall{{
+			line: "dead discard type:placed --reason x --yes --here --action 01997c1e-8f2a-7c3d-9b1e-2f3a4b5c6d7e",
+			code: exitFailed, says: "jobs work 01997c1e-8f2a-7c3d-9b1e-2f3a4b5c6d7e", states: "5:1",
+		}})
 	})
 }

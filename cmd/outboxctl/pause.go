@@ -108,23 +108,26 @@ func (c *orderCommand) scope() (scope operator.Scope, err error) {
 }
 
 func (c *orderCommand) pause(ctx context.Context, out io.Writer) error {
-	if strings.TrimSpace(c.reason) == "" {
-		return usageError{"--reason is missing: whoever resumes will want to know"}
-	}
-	return c.do(ctx, func(op *operator.Operator, action operator.Action, scope operator.Scope) error {
+	return c.do(ctx, "whoever resumes", func(op *operator.Operator, action operator.Action,
+		scope operator.Scope,
+	) error {
 		outcome, err := op.Pause(ctx, action, scope)
 		switch {
 		case err != nil:
 			return err
 		case outcome == operator.NotApplicable:
 			return c.standing(ctx, op, scope.String()+" is paused already")
+		case outcome == operator.DoneBefore:
+			return c.before(ctx, out, op, "the pause of "+scope.String())
 		}
 		return say(out, "%s is paused: no relay publishes it from about a second on\n", scope)
 	})
 }
 
 func (c *orderCommand) resume(ctx context.Context, out io.Writer) error {
-	return c.do(ctx, func(op *operator.Operator, action operator.Action, scope operator.Scope) error {
+	return c.do(ctx, "whoever looks at this later", func(op *operator.Operator, action operator.Action,
+		scope operator.Scope,
+	) error {
 		outcome, err := op.Resume(ctx, action, scope)
 		switch {
 		case err != nil:
@@ -133,18 +136,32 @@ func (c *orderCommand) resume(ctx context.Context, out io.Writer) error {
 			return errors.New("the outbox is where the relays left it: nothing is paused because of a restore")
 		case outcome == operator.NotApplicable:
 			return c.standing(ctx, op, scope.String()+" is not paused")
+		case outcome == operator.DoneBefore:
+			return c.before(ctx, out, op, "the resume of "+scope.String())
 		}
 		return say(out, "%s is resumed: the relays go on within about a second\n", scope)
 	})
 }
 
-// do connects, and decides.
-func (c *orderCommand) do(ctx context.Context,
+// before says that the same action was done before, and what stands now: somebody may have decided otherwise since.
+func (c *orderCommand) before(ctx context.Context, out io.Writer, op *operator.Operator, what string) error {
+	pauses, err := op.Pauses(ctx)
+	if err != nil {
+		return err
+	}
+	return say(out, "%s was done before by this action, and nothing is changed now; what stands:\n%s", what, list(pauses))
+}
+
+// do connects, and decides. who is who wants to know why.
+func (c *orderCommand) do(ctx context.Context, who string,
 	decide func(*operator.Operator, operator.Action, operator.Scope) error,
 ) error {
 	scope, err := c.scope()
 	if err != nil {
 		return err
+	}
+	if strings.TrimSpace(c.reason) == "" {
+		return usageError{"--reason is missing: " + who + " will want to know"}
 	}
 	action := operator.Action{ID: outbox.NewID(), Actor: c.root.actor(c.actor), Reason: c.reason}
 	if c.action != "" {

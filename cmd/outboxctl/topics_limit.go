@@ -6,10 +6,10 @@ import (
 	"fmt"
 	"io"
 	"strconv"
-	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/posthaste-dev/posthaste/internal/clean"
 	"github.com/posthaste-dev/posthaste/relay/operator"
 )
 
@@ -107,10 +107,11 @@ func (c *limitCommand) parse(_ *cobra.Command, args []string) (err error) {
 }
 
 func (c *limitCommand) limit(ctx context.Context, out io.Writer) error {
-	if c.rate > 0 && strings.TrimSpace(c.reason) == "" {
-		return usageError{"--reason is missing: whoever lifts it will want to know"}
+	who := "whoever lifts it"
+	if c.rate == 0 {
+		who = "whoever looks at this later"
 	}
-	return c.do(ctx, func(op *operator.Operator, action operator.Action, _ operator.Scope) error {
+	return c.do(ctx, who, func(op *operator.Operator, action operator.Action, _ operator.Scope) error {
 		if c.rate == 0 {
 			outcome, err := op.Unlimit(ctx, action, c.topic)
 			switch {
@@ -118,6 +119,8 @@ func (c *limitCommand) limit(ctx context.Context, out io.Writer) error {
 				return err
 			case outcome == operator.NotApplicable:
 				return fmt.Errorf("topic %s has no limit", c.topic)
+			case outcome == operator.DoneBefore:
+				return c.limitedBefore(ctx, out, op)
 			}
 			return say(out, "topic %s has no limit any more: the relays know it within about a second\n", c.topic)
 		}
@@ -127,8 +130,25 @@ func (c *limitCommand) limit(ctx context.Context, out io.Writer) error {
 			return err
 		case outcome == operator.NotApplicable:
 			return fmt.Errorf("topic %s is limited to %s per second already", c.topic, operator.PerSecond(c.rate))
+		case outcome == operator.DoneBefore:
+			return c.limitedBefore(ctx, out, op)
 		}
 		return say(out, "topic %s is limited to %s per second, by all relays together, from about a second on\n", c.topic,
 			operator.PerSecond(c.rate))
 	})
+}
+
+// limitedBefore says that the same action was done before, and what stands now.
+func (c *limitCommand) limitedBefore(ctx context.Context, out io.Writer, op *operator.Operator) error {
+	limits, err := op.Limits(ctx)
+	if err != nil {
+		return err
+	}
+	stands := "topic " + c.topic + " has no limit"
+	for _, limit := range limits {
+		if limit.Topic == c.topic {
+			stands = clean.Line(limit.String()) // whoever limited it chose the words
+		}
+	}
+	return say(out, "that was done before by this action, and nothing is changed now; what stands:\n%s\n", stands)
 }

@@ -56,17 +56,23 @@ type ErasurePlan struct {
 	Unasked []string `json:"unasked,omitempty"`
 }
 
-// TooManyError says that a filter means more events than an action may have.
+// TooManyError says that more events would be erased than an action may have.
 type TooManyError struct{ Most int }
 
-func (e *TooManyError) Error() string { return fmt.Sprintf("more than %d events meet this", e.Most) }
+func (e *TooManyError) Error() string {
+	return fmt.Sprintf("more than %d events would be erased", e.Most)
+}
 
-// PlanErasure finds the events that a filter means, at most so many, and tells what an erasure would come to. Those
-// that retention has deleted it finds by their dead letters. It changes nothing, and the grants of the viewer role are
-// enough, unless the filter asks for data. More events than that are a [TooManyError].
+// mostKept is how many events a search for an erasure may find that are kept, beside those that it may erase: it
+// keeps their ids.
+const mostKept = 1_000_000
+
+// PlanErasure finds the events that a filter means, and tells what an erasure would come to. Those that retention has
+// deleted it finds by their dead letters. It changes nothing, and the grants of the viewer role are enough, unless the
+// filter asks for data. More that would be erased than so many are a [TooManyError].
 func (o *Operator) PlanErasure(ctx context.Context, filter Filter, most int) (ErasurePlan, error) {
 	plan := ErasurePlan{Erased: map[string]int{}, Kept: map[string]int{}}
-	found, err := o.meant(ctx, filter, most)
+	found, err := o.meant(ctx, filter, most+mostKept)
 	if err != nil {
 		return plan, err
 	}
@@ -75,8 +81,20 @@ func (o *Operator) PlanErasure(ctx context.Context, filter Filter, most int) (Er
 		if err := o.look(ctx, "erasure", func(l *looking) error { return plan.add(ctx, l, part) }); err != nil {
 			return plan, err
 		}
+		if len(plan.Events) > most {
+			return plan, fmt.Errorf("operator: erasure: %w", notUnderstoodError{&TooManyError{Most: most}})
+		}
 	}
 	return plan, nil
+}
+
+// ErasedBy is how many events an action has erased so far: one that was cut off goes on.
+func (o *Operator) ErasedBy(ctx context.Context, action outbox.ID) (events int, err error) {
+	err = o.look(ctx, "erasure", func(l *looking) error {
+		return l.QueryRow(ctx, "SELECT count(*) FROM "+l.table("outbox_actions")+
+			" a WHERE a.action_id = $1::text::uuid AND a.verb = 'erase'", action.String()).Scan(&events)
+	})
+	return events, err
 }
 
 // add counts what an erasure would find of some events.

@@ -13,7 +13,9 @@ import (
 // meant are the events that a filter means, however old, and those of which only a dead letter is left. Of ids alone
 // also those that are not there.
 func (o *Operator) meant(ctx context.Context, filter Filter, most int) ([]outbox.ID, error) {
-	tooMany := fmt.Errorf("operator: erasure: %w", notUnderstoodError{&TooManyError{Most: most}})
+	tooMany := fmt.Errorf("operator: erasure: %w", notUnderstoodError{
+		fmt.Errorf("more than %d events meet this: erase them in parts, for instance by created:", most),
+	})
 	if filter.onlyIDs() {
 		ids := slices.Clone(filter.IDs)
 		slices.SortFunc(ids, func(a, b outbox.ID) int { return slices.Compare(a[:], b[:]) })

@@ -307,6 +307,41 @@ func TestErasureFindsWhatRetentionLeft(t *testing.T) {
 	})
 }
 
+// TestAnIDThatWasUsedAgainIsErasedAgain: in the table and among the letters, and what was erased keeps its hash.
+func TestAnIDThatWasUsedAgainIsErasedAgain(t *testing.T) {
+	t.Parallel()
+	onEachServer(t, func(t *testing.T, e *env) {
+		row, letter := e.withSecret("1", state.Published), e.withSecret("2", state.Dead)
+		first := action()
+		e.wantErased(first, "done published, done dead", row, letter)
+		const hashes = `SELECT string_agg(payload_json::text, ' ' ORDER BY seq) FROM {schema}.outbox_events WHERE id = $1
+			AND seq = (SELECT min(seq) FROM {schema}.outbox_events WHERE id = $1)`
+		was := e.one(hashes, row.String())
+		e.exec(`INSERT INTO {schema}.outbox_events (id, event_type, aggregate_type, aggregate_id, payload_json, headers,
+			state)
+			VALUES ($1::text::uuid, 'placed', 'order', '1', ('{"eventId":"' || $1::text || '","data":{"name":"secret"}}')::json,
+			'{"to":"secret"}', 6)`, row.String())
+		e.exec(`INSERT INTO {schema}.outbox_dlq (event_seq, event_id, created_at, attempts, blocking, namespace, event_type,
+				aggregate_type, aggregate_id, error_reason, payload_json)
+			SELECT seq, id, created_at, 3, false, namespace, event_type, aggregate_type, aggregate_id, 'max_attempts',
+				'{"name":"secret"}' FROM {schema}.outbox_events WHERE id = $1`, letter.String())
+		ids := operator.Filter{IDs: []outbox.ID{row, letter}}
+		e.wantPlanned(ids, "erased map[dead:1 published:1] kept map[]")
+		e.wantErased(first, "done before published, done before dead", row, letter)
+		second := action()
+		e.wantErased(second, "done published, done dead", row, letter)
+		if left := e.secrets(row) + " " + e.secrets(letter); left != "0 0" {
+			t.Errorf("rows with secrets are left: %s", left)
+		}
+		if got := e.one(hashes, row.String()); got != was {
+			t.Errorf("the first tombstone is %s, was %s", got, was)
+		}
+		e.wantErased(second, "done before published, done before dead", row, letter)
+		e.wantErased(action(), "not applicable published, not applicable dead", row, letter)
+		e.wantPlanned(ids, "erased map[] kept map[erased before:2]")
+	})
+}
+
 // TestErasureFindsWhatWasPublishedLate: what waited for days meets the day of its publishing like any other.
 func TestErasureFindsWhatWasPublishedLate(t *testing.T) {
 	t.Parallel()
@@ -335,8 +370,11 @@ func TestAnErasureIsPlanned(t *testing.T) {
 		e.wantPlanned(operator.Filter{IDs: []outbox.ID{one, one, ready, outbox.NewID()}},
 			"erased map[published:1] kept map[not found:1 ready:1]")
 		var tooMany *operator.TooManyError
-		if _, err := e.operator.PlanErasure(t.Context(), filter, 2); !errors.As(err, &tooMany) || tooMany.Most != 2 {
-			t.Errorf("three of at most two: %v", err)
+		if _, err := e.operator.PlanErasure(t.Context(), filter, 1); !errors.As(err, &tooMany) || tooMany.Most != 1 {
+			t.Errorf("two of at most one: %v", err)
+		}
+		if plan, err := e.operator.PlanErasure(t.Context(), filter, 2); err != nil || len(plan.Events) != 2 {
+			t.Errorf("two of at most two, and one that is kept: %+v, %v", plan, err)
 		}
 		e.wantErased(action(), "done published, done dead", one, dead)
 		e.wantPlanned(filter, "erased map[] kept map[erased before:2 ready:1]")

@@ -169,8 +169,9 @@ type search struct {
 	// Where it begins and ends: ids, or the number for the look by type.
 	least, below outbox.ID
 	belowSeq     int64
-	// above and upto are the numbers between which a job looks.
+	// above and upto are the numbers between which a job looks, lastAt when what it means had died or was published.
 	above, upto int64
+	lastAt      time.Time
 }
 
 func newSearch(ctx context.Context, l *looking, filter Filter, page Page) (*search, error) {
@@ -375,6 +376,9 @@ func (s *search) statement() string {
 		content = "e.payload_json::text, e.headers::text, e.dedupe_key"
 	}
 	payload := s.data("e", f.Data)
+	if !s.lastAt.IsZero() && (s.by == fromAll || s.by == fromAggregate) { // discarded ones have no time
+		payload += " AND (e.published_at IS NULL OR e.published_at <= " + s.add(s.lastAt) + "::timestamptz)"
+	}
 	order := "e.id DESC"
 	if strings.HasPrefix(s.by, "numbers") {
 		order = "e.seq"
@@ -399,7 +403,7 @@ func (s *search) statement() string {
 		case fromAggregate:
 			pieces = append(pieces, "{type}", s.add(f.AggregateType), "{aggregate}", s.add(f.AggregateID))
 		case fromDead:
-			pieces = append(pieces, "{topic}", s.add(f.Topic), "{reason}", s.add(f.Reason))
+			pieces = append(pieces, "{topic}", s.add(f.Topic), "{reason}", s.add(f.Reason), "{last_at}", s.add(s.lastAt))
 		}
 	default:
 		pieces = append(pieces, "{least}", s.add(s.least.String()), "{below}", s.add(s.below.String()), "{window}",

@@ -334,6 +334,9 @@ func parseCount(text string) (AttemptRange, error) {
 	}
 	switch sign {
 	case ">":
+		if n == 1<<31-1 {
+			return AttemptRange{}, errors.New("no event has so many attempts")
+		}
 		count.Least = int(n) + 1
 	case "<":
 		count.Most = int(n) - 1
@@ -384,7 +387,7 @@ func parseMoment(text string) (time.Time, error) {
 	}
 	for _, layout := range []string{time.DateOnly, time.RFC3339Nano, "2006-01-02T15:04:05", "2006-01-02T15:04"} {
 		if at, err := time.Parse(layout, text); err == nil {
-			return at, nil
+			return at.UTC(), nil // as it is read again, where a job has written it down
 		}
 	}
 	return time.Time{}, errors.New(periodForms)

@@ -74,6 +74,7 @@ func TestParseFilterSaysWhatIsWrong(t *testing.T) {
 		"created:2026-02-01..2026-01-01":    "its end is not after its begin",
 		"attempts:many":                     "write a number",
 		"attempts:>-1":                      "write a number",
+		"attempts:>2147483647":              "no event has so many",
 		"aggregate:/1":                      "write it as TYPE/ID or TYPE",
 		"aggregate:order/":                  "write it as TYPE/ID or TYPE",
 		"data.:x":                           "write the path as data.name.name",
@@ -115,6 +116,7 @@ func TestAFilterIsWrittenAsItIsRead(t *testing.T) {
 		"namespace:n topic:orders", "state:dead", "state:blocking", "state:ready,published", "reason:rejected",
 		`error:"connection refused"`, "id:01997c1e-8f2a-7c3d-9b1e-2f3a4b5c6d7e,01997c1e-8f2a-7c3d-9b1e-2f3a4b5c6d7f",
 		"created:<1h", "created:>48h0m0s", "created:2026-01-31", "published:2026-01-31T01:02:03.5Z..",
+		"created:2026-01-01T10:00:00+02:00..2026-01-02T10:00:00-07:00",
 		"published:..2026-01-31T01:02:03Z", "attempts:3", "attempts:>3", "attempts:<3", "attempts:0", "data.a.b:x",
 		`data.a:"b c" data.d:e`, "tenant:\"acme\u3000state:published\"", "tenant:\"a\u00a0b\"",
 	} {

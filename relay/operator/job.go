@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/posthaste-dev/posthaste/internal/state"
 	"github.com/posthaste-dev/posthaste/outbox"
@@ -70,6 +71,9 @@ type JobSpec struct {
 	// that there is. AfterSeq is a number up to which no event is meant: where a job has stopped that had reached its
 	// Max. Zero: none is.
 	LastSeq, AfterSeq int64
+	// LastAt is a moment as a plan tells it: what died or was published later is not meant, and relative times of the
+	// filter are those before it. Zero, or one that is still to come: now.
+	LastAt time.Time
 }
 
 // check says all that is wrong with it.
@@ -82,7 +86,7 @@ func (s JobSpec) check() error {
 	if s.Topic != "" && s.Verb != VerbRedeliver {
 		bad("only copies can go to another topic: that is a redeliver")
 	}
-	if s.Rate != 0 && (s.Rate < MinRate || s.Rate > MaxRate) {
+	if s.Rate != 0 && !(s.Rate >= MinRate && s.Rate <= MaxRate) { // also of what is no number
 		bad("the rate is %v: it must be from %v to %v, or 0 for none", s.Rate, MinRate, MaxRate)
 	}
 	if s.LastSeq < 0 || s.AfterSeq < 0 {
@@ -139,7 +143,11 @@ func (s JobSpec) resolved(ctx context.Context, l *looking) (JobSpec, error) {
 	if s.Max == 0 {
 		s.Max = DefaultMaxEvents
 	}
-	s.Filter = s.Filter.settled(l.now)
+	if s.LastAt.IsZero() || s.LastAt.After(l.now) {
+		s.LastAt = l.now
+	}
+	s.LastAt = s.LastAt.UTC()
+	s.Filter = s.Filter.settled(s.LastAt)
 	if s.Filter.Topic != "" && s.source() != fromDead {
 		narrowed := &search{looking: l, filter: s.Filter}
 		if err := narrowed.typesOfTopic(ctx); err != nil {
@@ -158,20 +166,7 @@ func (s JobSpec) resolved(ctx context.Context, l *looking) (JobSpec, error) {
 			}
 		}
 	}
-	if to := s.Filter.Published.To; s.ofPublished() && (to.IsZero() || to.After(l.now)) &&
-		s.Filter.Published.From.Before(l.now) {
-		s.Filter.Published.To = l.now.UTC()
-	}
 	return s, nil
-}
-
-// ofPublished tells whether all that it means is published. More of that comes all the time, with numbers below
-// LastSeq, and it is bounded by its time.
-func (s JobSpec) ofPublished() bool {
-	if s.Verb == VerbRedeliver {
-		return true
-	}
-	return len(s.Filter.States) == 1 && s.Filter.States[0] == state.Published.String()
 }
 
 // A JobState is how a job stands.
@@ -202,10 +197,12 @@ type Job struct {
 	Reason      string    `json:"reason"`
 	SessionRole string    `json:"sessionRole"`
 	CreatedAt   time.Time `json:"createdAt"`
-	// LastSeq is the number of the last event that it looks at, Position how far it is.
-	LastSeq  int64    `json:"lastSeq"`
-	Position int64    `json:"position"`
-	State    JobState `json:"state"`
+	// LastSeq is the number of the last event that it looks at, Position how far it is. What died or was published after
+	// LastAt it passes over.
+	LastSeq  int64     `json:"lastSeq"`
+	LastAt   time.Time `json:"lastAt"`
+	Position int64     `json:"position"`
+	State    JobState  `json:"state"`
 	// Done is how many events it has changed, Passed how many were in no state for it any more.
 	Done   int64 `json:"done"`
 	Passed int64 `json:"passed"`
@@ -230,7 +227,8 @@ var ErrNoJob = errors.New("there is no such job")
 
 // StartJob writes a job down, for whoever works on jobs: [Worker] does. Sent again with the same action and the same
 // spec it changes nothing. The Spec of a plan starts a job about the events that were counted, which are expected so
-// many; so does one that was made of the plan's Filter and LastSeq.
+// many; so does one that was made of the plan's Filter, LastSeq and LastAt. A role that may not read payloads starts
+// none that asks for what is in them: the error is [ErrPayloads].
 func (o *Operator) StartJob(ctx context.Context, action Action, spec JobSpec, expected int64) (Job, error) {
 	err := errors.Join(action.check(0), spec.check())
 	if strings.TrimSpace(action.Reason) == "" {
@@ -256,8 +254,12 @@ func (o *Operator) StartJob(ctx context.Context, action Action, spec JobSpec, ex
 	err = o.inTx(ctx, func(tx pgx.Tx) error {
 		_, err := tx.Exec(ctx, "SELECT "+o.function("outbox_start_job")+"($1::text, $2::text, $3::text, $4::text, "+
 			"$5::bigint, $6::bigint, nullif($7::text, ''), nullif($8::double precision, 0), $9::text::uuid, "+
-			"nullif($10::bigint, 0), $11::bigint)", action.Actor, action.Reason, string(spec.Verb), filter, spec.Max, expected,
-			spec.Topic, spec.Rate, action.ID.String(), spec.LastSeq, spec.AfterSeq)
+			"nullif($10::bigint, 0), $11::bigint, $12::timestamptz)", action.Actor, action.Reason, string(spec.Verb), filter,
+			spec.Max, expected, spec.Topic, spec.Rate, action.ID.String(), spec.LastSeq, spec.AfterSeq, spec.LastAt)
+		if denied := (*pgconn.PgError)(nil); errors.As(err, &denied) && sqlstate.PermissionDenied(err) &&
+			denied.ColumnName != "" { // of a column, and not of the function
+			return ErrPayloads
+		}
 		return err //nolint:wrapcheck // named below
 	})
 	if err != nil {
@@ -283,20 +285,12 @@ func (s JobSpec) stored() (string, error) {
 	return text, nil
 }
 
-// since is the same, of the moment at which a job was started: "the last hour" is another one when it is sent again.
+// since is the same, of the moment at which a job was started: "the last hour" is another one when it is sent again. A
+// bound that nobody names is what it was.
 func (s JobSpec) since(job Job) JobSpec {
-	before, err := parseFilter(job.Filter, longestStored)
-	if err != nil {
-		return s
-	}
-	if created := s.Filter.Created; created.Within > 0 || created.Beyond > 0 {
-		s.Filter.Created = before.Created
-	}
-	switch published := s.Filter.Published; {
-	case published.Within > 0 || published.Beyond > 0:
-		s.Filter.Published = before.Published
-	case s.ofPublished() && (published.To.IsZero() || published.To.After(job.CreatedAt)):
-		s.Filter.Published.To = before.Published.To // where resolved had set it
+	s.LastAt = job.LastAt
+	if s.Max == 0 {
+		s.Max = job.Max
 	}
 	return s
 }
@@ -399,8 +393,8 @@ func readJob(row pgx.CollectableRow) (j Job, err error) {
 	var worker *string
 	var wait, lease float64
 	err = row.Scan(&id, &j.Verb, &j.Filter, &j.Topic, &j.Rate, &j.Max, &j.Expected, &j.Actor, &j.Reason, &j.SessionRole,
-		&j.CreatedAt, &j.LastSeq, &j.State, &j.Position, &j.Done, &j.Passed, &wait, &worker, &j.Worker, &lease, &j.Error,
-		&j.ChangedAt, &j.EndedAt)
+		&j.CreatedAt, &j.LastSeq, &j.LastAt, &j.State, &j.Position, &j.Done, &j.Passed, &wait, &worker, &j.Worker,
+		&lease, &j.Error, &j.ChangedAt, &j.EndedAt)
 	if err != nil {
 		return j, err //nolint:wrapcheck // look says what it was
 	}
@@ -416,6 +410,6 @@ func readJob(row pgx.CollectableRow) (j Job, err error) {
 	if j.lease <= 0 || j.EndedAt != nil {
 		j.Worker = ""
 	}
-	j.CreatedAt, j.ChangedAt = j.CreatedAt.UTC(), j.ChangedAt.UTC()
+	j.CreatedAt, j.ChangedAt, j.LastAt = j.CreatedAt.UTC(), j.ChangedAt.UTC(), j.LastAt.UTC()
 	return j, nil
 }

@@ -291,3 +291,58 @@ func TestAnActionOnAJobIsOfThatJob(t *testing.T) {
 		}
 	})
 }
+
+// TestAWorkerWithoutARightLeavesTheJobToOthers: the job goes on where somebody has it.
+func TestAWorkerWithoutARightLeavesTheJobToOthers(t *testing.T) {
+	t.Parallel()
+	onEachServer(t, func(t *testing.T, e *env) {
+		e.exec(`INSERT INTO {schema}.outbox_events (id, event_type, aggregate_type, aggregate_id, payload_json, state)
+			SELECT g.id, 'placed', 'order', '1', json_build_object('eventId', g.id, 'data', json_build_object('n', 7)), 7
+			  FROM (SELECT {schema}.outbox_uuid7() AS id) g`)
+		admin := operator.New(e.admin, e.schema)
+		job, err := admin.StartJob(t.Context(), action(), operator.JobSpec{
+			Verb: operator.VerbReissue, Filter: e.filter("state:discarded data.n:7"),
+		}, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		nobody := func(operator.Job) {}
+		if _, err := e.operator.NewWorker("without", nil).Do(t.Context(), job.ID, nobody); !errors.Is(err,
+			operator.ErrPayloads) {
+			t.Errorf("without the right: %v", err)
+		}
+		job, err = e.operator.Job(t.Context(), job.ID)
+		if err != nil || job.State != operator.JobRunning || job.Worker != "" {
+			t.Errorf("the job is %s, %q has it, %v", job.State, job.Worker, err)
+		}
+		if job, err = admin.NewWorker("with", nil).Do(t.Context(), job.ID, nobody); err != nil {
+			t.Fatal(err)
+		}
+		e.wantJob(job, "done 1 done 0 passed")
+	})
+}
+
+// TestABusyServerEndsNoJob: a lock that was not had in time is asked for again. What is no such thing is told, and
+// leaves the job as it is.
+func TestABusyServerEndsNoJob(t *testing.T) {
+	t.Parallel()
+	onEachServer(t, func(t *testing.T, e *env) {
+		for code, want := range map[string]string{"55P03": "", "08006": "SQLSTATE 08006"} {
+			e.dead(1, 1)
+			e.exec("CREATE SEQUENCE {schema}.tries") // which no rollback takes back
+			e.exec(`CREATE FUNCTION {schema}.busy() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS $$ BEGIN
+				IF NEW.event_id IN (SELECT id FROM {schema}.outbox_events) AND nextval('{schema}.tries') = 1 THEN
+					RAISE EXCEPTION 'busy' USING ERRCODE = '` + code + `'; END IF; RETURN NEW; END $$`)
+			e.exec(`CREATE TRIGGER busy BEFORE INSERT ON {schema}.outbox_actions FOR EACH ROW EXECUTE FUNCTION {schema}.busy()`)
+			job := e.start(action(), operator.JobSpec{Verb: operator.VerbDiscard})
+			got, err := e.operator.NewWorker("a test", nil).Do(t.Context(), job.ID, func(operator.Job) {})
+			if want == "" && (err != nil || got.State != operator.JobDone || got.Done != 1) ||
+				want != "" && (err == nil || !strings.Contains(err.Error(), want) || got.State != operator.JobRunning) {
+				t.Errorf("%s: %+v, %v", code, got, err)
+			}
+			e.wantJob(e.finish(job), "done 1 done 0 passed")
+			e.exec("DROP FUNCTION {schema}.busy() CASCADE")
+			e.exec("DROP SEQUENCE {schema}.tries")
+		}
+	})
+}

@@ -108,7 +108,9 @@ func (s *jobSearch) look(ctx context.Context, above, last int64, limit int,
 		if s.spec.source() != fromDead {
 			filter.Topic = "" // its types are named
 		}
-		found := &search{looking: l, filter: filter, page: Page{Limit: limit}, by: s.by, above: above, upto: upto}
+		found := &search{
+			looking: l, filter: filter, page: Page{Limit: limit}, by: s.by, above: above, upto: upto, lastAt: s.spec.LastAt,
+		}
 		err = read(l, found.statement(), found.args)
 		if sqlstate.PermissionDenied(err) && found.readsPayloads() {
 			return ErrPayloads
@@ -155,11 +157,13 @@ func (s *jobSearch) next(ctx context.Context, above, last int64, limit int) (
 type JobPlan struct {
 	// Spec is the job as it would be written down.
 	Spec JobSpec `json:"-"`
-	// Filter is its filter, in which nothing depends on the time any more, and LastSeq the number of the last event that
-	// it means. Events that are made or published later are not counted, and not meant.
-	Filter  string `json:"filter"`
-	LastSeq int64  `json:"lastSeq"`
-	Verb    Verb   `json:"verb"`
+	// Filter is its filter, in which nothing depends on the time any more, LastSeq the number of the last event that it
+	// means, and LastAt the time of the plan. Events that are made, die or are published later are not counted, and not
+	// meant.
+	Filter  string    `json:"filter"`
+	LastSeq int64     `json:"lastSeq"`
+	LastAt  time.Time `json:"lastAt"`
+	Verb    Verb      `json:"verb"`
 	// Events is how many it would meet, Types how many of each type.
 	Events int64            `json:"events"`
 	Types  map[string]int64 `json:"types"`
@@ -204,6 +208,7 @@ func (o *Operator) PlanJob(ctx context.Context, spec JobSpec, longest time.Durat
 		last = min(given, last)
 	}
 	plan.Filter, plan.LastSeq, plan.Spec.LastSeq = plan.Spec.Filter.String(), last, last
+	plan.LastAt = plan.Spec.LastAt
 	search := newJobSearch(o, plan.Spec)
 	first := min(plan.Spec.AfterSeq, last)
 	at := first

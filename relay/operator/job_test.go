@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -281,7 +282,7 @@ func TestAJobIsAboutWhatWasPlanned(t *testing.T) {
 			e.exec("UPDATE {schema}.outbox_events SET published_at = clock_timestamp() WHERE id = $1", id.String())
 		}
 		asked := operator.JobSpec{
-			Verb: plan.Verb, Filter: e.filter(plan.Filter), LastSeq: plan.LastSeq, Max: plan.Events,
+			Verb: plan.Verb, Filter: e.filter(plan.Filter), LastSeq: plan.LastSeq, LastAt: plan.LastAt, Max: plan.Events,
 		}
 		a := action()
 		job := e.start(a, asked)
@@ -500,10 +501,9 @@ func TestAJobThatCannotGoOnSaysWhy(t *testing.T) {
 	t.Parallel()
 	onEachServer(t, func(t *testing.T, e *env) {
 		e.event("1", "placed", state.Published)
-		job := e.finish(e.start(action(), operator.JobSpec{
-			Verb: operator.VerbRedeliver, Filter: e.filter("data.customer:7"),
-		}))
-		if job.State != operator.JobFailed || !strings.Contains(job.Error, "may not read payloads") {
+		job := e.startBySQL("redeliver", "nonsense:7")
+		job = e.finish(job)
+		if job.State != operator.JobFailed || !strings.Contains(job.Error, "there is no field") {
 			t.Errorf("it is %s: %s", job.State, job.Error)
 		}
 		if got := e.failures(job); got != "a test: "+job.Error {
@@ -525,6 +525,7 @@ func TestWhatNoJobIs(t *testing.T) {
 			"not from what is published": {Verb: operator.VerbRedrive, Filter: e.filter("state:published")},
 			"not of both":                {Verb: operator.VerbReissue, Filter: e.filter("state:published,dead")},
 			"the rate is -1":             {Verb: operator.VerbRedrive, Rate: -1},
+			"the rate is NaN":            {Verb: operator.VerbRedrive, Rate: math.NaN()},
 		} {
 			if _, err := e.operator.StartJob(t.Context(), action(), spec, 0); err == nil ||
 				!strings.Contains(err.Error(), want) || !errors.Is(err, operator.ErrNotUnderstood) {

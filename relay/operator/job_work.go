@@ -7,10 +7,10 @@ import (
 	"log/slog"
 	"math"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/posthaste-dev/posthaste/internal/crash"
 	"github.com/posthaste-dev/posthaste/internal/wait"
@@ -37,6 +37,8 @@ const (
 	// mostOpenCopies is how many copies may be asked for and not sent yet. Relays that come back find no more than that,
 	// or what is due within two seconds at the job's rate.
 	mostOpenCopies = 1_000
+	// longestBusy is for how long a server may be too busy for a part, before somebody is told.
+	longestBusy = time.Minute
 	// longestSearch is for how long a worker looks for events before it notes how far it is.
 	longestSearch = time.Second
 )
@@ -50,6 +52,7 @@ type Worker struct {
 	log      *slog.Logger
 	searches map[outbox.ID]*jobSearch
 	taken    map[outbox.ID]bool
+	left     map[outbox.ID]time.Time // to others, since this role lacks a right for it
 }
 
 // NewWorker makes a worker; its name is shown to people, the host's for none. A nil log is none.
@@ -62,7 +65,7 @@ func (o *Operator) NewWorker(name string, log *slog.Logger) *Worker {
 	}
 	return &Worker{
 		operator: o, id: outbox.NewID(), name: name, log: log, searches: map[outbox.ID]*jobSearch{},
-		taken: map[outbox.ID]bool{},
+		taken: map[outbox.ID]bool{}, left: map[outbox.ID]time.Time{},
 	}
 }
 
@@ -129,10 +132,11 @@ func (w *Worker) round(ctx context.Context) (pause time.Duration, err error) {
 }
 
 // Do works on one job until it has ended or is paused, and tells how it goes. Another worker that has the job is waited
-// for.
+// for, and so is, for a minute, a server that is busy: that a lock is not had in time fails one part, and not the job.
+// After another error the job stays as it is, for whoever goes on with it.
 func (w *Worker) Do(ctx context.Context, id outbox.ID, progress func(Job)) (job Job, err error) {
 	defer w.leave(ctx)
-	for {
+	for worked := time.Now(); ; {
 		if job, err = w.operator.Job(ctx, id); err != nil {
 			return job, err
 		}
@@ -141,8 +145,13 @@ func (w *Worker) Do(ctx context.Context, id outbox.ID, progress func(Job)) (job 
 			return job, nil
 		}
 		pause, err := w.part(ctx, job)
-		if err != nil {
+		switch {
+		case err == nil:
+			worked = time.Now()
+		case !passing(err) || time.Since(worked) > longestBusy:
 			return job, err
+		default:
+			pause = lookForJobs
 		}
 		if err := wait.For(ctx, pause); err != nil {
 			return job, err
@@ -154,6 +163,9 @@ func (w *Worker) Do(ctx context.Context, id outbox.ID, progress func(Job)) (job 
 func (w *Worker) part(ctx context.Context, job Job) (next time.Duration, err error) {
 	if job.wait > 0 && job.worker == w.id && job.wait < jobLease/2 {
 		return job.wait, nil
+	}
+	if since, left := w.left[job.ID]; left && time.Since(since) < lookForGrant {
+		return lookForJobs, nil
 	}
 	if mine, err := w.has(ctx, job); err != nil || !mine || job.wait > 0 {
 		return min(max(job.wait, waitForCopies), lookForJobs), err
@@ -257,7 +269,9 @@ func (w *Worker) search(job Job) (*jobSearch, error) {
 	if err != nil {
 		return nil, notUnderstoodError{err}
 	}
-	spec := JobSpec{Verb: job.Verb, Filter: filter, Topic: job.Topic, Rate: job.Rate, Max: job.Max}
+	spec := JobSpec{
+		Verb: job.Verb, Filter: filter, Topic: job.Topic, Rate: job.Rate, Max: job.Max, LastAt: job.LastAt,
+	}
 	if err := spec.check(); err != nil {
 		return nil, notUnderstoodError{err}
 	}
@@ -312,8 +326,17 @@ func (w *Worker) work(ctx context.Context, job *Job, deadOnly bool, upto int64, 
 	return nil
 }
 
-// fail ends a job whose error will be there the next time as well. What passes by itself is only returned.
+// fail ends a job whose error will be there the next time as well. What passes by itself is only returned, and a job
+// for which this role lacks a right is given back: another may have it.
 func (w *Worker) fail(ctx context.Context, job Job, cause error) error {
+	if errors.Is(cause, ErrPayloads) || sqlstate.PermissionDenied(cause) {
+		delete(w.searches, job.ID)
+		w.left[job.ID] = time.Now()
+		if _, err := w.take(ctx, job.ID, 0); err == nil { // failing, they wait for the end of its lease
+			delete(w.taken, job.ID)
+		}
+		return fmt.Errorf("operator: job %s is left to others: %w", job.ID, cause)
+	}
 	if !lasting(cause) || ctx.Err() != nil {
 		return cause
 	}
@@ -330,19 +353,30 @@ func (w *Worker) fail(ctx context.Context, job Job, cause error) error {
 	return nil
 }
 
-// lasting tells whether an error will be there the next time: the filter is not understood, a right is missing, or the
-// statement itself is wrong. A connection, a lock, a server that goes down are not like that.
+// lasting tells whether an error will be there the next time, for whoever works on the job: the filter is not
+// understood, or the statement itself is wrong. A connection, a lock, a server that goes down are not like that.
 func lasting(err error) bool {
-	if errors.Is(err, ErrNotUnderstood) || errors.Is(err, ErrPayloads) {
+	if errors.Is(err, ErrNotUnderstood) {
 		return true
 	}
-	var found *pgconn.PgError
-	if !errors.As(err, &found) || found.Code == sqlstate.QueryCanceled {
+	code := sqlstate.Of(err)
+	if code == "" || code == sqlstate.QueryCanceled || code == sqlstate.InsufficientPrivilege {
 		return false
 	}
-	switch found.Code[:2] {
+	switch code[:2] {
 	case "22", "23", "42", "P0", "2F", "0A":
 		return true
 	}
 	return false
+}
+
+// passing tells whether an error is one of a server that has too much to do, or of those who wait for each other: it
+// ends by itself, and the connection is there.
+func passing(err error) bool {
+	switch code := sqlstate.Of(err); code {
+	case sqlstate.LockNotAvailable, sqlstate.QueryCanceled, sqlstate.DeadlockDetected:
+		return true
+	default:
+		return strings.HasPrefix(code, "40") || strings.HasPrefix(code, "53")
+	}
 }

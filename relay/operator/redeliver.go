@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -33,8 +32,9 @@ func (r Redelivery) check() error {
 	if !utf8.ValidString(r.Topic) || strings.ContainsFunc(r.Topic, unicode.IsControl) {
 		problems = append(problems, errors.New("the topic's name holds a control character or is not UTF-8"))
 	}
-	if r.Rate < 0 || math.IsNaN(r.Rate) || math.IsInf(r.Rate, 0) {
-		problems = append(problems, fmt.Errorf("the rate is %v: it must be above 0, or 0 for none", r.Rate))
+	if r.Rate != 0 && !(r.Rate >= MinRate && r.Rate <= MaxRate) { // also of what is no number
+		problems = append(problems, fmt.Errorf("the rate is %v: it must be from %v to %v, or 0 for none", r.Rate, MinRate,
+			MaxRate))
 	}
 	return errors.Join(problems...)
 }

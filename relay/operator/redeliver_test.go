@@ -81,6 +81,7 @@ func TestRedeliver(t *testing.T) {
 			"control character": {Topic: "a\nb"},
 			"rate is -1":        {Rate: -1},
 			"rate is NaN":       {Rate: math.NaN()},
+			"rate is 2e+06":     {Rate: 2e6},
 		} {
 			if _, err := e.operator.Redeliver(t.Context(), action(), how, one); err == nil ||
 				!strings.Contains(err.Error(), want) {

@@ -249,7 +249,7 @@ func TestAnActionIsOneDecision(t *testing.T) {
 			a.ID = job.ID
 			return a
 		}
-		const data = ` {"b" : [1, 2.0, "\u0000"]} `
+		const data = ` {"b" : [1, 2.0, "\u0041"]} `
 		for _, step := range []struct {
 			what string
 			err  error
@@ -289,6 +289,61 @@ func TestAnActionIsOneDecision(t *testing.T) {
 			ARRAY(SELECT id FROM {schema}.outbox_events WHERE headers ->> 'reissue_of' IS NOT NULL))`)
 		if err := edit(edited, one, data); err != nil {
 			t.Errorf("the same edit, erased since: %v", err)
+		}
+	})
+}
+
+// TestAnEditIsWhatAnEmitTakes: data that no emit would write make no new event, and leave the old one as it is.
+func TestAnEditIsWhatAnEmitTakes(t *testing.T) {
+	t.Parallel()
+	onEachServer(t, func(t *testing.T, e *env) {
+		dead := e.event("1", "placed", state.Dead)
+		before := e.row(dead)
+		for data, want := range map[string]string{
+			`{"n":"\u0000"}`: "22P05",
+			`{"n":"\ud800"}`: "22P02",
+			`{"n":"` + strings.Repeat("x", 1<<20-1-8) + `"}`:                  "the limit is 1048576",
+			`{"n":"` + strings.Repeat("x", 1<<20) + `"}`:                      "the limit is 1048576",
+			`{"n":` + strings.Repeat("[", 65) + strings.Repeat("]", 65) + "}": "nested deeper",
+		} {
+			if _, _, err := e.operator.Edit(t.Context(), action(), dead, []byte(data)); err == nil ||
+				!strings.Contains(err.Error(), want) {
+				t.Errorf("%.40s: %v, want %s", data, err, want)
+			}
+		}
+		if row := e.row(dead); row != before || e.newEvents() != "0 of 0" {
+			t.Errorf("the event is %s, new events are %s", row, e.newEvents())
+		}
+		if result, _, err := e.operator.Edit(t.Context(), action(), dead,
+			[]byte(`{"n":"`+strings.Repeat("x", 1<<20-512)+`"}`)); err != nil || result.Outcome != operator.Done {
+			t.Errorf("as much as fits: %+v, %v", result, err)
+		}
+	})
+}
+
+// TestWhatCannotBeIssuedAgainIsPassedBy: rows that somebody has written who names the lane fail neither a reissue nor a
+// job for the others.
+func TestWhatCannotBeIssuedAgainIsPassedBy(t *testing.T) {
+	t.Parallel()
+	onEachServer(t, func(t *testing.T, e *env) {
+		e.dead(2, 1)
+		e.exec(`WITH made AS (
+				INSERT INTO {schema}.outbox_events (lane, id, event_type, aggregate_type, aggregate_id, payload_json, headers,
+					attempt_count, state)
+				SELECT {schema}.outbox_lane('default', 'order', '1'), g.id, 'placed', 'order', '1',
+					CASE i WHEN 5 THEN '[1]' ELSE json_build_object('eventId', g.id) END, CASE i WHEN 1 THEN '[1]'
+					WHEN 2 THEN 'null' WHEN 3 THEN '{"\u0000":"x"}'
+					WHEN 4 THEN ('{"a":"' || repeat('x', 524288 - 8) || '"}')::json END, 3, 5
+				  FROM (SELECT i, {schema}.outbox_uuid7() AS id FROM generate_series(1, 5) i OFFSET 0) g
+				RETURNING *)
+			INSERT INTO {schema}.outbox_dlq (event_seq, event_id, created_at, attempts, blocking, namespace, event_type,
+				aggregate_type, aggregate_id, topic, error_reason, payload_json, headers)
+			SELECT seq, id, created_at, 3, false, namespace, event_type, aggregate_type, aggregate_id, 'orders', 'rejected',
+				payload_json, headers FROM made`)
+		e.dead(1, 1)
+		e.wantJob(e.finish(e.start(action(), operator.JobSpec{Verb: operator.VerbReissue})), "done 3 done 5 passed")
+		if got := e.one("SELECT count(*)::text FROM {schema}.outbox_events WHERE state = 0"); got != "3" {
+			t.Errorf("there are %s new events", got)
 		}
 	})
 }

@@ -383,6 +383,23 @@ END
 $$;
 -- +goose StatementEnd
 
+-- The headers of a new event that is made of another. Null where there can be none: whoever names the lane may have
+-- written any JSON, and a header more may be one too many bytes.
+-- +goose StatementBegin
+CREATE FUNCTION outbox_headers_as(headers json, reissue_of uuid) RETURNS json LANGUAGE plpgsql AS $$
+DECLARE
+    other json;
+BEGIN
+    SELECT json_object_agg(h.key, h.value) INTO other
+      FROM (SELECT h.key, h.value FROM json_each(headers) h WHERE h.key <> 'reissue_of'
+            UNION ALL SELECT 'reissue_of', to_json(outbox_headers_as.reissue_of)) h;
+    RETURN CASE WHEN octet_length(other::text) <= 524288 THEN other END;
+EXCEPTION WHEN data_exception THEN -- it is no object, or holds what json stores and cannot read
+    RETURN NULL;
+END
+$$;
+-- +goose StatementEnd
+
 -- A part of a reissue: the caller has begun the action. Whether an event is dead, or published or discarded, is looked
 -- at behind the locks: somebody else may have made a new event of it since the caller looked.
 -- +goose StatementBegin
@@ -407,6 +424,7 @@ BEGIN
                   WHERE e.id = ANY (events)
                     AND outbox_payload_as(e.payload_json, e.id, gen_random_uuid(), outbox_reissue_part.data,
                             e.created_at) IS NOT NULL
+                    AND outbox_headers_as(e.headers, e.id) IS NOT NULL
                     AND NOT EXISTS ( -- nothing is left of an erased event
                         SELECT FROM outbox_actions x WHERE x.event_id = e.id AND x.verb = 'erase' OFFSET 0));
     -- First the dead ones, which this locks: nobody else decides about them meanwhile.
@@ -450,9 +468,7 @@ BEGIN
     WITH made AS MATERIALIZED (
         SELECT e.seq, n.id, e.namespace, e.event_type, e.aggregate_type, e.aggregate_id, e.tenant_id, e.dedupe_key,
                outbox_payload_as(e.payload_json, e.id, n.id, outbox_reissue_part.data, e.created_at) AS payload,
-               (SELECT json_object_agg(h.key, h.value)
-                  FROM (SELECT h.key, h.value FROM json_each(e.headers) h WHERE h.key <> 'reissue_of'
-                        UNION ALL SELECT 'reissue_of', to_json(e.id)) h) AS headers
+               outbox_headers_as(e.headers, e.id) AS headers
           FROM unnest(dead || closed) u(id)
          CROSS JOIN LATERAL (
             SELECT substr(a.target, 4)::uuid AS id FROM outbox_actions a
@@ -482,6 +498,10 @@ $$;
 CREATE FUNCTION outbox_reissue(actor text, reason text, events uuid[], data json DEFAULT NULL,
     action_id uuid DEFAULT gen_random_uuid(), dead_only boolean DEFAULT false, again boolean DEFAULT false)
 RETURNS TABLE (event_id uuid, outcome text, was smallint, new_id uuid) LANGUAGE plpgsql SECURITY DEFINER AS $$
+DECLARE
+    old      outbox_events;
+    other    CONSTANT uuid NOT NULL := outbox_uuid7(); -- as the new one's will be
+    envelope json;
 BEGIN
     IF pg_catalog.cardinality(events) > 10000 THEN
         RAISE EXCEPTION 'events: % of them, the limit of one call is 10000', pg_catalog.cardinality(events)
@@ -492,6 +512,15 @@ BEGIN
             RAISE EXCEPTION 'data: they are for one event' USING ERRCODE = 'invalid_parameter_value';
         END IF;
         PERFORM outbox_check_data(outbox_reissue.data);
+        -- What no emit would write is not written here either.
+        SELECT * INTO old FROM outbox_events e WHERE e.id = events[1] LIMIT 1;
+        envelope := outbox_payload_as(old.payload_json, old.id, other, outbox_reissue.data, old.created_at);
+        IF octet_length(envelope::text) > 1048576 THEN
+            RAISE EXCEPTION 'data: the stored payload would be % bytes, the limit is 1048576',
+                octet_length(envelope::text) USING ERRCODE = 'check_violation';
+        END IF;
+        PERFORM outbox_check_event(other, old.namespace, old.event_type, old.aggregate_type,
+            old.aggregate_id, old.tenant_id, old.dedupe_key, envelope, NULL);
     END IF;
     -- Sent again it has the same data, and so the same payload, and with data the same event. What an erased event had
     -- nobody can tell.
@@ -523,6 +552,7 @@ UPDATE outbox_meta SET schema_version = 4;
 -- +goose Down
 DROP FUNCTION outbox_reissue(text, text, uuid[], json, uuid, boolean, boolean);
 DROP FUNCTION outbox_reissue_part(text, text, uuid[], json, uuid, boolean, boolean);
+DROP FUNCTION outbox_headers_as(json, uuid);
 DROP FUNCTION outbox_payload_as(json, uuid, uuid, json, timestamptz);
 DROP FUNCTION outbox_act(text, text, text, uuid[], uuid);
 DROP FUNCTION outbox_decide(text, text, text, uuid[], uuid, boolean, boolean);

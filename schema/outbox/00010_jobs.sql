@@ -18,6 +18,8 @@ CREATE TABLE outbox_jobs (
     session_role name        NOT NULL DEFAULT session_user,
     created_at   timestamptz NOT NULL DEFAULT clock_timestamp(),
     last_seq     bigint      NOT NULL, -- events above it came after the decision
+    after_seq    bigint      NOT NULL DEFAULT 0, -- events up to it are not meant
+    last_at      timestamptz NOT NULL DEFAULT clock_timestamp(), -- what died or was published later is not meant
     state        text COLLATE "C" NOT NULL DEFAULT 'running' CONSTRAINT outbox_jobs_state
         CHECK (state IN ('running', 'paused', 'done', 'canceled', 'failed')),
     position     bigint      NOT NULL DEFAULT 0, -- all events up to this number are done with
@@ -37,7 +39,8 @@ COMMENT ON TABLE outbox_jobs IS 'What is done to many events in parts: what, by 
 CREATE INDEX outbox_jobs_open ON outbox_jobs (created_at) WHERE ended_at IS NULL;
 CREATE INDEX outbox_jobs_created_at ON outbox_jobs (created_at, id);
 CREATE TRIGGER outbox_jobs_append_only
-    BEFORE UPDATE OF id, verb, filter, topic, rate, most, expected, actor, reason, session_role, created_at, last_seq
+    BEFORE UPDATE OF id, verb, filter, topic, rate, most, expected, actor, reason, session_role, created_at, last_seq,
+        after_seq, last_at
     ON outbox_jobs
     EXECUTE FUNCTION outbox_reject_change('Only how the job goes may change. Another decision is another job.');
 CREATE TRIGGER outbox_jobs_keep BEFORE TRUNCATE ON outbox_jobs
@@ -53,16 +56,54 @@ CREATE INDEX outbox_requests_action_id ON outbox_requests (action_id)
 CREATE INDEX outbox_requests_unsent ON outbox_requests (action_id)
     WHERE failed_at IS NOT NULL OR canceled_at IS NOT NULL;
 
+-- A filter without the values that it looks for in payloads; the same text where it looks for none. Terms are apart by
+-- white space outside of quotes, as the filter's language has it: by all that Unicode calls so. A quote may begin
+-- within a term, and within quotes a backslash takes the next character as it is. Without both, a term of data begins
+-- with "data.".
+-- +goose StatementBegin
+CREATE FUNCTION outbox_filter_without_values(filter text) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+    spaces CONSTANT text NOT NULL := '[:space:]' || chr(133) || chr(160) || chr(5760) || chr(8192) || '-' || chr(8202)
+        || chr(8232) || chr(8233) || chr(8239) || chr(8287) || chr(12288);
+    term   text;
+    bare   text;
+    kept   text := '';
+    reads  boolean := false;
+BEGIN
+    FOR term IN
+        SELECT m[1] FROM regexp_matches(filter COLLATE "C", '((?:[^"' || spaces || ']|"(?:[^"\\]|\\.)*")+)', 'g') m
+    LOOP
+        bare := translate(term, '"\', '');
+        IF starts_with(bare, 'data.') THEN
+            reads := true;
+            term := split_part(bare, ':', 1) || ':...';
+        END IF;
+        kept := kept || ' ' || term;
+    END LOOP;
+    RETURN CASE WHEN reads THEN substr(kept, 2) ELSE filter END;
+END
+$$;
+-- +goose StatementEnd
+
 -- Starts a job. The answer is "done", or "done before": the same job was started under this id. It is about the events
--- whose numbers are above after_seq and not above last_seq, as they were planned; null: all that there are now.
+-- whose numbers are above after_seq and not above last_seq, as they were planned, and which had died or were published
+-- at last_at; null: all that there are now.
+-- Whoever works on it reads what the filter asks for, and what it did says whether there was such an event. So only who
+-- may read payloads may ask for what is in them. And the log, which viewers read, has no such values.
 -- +goose StatementBegin
 CREATE FUNCTION outbox_start_job(actor text, reason text, verb text, filter text, most bigint, expected bigint,
     topic text DEFAULT NULL, rate double precision DEFAULT NULL, action_id uuid DEFAULT gen_random_uuid(),
-    last_seq bigint DEFAULT NULL, after_seq bigint DEFAULT NULL)
+    last_seq bigint DEFAULT NULL, after_seq bigint DEFAULT NULL, last_at timestamptz DEFAULT NULL)
 RETURNS text LANGUAGE plpgsql SECURITY DEFINER AS $$
 DECLARE
-    started CONSTANT text NOT NULL := left('job: ' || outbox_start_job.filter, 600);
+    shown   CONSTANT text NOT NULL := outbox_filter_without_values(outbox_start_job.filter);
+    started CONSTANT text NOT NULL := left('job: ' || shown, 600);
 BEGIN
+    IF shown <> outbox_start_job.filter
+        AND NOT has_column_privilege(session_user, 'outbox_events'::regclass, 'payload_json', 'SELECT') THEN
+        RAISE EXCEPTION 'filter: % may not read payloads, and so not ask for what is in them', session_user
+            USING ERRCODE = 'insufficient_privilege', COLUMN = 'payload_json';
+    END IF;
     IF coalesce(btrim(outbox_start_job.reason), '') = '' THEN
         RAISE EXCEPTION 'reason: a job must have one' USING ERRCODE = 'invalid_parameter_value';
     END IF;
@@ -72,17 +113,21 @@ BEGIN
     END IF;
     IF outbox_done_before(outbox_start_job.verb, outbox_start_job.action_id, started) THEN
         IF NOT EXISTS (SELECT FROM outbox_jobs j WHERE j.id = outbox_start_job.action_id
-                          AND (j.filter, j.topic, j.rate) IS NOT DISTINCT FROM
-                              (outbox_start_job.filter, outbox_start_job.topic, outbox_start_job.rate)) THEN
+                          AND (j.filter, j.topic, j.rate, j.most, j.after_seq) IS NOT DISTINCT FROM
+                              (outbox_start_job.filter, outbox_start_job.topic, outbox_start_job.rate,
+                               outbox_start_job.most, greatest(outbox_start_job.after_seq, 0))) THEN
             RAISE EXCEPTION 'the action''s id was used before, for something else: another decision needs another id'
                 USING ERRCODE = 'unique_violation';
         END IF;
         RETURN 'done before';
     END IF;
-    INSERT INTO outbox_jobs (id, verb, filter, topic, rate, most, expected, actor, reason, last_seq, position)
+    INSERT INTO outbox_jobs (id, verb, filter, topic, rate, most, expected, actor, reason, last_seq, after_seq, last_at,
+        position)
     SELECT outbox_start_job.action_id, outbox_start_job.verb, outbox_start_job.filter, outbox_start_job.topic,
            outbox_start_job.rate, outbox_start_job.most, outbox_start_job.expected, outbox_start_job.actor,
-           outbox_start_job.reason, l.last_seq, least(greatest(outbox_start_job.after_seq, 0), l.last_seq)
+           outbox_start_job.reason, l.last_seq, greatest(outbox_start_job.after_seq, 0),
+           least(outbox_start_job.last_at, clock_timestamp()),
+           least(greatest(outbox_start_job.after_seq, 0), l.last_seq)
       FROM outbox_events_seq_seq s
      CROSS JOIN LATERAL (SELECT least(outbox_start_job.last_seq, s.last_value) AS last_seq) l;
     INSERT INTO outbox_actions (action_id, verb, event_id, actor, reason, target)
@@ -94,7 +139,7 @@ END
 $$;
 -- +goose StatementEnd
 COMMENT ON FUNCTION outbox_start_job(text, text, text, text, bigint, bigint, text, double precision, uuid, bigint,
-    bigint) IS
+    bigint, timestamptz) IS
     'Starts a job. Who and why are written to outbox_actions.';
 
 -- Pauses, resumes or cancels a job. The answer is "done", "done before" by the same action, "not applicable", or "not
@@ -288,7 +333,9 @@ DROP FUNCTION outbox_fail_job(uuid, uuid, text);
 DROP FUNCTION outbox_work_job(uuid, uuid, bigint, bigint, uuid[], boolean);
 DROP FUNCTION outbox_take_job(uuid, uuid, text, double precision);
 DROP FUNCTION outbox_change_job(text, text, text, uuid, uuid);
-DROP FUNCTION outbox_start_job(text, text, text, text, bigint, bigint, text, double precision, uuid, bigint, bigint);
+DROP FUNCTION outbox_start_job(text, text, text, text, bigint, bigint, text, double precision, uuid, bigint, bigint,
+    timestamptz);
+DROP FUNCTION outbox_filter_without_values(text);
 DROP INDEX outbox_requests_unsent;
 DROP INDEX outbox_requests_action_id;
 DROP INDEX outbox_dlq_event_seq;

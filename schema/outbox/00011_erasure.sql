@@ -17,6 +17,11 @@ CREATE FUNCTION outbox_tombstone(payload json, headers json, action uuid) RETURN
         || coalesce('","headersSha256":"' || encode(sha256(convert_to(headers::text, 'UTF8')), 'hex'), '')
         || '"}}')::json;
 
+-- Whether that is all that there is.
+CREATE FUNCTION outbox_is_tombstone(payload json, headers json) RETURNS boolean LANGUAGE sql STABLE
+    RETURN headers IS NULL AND payload::text ~ ('^[{]"erased":[{]"at":"[0-9TZ:.-]{27}","action":"[0-9a-f-]{36}",'
+        || '"payloadSha256":"[0-9a-f]{64}"(,"headersSha256":"[0-9a-f]{64}")?[}][}]$');
+
 -- Facts never change. Payload and headers do within an erasure. Both for a statement and not for each row: see 00001.
 DROP TRIGGER outbox_events_append_only ON outbox_events;
 CREATE TRIGGER outbox_events_append_only
@@ -43,6 +48,7 @@ CREATE TRIGGER outbox_dlq_erase_only
 -- deleted the dead letters that are left. The hashes of what was there stay. Answers for each event what came of it, as
 -- outbox_act does. Sent again, the action erases those events only that it has not erased: a large one comes in parts.
 --   SELECT * FROM outbox_erase('ada', 'a customer asked for it', '{01997c1e-8f2a-7c3d-9b1e-2f3a4b5c6d7e}');
+-- An id that was used again after an erasure another action erases once more: what is left is what counts.
 -- An erased event is never redriven or redelivered. So this takes turns with outbox_act and outbox_redeliver at the row
 -- of outbox_meta: what is finished here, nobody but they could open again, and relays change none of it.
 -- States: 4 dead and blocking, 5 dead, 6 published, 7 discarded.
@@ -77,7 +83,14 @@ BEGIN
          WHERE e.id = ANY (events)
     ), weighed AS MATERIALIZED ( -- two rows may have one id, where somebody has used it twice
         SELECT u.id, f.state, coalesce(a.actions, '{}') AS actions, coalesce(f.finished, d.is_there, false) AS finished,
-               f.id IS NOT NULL OR d.is_there AS is_there, r.is_open
+               f.id IS NOT NULL OR d.is_there AS is_there, r.is_open,
+               a.actions IS NOT NULL AND NOT EXISTS ( -- nothing is left, also where the id was used again since
+                   SELECT FROM outbox_events e
+                    WHERE e.id = u.id AND NOT outbox_is_tombstone(e.payload_json, e.headers) OFFSET 0)
+               AND NOT EXISTS (
+                   SELECT FROM outbox_dlq d
+                    WHERE d.event_id = u.id AND NOT outbox_is_tombstone(d.payload_json, d.headers) OFFSET 0)
+                   AS is_erased
           FROM (SELECT DISTINCT u.id FROM unnest(events) u(id)) u
           LEFT JOIN (SELECT f.id, max(f.state) AS state, bool_and(f.state BETWEEN 4 AND 7) AS finished
                        FROM found f GROUP BY f.id) f ON f.id = u.id
@@ -91,7 +104,8 @@ BEGIN
             SELECT array_agg(a.action_id) AS actions FROM outbox_actions a
              WHERE a.event_id = u.id AND a.verb = 'erase') a
     ), chosen AS MATERIALIZED (
-        SELECT w.id FROM weighed w WHERE w.finished AND NOT w.is_open AND w.actions = '{}'
+        SELECT w.id FROM weighed w
+         WHERE w.finished AND NOT w.is_open AND NOT w.is_erased AND outbox_erase.action_id <> ALL (w.actions)
     ), locked AS MATERIALIZED ( -- retention, which deletes in this order, may be at them
         SELECT e.lane, e.seq
           FROM found f JOIN outbox_events e ON e.lane = f.lane AND e.seq = f.seq
@@ -101,12 +115,12 @@ BEGIN
         UPDATE outbox_events e
            SET payload_json = outbox_tombstone(e.payload_json, e.headers, outbox_erase.action_id), headers = NULL
           FROM unnest(ARRAY(SELECT l.lane FROM locked l), ARRAY(SELECT l.seq FROM locked l)) AS k(lane, seq)
-         WHERE e.lane = k.lane AND e.seq = k.seq
+         WHERE e.lane = k.lane AND e.seq = k.seq AND NOT outbox_is_tombstone(e.payload_json, e.headers)
     ), letters AS (
         UPDATE outbox_dlq d
            SET payload_json = outbox_tombstone(d.payload_json, d.headers, outbox_erase.action_id), headers = NULL
           FROM unnest(ARRAY(SELECT c.id FROM chosen c)) AS k(id)
-         WHERE d.event_id = k.id
+         WHERE d.event_id = k.id AND NOT outbox_is_tombstone(d.payload_json, d.headers)
     ), logged AS ( -- of no dead letter: it stays when that goes
         INSERT INTO outbox_actions (action_id, verb, event_id, actor, reason)
         SELECT outbox_erase.action_id, 'erase', c.id, outbox_erase.actor, outbox_erase.reason FROM chosen c
@@ -139,6 +153,7 @@ CREATE TRIGGER outbox_events_append_only
         dedupe_key, payload_json, headers
     ON outbox_events
     EXECUTE FUNCTION outbox_reject_change('Only state, published_at, attempt_count and last_error may change.');
+DROP FUNCTION outbox_is_tombstone(json, json);
 DROP FUNCTION outbox_tombstone(json, json, uuid);
 DROP FUNCTION outbox_erasing();
 UPDATE outbox_meta SET schema_version = 10;

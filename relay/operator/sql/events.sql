@@ -10,7 +10,8 @@ SELECT e.place, e.id::text, e.seq, e.lane, e.namespace, e.event_type, e.aggregat
        CASE WHEN isfinite(e.published_at) THEN e.published_at END, CASE WHEN isfinite(h.since) THEN h.since END,
        CASE WHEN h.due IS NOT NULL THEN greatest(least(h.due, '9999-12-31'), '0001-01-01') END,
        e.attempt_count, coalesce(e.last_error, ''), EXISTS (
-           SELECT FROM {schema}.outbox_actions a WHERE a.event_id = e.id AND a.verb = 'erase' OFFSET 0), {content}
+           SELECT FROM (SELECT a.verb FROM {schema}.outbox_actions a WHERE a.event_id = e.id OFFSET 0) a
+            WHERE a.verb = 'erase' OFFSET 0), {content}
   FROM ({looked}) e
   LEFT JOIN LATERAL (
        SELECT h.kind, h.since, h.due FROM {schema}.outbox_held h

@@ -2,7 +2,7 @@
 -- last day, failed ones in the last week; $3 only what somebody can work on; $4 and $5 the time and id before
 -- which the page begins; $6 how many.
 SELECT j.id::text, j.verb, j.filter, coalesce(j.topic, ''), coalesce(j.rate, 0), j.most, j.expected, j.actor, j.reason,
-       j.session_role::text, j.created_at, j.last_seq, j.state, j.position, j.done, j.passed,
+       j.session_role::text, j.created_at, j.last_seq, j.last_at, j.state, j.position, j.done, j.passed,
        greatest(extract(epoch FROM j.next_at - clock_timestamp()), 0)::double precision,
        j.worker::text, coalesce(j.worker_name, ''),
        coalesce(extract(epoch FROM j.work_until - clock_timestamp()), 0)::double precision, coalesce(j.error, ''),

@@ -64,7 +64,7 @@ var jobs = []mutant{
 	{
 		"job-of-what-comes",
 		"a job is about events that were published after its plan was shown", "OP-5",
-		[]change{{operatorTests + "/job.go", "s.Filter.Published.To = l.now.UTC()", "_ = l.now.UTC()"}},
+		[]change{{operatorTests + "/events.go", "if !s.lastAt.IsZero() && (", "if s.lastAt.IsZero() && ("}},
 		test(operatorTests, "TestAJobIsAboutWhatWasPlanned", `the job is failed 5 done 0 passed`),
 	},
 	{

@@ -152,13 +152,23 @@ func TestOutboxctlPausesAndResumes(t *testing.T) {
 		ctl.mustFail(t, 1, "topic orders is paused already\ntopic orders is paused by ada since",
 			do(append(why, "topics", "pause", "orders")...)...)
 		ctl.mustFail(t, 1, "type order_created is not paused\ntopic orders is paused by ada since",
-			do("resume", "--type", "order_created", "--actor", "bob")...)
-		ctl.must(t, `all is resumed: the relays go on within about a second\n`, do("resume", "--all", "--actor", "bob")...)
+			do("resume", "--type", "order_created", "--actor", "bob", "--reason", "x")...)
+		ctl.must(t, `all is resumed: the relays go on within about a second\n`,
+			do("resume", "--all", "--actor", "bob", "--reason", "x")...)
 		ctl.must(t, stands, do("pauses")...)
-		again := []string{"topics", "resume", "orders", "--actor", "bob", "--action", "01997c1e-8f2a-7c3d-9b1e-2f3a4b5c6d7e"}
+		again := []string{
+			"topics", "resume", "orders", "--actor", "bob", "--reason", "x", "--action", "01997c1e-8f2a-7c3d-9b1e-2f3a4b5c6d7e",
+		}
 		ctl.must(t, `topic orders is resumed: .*\n`, do(again...)...)
-		ctl.must(t, `topic orders is resumed: .*\n`, do(again...)...)
-		ctl.mustFail(t, 1, "nothing is paused because of a restore", do("resume", "--restored", "--actor", "bob")...)
+		ctl.must(t, `the resume of topic orders was done before by this action, .* what stands:\n`+
+			`operators have paused nothing\n`, do(again...)...)
+		paused := append(why, "topics", "pause", "orders", "--action", "01997c1e-8f2a-7c3d-9b1e-2f3a4b5c6d7f")
+		ctl.must(t, `topic orders is paused: .*\n`, do(paused...)...)
+		ctl.must(t, `topic orders is resumed: .*\n`, do("topics", "resume", "orders", "--reason", "x")...)
+		ctl.must(t, `the pause of topic orders was done before by this action, .* what stands:\n`+
+			`operators have paused nothing\n`, do(paused...)...)
+		ctl.mustFail(t, 1, "nothing is paused because of a restore",
+			do("resume", "--restored", "--actor", "bob", "--reason", "x")...)
 		admin.must(t, `.*`, do("grant", "relay", role)...)
 		if _, err := openPool(t, pgtest.As(t, server.URL, role)).Exec(t.Context(),
 			"INSERT INTO "+quote(name)+".outbox_identity (system_identifier, timeline) VALUES (1, 1)"); err != nil {
@@ -185,7 +195,7 @@ func TestOutboxctlLimitsTopics(t *testing.T) {
 			return do(append([]string{"topics", "limit", "--actor", "ada"}, words...)...)
 		}
 		look.mustFail(t, 4, "outboxctl grant operator ROLE", limit("orders", "200", "--reason", "slowly")...)
-		ctl.mustFail(t, 1, "topic orders has no limit", limit("orders", "none")...)
+		ctl.mustFail(t, 1, "topic orders has no limit", limit("orders", "none", "--reason", "x")...)
 		ctl.mustFail(t, 2, "--reason is missing", limit("orders", "200")...)
 		ctl.mustFail(t, 2, `"0" is no limit`, limit("orders", "0")...)
 		ctl.must(t, `topic orders is limited to 200 per second, by all relays together, from about a second on\n`,
@@ -193,12 +203,14 @@ func TestOutboxctlLimitsTopics(t *testing.T) {
 		ctl.mustFail(t, 1, "is limited to 200 per second already", limit("orders", "200", "--reason", "slowly")...)
 		again := limit("orders", "0.5", "--reason", "slower", "--action", "01997c1e-8f2a-7c3d-9b1e-2f3a4b5c6d7e")
 		ctl.must(t, `topic orders is limited to 0.5 per second.*\n`, again...)
-		ctl.must(t, `topic orders is limited to 0.5 per second.*\n`, again...)
+		ctl.must(t, `that was done before by this action, .* what stands:\n`+
+			`topic orders is limited to 0.5 per second by ada since .*: slower\n`, again...)
 		look.must(t, `(?s)TOPIC .*orders +limited to 0.5/s .* limited to 0.5 per second by ada, .*: slower\n`,
 			do("topics")...)
 		look.must(t, `(?s).*"limit": \{.*"rate": 0.5,.*`, do("topics", "-o", "json")...)
 		look.must(t, `(?s).*topic orders is limited to 0.5 per second by ada since .*`, do("status")...)
-		ctl.must(t, `topic orders has no limit any more: .*\n`, limit("orders", "none")...)
+		ctl.must(t, `topic orders has no limit any more: .*\n`, limit("orders", "none", "--reason", "x")...)
+		ctl.must(t, `that was done before by this action, .* what stands:\ntopic orders has no limit\n`, again...)
 		targets := column(t, openPool(t, server.URL), "SELECT target FROM "+quote(name)+
 			".outbox_actions WHERE verb = 'limit' ORDER BY id")
 		if want := []string{"topic orders 200", "topic orders 0.5", "topic orders none"}; !slices.Equal(targets, want) {
