@@ -116,7 +116,7 @@ func (j *job) start(ctx context.Context, in io.Reader, out io.Writer, who *decis
 		plan.Spec.Max = j.spec.Max
 		begun, err := op.StartJob(ctx, action, plan.Spec, plan.Events)
 		if err != nil {
-			return fmt.Errorf("%w (action %s)", err, action.ID)
+			return ofAction(err, action.ID)
 		}
 		return j.follow(ctx, root, out, op, begun)
 	})

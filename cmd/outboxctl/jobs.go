@@ -266,7 +266,7 @@ func changeJob(ctx context.Context, out io.Writer, note func(string, ...any), op
 	}[verb]
 	outcome, err := do(ctx, action, id)
 	if err != nil {
-		return fmt.Errorf("%w (action %s)", err, action.ID)
+		return ofAction(err, action.ID)
 	}
 	job, err := op.Job(ctx, id)
 	if err != nil {

@@ -22,7 +22,7 @@ func cancelJob(ctx context.Context, out io.Writer, note func(string, ...any), op
 	outcome, err := op.CancelJob(ctx, action, id)
 	again := usedBefore(err) // for the copies, or for something else: then the end of the copies fails, too
 	if err != nil && !again {
-		return fmt.Errorf("%w (action %s)", err, action.ID)
+		return ofAction(err, action.ID)
 	}
 	ofJob := outcome == operator.Done || outcome == operator.DoneBefore
 	ofCopies := action
@@ -36,7 +36,7 @@ func cancelJob(ctx context.Context, out io.Writer, note func(string, ...any), op
 			return say(out, "cancel: job %s is canceled, %s; action %s\n", id, jobCounts(job), action.ID)
 		}
 		if again {
-			return fmt.Errorf("%w (action %s)", err, action.ID)
+			return ofAction(err, action.ID)
 		}
 		return fmt.Errorf("cancel: job %s is %s", id, job.State)
 	}
@@ -101,7 +101,7 @@ func cancelCopies(ctx context.Context, op *operator.Operator, action operator.Ac
 	for {
 		canceled, left, err := op.Cancel(ctx, action, of)
 		if err != nil {
-			return total, fmt.Errorf("%w (action %s)", err, action.ID)
+			return total, ofAction(err, action.ID)
 		}
 		if total += canceled; left == 0 {
 			return total, nil

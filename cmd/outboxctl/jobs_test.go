@@ -131,7 +131,7 @@ func TestReplayCommands(t *testing.T) {
 			{line: "replay plan " + first, code: exitUsage, says: "a plan is of a filter"},
 			{line: "replay start type:placed --as copy --reason x", code: exitUsage, says: "redeliver or reissue"},
 			{line: "replay start type:placed --as reissue --topic x --reason x", code: exitUsage, says: "--topic is for copies"},
-			{line: "replay start " + first + " --topic copies --reason x", says: "redeliver: 1 event,", states: "6:20"},
+			{line: "replay start " + first + " --topic copies --reason x", says: first + " asked for, was published\nredeliver: 1 event,", states: "6:20"},
 		})
 		action := e.text(t, "SELECT action_id::text FROM {schema}.outbox_requests")
 		code, out, said := e.call(t, strings.Fields("replay start type:placed --topic copies --reason x --yes --detach")...)
@@ -183,7 +183,10 @@ func TestDeadEdit(t *testing.T) {
 		edit := "dead edit " + e.text(t, "SELECT id::text FROM {schema}.outbox_events") + " --data - --reason x"
 		e.try(t, []jobCall{
 			{line: strings.Replace(edit, "--data - ", "", 1), code: exitUsage, says: "--data is missing"},
-			{line: edit, input: "[1]", code: exitFailed, says: "a JSON object is required", states: "5:1"},
+			{line: edit, input: "[1]", code: exitUsage, says: "--data is no JSON object", states: "5:1"},
+			{line: edit, input: "", code: exitUsage, says: "--data is no JSON object", states: "5:1"},
+			{line: edit, input: "{\n\"a\": }", code: exitUsage, says: "at byte 8 in line 2", states: "5:1"},
+			{line: edit, input: "{\"a\":\"\xff\"}", code: exitUsage, says: "--data is not UTF-8", states: "5:1"},
 			{line: edit, input: `{"a":1}`, says: "done, was dead: it is issued again as", states: "0:1 7:1"},
 			{
 				line: edit, input: `{"a":1}`, code: exitFailed, states: "0:1 7:1",
@@ -214,7 +217,7 @@ func TestDeadReissueMakesOneEventOfAnother(t *testing.T) {
 			{line: reissue, code: exitFailed, says: "'outboxctl replay start --as reissue' makes", states: "0:1 5:1 7:1"},
 			{
 				line: "dead reissue " + first + " " + second + " --reason x", code: exitFailed,
-				says: "reissue: 1 of 2 events were in no state for it", states: "0:2 7:2",
+				says: "reissue: 1 of 2 events are in no state for it", states: "0:2 7:2",
 			},
 			{line: "replay start --as reissue " + first + " --reason x", code: exitFailed, says: "issued again before, as "},
 			{line: "replay start --as reissue " + first + " --reason x --again", says: "done, was discarded", states: "0:3 7:2"},
