@@ -120,6 +120,7 @@ func (c *orderCommand) pause(ctx context.Context, out io.Writer) error {
 		case outcome == operator.NotApplicable:
 			return c.standing(ctx, op, scope.String()+" is paused already")
 		}
+		c.noteUnknownTopic(ctx, op)
 		return say(out, "%s is paused: no relay publishes it from about a second on\n", scope)
 	})
 }

@@ -128,6 +128,7 @@ func (c *limitCommand) limit(ctx context.Context, out io.Writer) error {
 		case outcome == operator.NotApplicable:
 			return fmt.Errorf("topic %s is limited to %s per second already", c.topic, operator.PerSecond(c.rate))
 		}
+		c.noteUnknownTopic(ctx, op)
 		return say(out, "topic %s is limited to %s per second, by all relays together, from about a second on\n", c.topic,
 			operator.PerSecond(c.rate))
 	})
