@@ -63,7 +63,8 @@ func TestAVerbWithAFilterIsAJob(t *testing.T) {
 			{line: "dead redrive state:published --reason x", code: exitUsage, says: "not from what is published"},
 			{line: redrive + "--dry-run", says: "30 events, made from", states: "5:30"},
 			{line: redrive + "--dry-run -o json", says: `"events": 30`},
-			{line: redrive + "--dry-run --max 29", code: exitUsage, says: "which is more than --max 29"},
+			{line: redrive + "--dry-run --max 29", code: exitUsage, says: "which is more than --max 29: if all of them are"},
+			{line: redrive + "--dry-run --max 29", code: exitUsage, says: "are meant, say --max 30"},
 			{line: redrive + "--dry-run --max -1", code: exitUsage, says: "it must be above 0"},
 			{line: redrive + "--dry-run --action odd", code: exitUsage, says: "--action: \"odd\" is no id"},
 			{line: redrive + "--reason x -o json", code: exitUsage, says: "--output is for --dry-run"},
@@ -82,6 +83,7 @@ func TestAVerbWithAFilterIsAJob(t *testing.T) {
 			{line: "dead redrive topic:others --reason x --yes", says: "nothing meets this", states: "5:30"},
 			{line: redrive + "--reason x --yes --here" + again, says: "redrive: done, 30 events", states: "1:30"},
 			{line: redrive + "--reason x --yes --here" + again, says: "redrive: done, 30 events", states: "1:30"},
+			{line: redrive + "--reason x --yes --here" + again, says: "this action was done before: its job is done"},
 			{line: "jobs show 01997c1e-8f2a-7c3d-9b1e-2f3a4b5c6d7e", says: "filter  topic:orders state:dead reason:rejected"},
 			{line: "jobs list", says: "01997c1e-8f2a-7c3d-9b1e-2f3a4b5c6d7e"},
 			{line: "jobs list --limit 1001", code: exitUsage, says: "from 1 to 1000"},
@@ -131,7 +133,10 @@ func TestReplayCommands(t *testing.T) {
 			{line: "replay plan " + first, code: exitUsage, says: "a plan is of a filter"},
 			{line: "replay start type:placed --as copy --reason x", code: exitUsage, says: "redeliver or reissue"},
 			{line: "replay start type:placed --as reissue --topic x --reason x", code: exitUsage, says: "--topic is for copies"},
-			{line: "replay start " + first + " --topic copies --reason x", says: first + " asked for, was published\nredeliver: 1 event,", states: "6:20"},
+			{
+				line: "replay start " + first + " --topic copies --reason x", states: "6:20",
+				says: first + " asked for, was published\nredeliver: 1 event,",
+			},
 		})
 		action := e.text(t, "SELECT action_id::text FROM {schema}.outbox_requests")
 		code, out, said := e.call(t, strings.Fields("replay start type:placed --topic copies --reason x --yes --detach")...)
@@ -142,15 +147,20 @@ func TestReplayCommands(t *testing.T) {
 		job := started[1]
 		const sent = " --action 01997c1e-8f2a-7c3d-9b1e-2f3a4b5c6d71"
 		const copies = " --action 01997c1e-8f2a-7c3d-9b1e-2f3a4b5c6d72"
+		const paused = " --action 01997c1e-8f2a-7c3d-9b1e-2f3a4b5c6d74"
 		const logged = " action 01997c1e-8f2a-7c3d-9b1e-2f3a4b5c6d72"
 		e.try(t, []jobCall{
 			{line: "replay status " + job, says: "running, but nobody works on it"},
 			{line: "replay pause " + job + " --reason x", says: "is paused"},
-			{line: "replay pause " + job + " --reason x", code: exitFailed, says: "is paused"},
+			{line: "replay pause " + job + " --reason x", code: exitFailed, says: "is paused already"},
+			{line: "replay resume " + job + " --reason x", says: "is running"},
+			{line: "replay resume " + job + " --reason x", code: exitFailed, says: "is running already"},
+			{line: "replay pause " + job + " --reason x" + paused, says: "is paused"},
+			{line: "replay pause " + job + " --reason x" + paused, says: paused[len(" --action "):] + " (done before)\n"},
 			{line: "replay resume " + job + " --reason x", says: "is running"},
 			{line: "replay cancel " + job + " --reason x" + sent, says: "0 copies will not be sent"},
-			{line: "replay cancel " + job + " --reason x" + sent, says: "is canceled, "},
-			{line: "replay cancel " + job + " --reason x", code: exitFailed, says: "cancel: job " + job + " is canceled"},
+			{line: "replay cancel " + job + " --reason x" + sent, says: "6d71 (done before)"},
+			{line: "replay cancel " + job + " --reason x", code: exitFailed, says: job + " is canceled already"},
 			{line: "replay status " + job + " -o json", says: `"state": "canceled"`},
 			{line: "replay status " + action, says: "copies  1 not sent yet\nwaits   no relay is alive\n"},
 			{line: "replay status " + action + " -o json", says: `"open": 1`},
