@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -53,10 +52,10 @@ Who did it and why is written to outbox_actions in the same transaction. It need
 			}
 			result, made, err := edit(ctx, action, id, content)
 			if err != nil {
-				return fmt.Errorf("%w (action %s)", err, action.ID)
+				return ofAction(err, action.ID)
 			}
 			results, as := []operator.Result{result}, reissuedAs([]outbox.ID{id}, []outbox.ID{made})
-			return hintedAgain(reportResults(out, "edit", action, results, as), results, as)
+			return hintedAgain(outcomes{verbEdit, action, results, as}.report(ctx, out, op), results, as)
 		})
 	})
 	return cmd
@@ -82,7 +81,7 @@ func readData(name string, stdin io.Reader) ([]byte, error) {
 		return nil, fmt.Errorf("--data: %w", err)
 	}
 	if len(content) == mostData {
-		return nil, errors.New("--data: an event has at most 1 MiB")
+		return nil, usageError{"--data: an event has at most 1 MiB"}
 	}
-	return content, nil
+	return content, checkObject(content, "--data")
 }

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/spf13/cobra"
@@ -175,11 +176,19 @@ func (c *emitCommand) readData() (json.RawMessage, error) {
 	if err != nil {
 		return nil, usageError{fmt.Sprintf("--data: %v", err)}
 	}
+	return text, checkObject(text, from)
+}
+
+// checkObject tells what is wrong with data: where it came from, and where that breaks.
+func checkObject(text []byte, from string) error {
 	var object map[string]json.RawMessage
 	if err := json.Unmarshal(text, &object); err != nil || object == nil {
-		return nil, usageError{from + ` is no JSON object, such as {"total":12.5}` + whereBroken(text, err)}
+		return usageError{from + ` is no JSON object, such as {"total":12.5}` + whereBroken(text, err)}
 	}
-	return text, nil
+	if !utf8.Valid(text) {
+		return usageError{from + " is not UTF-8"}
+	}
+	return nil
 }
 
 // whereBroken says at which character a document is no JSON. It does not quote it.

@@ -136,6 +136,12 @@ func (c *emitCommand) backfillError(err error) error {
 		return usageError{"--from-query: " + input.Err.Error()}
 	}
 	if query := (*backfill.QueryError)(nil); errors.As(err, &query) {
+		if state := sqlState(nil); errors.As(err, &state) && state.SQLState() == "42501" {
+			return problem{
+				code: "permission_denied", exit: exitNotLetIn, err: err,
+				hint: "GRANT SELECT ON what the query reads TO this role",
+			}
+		}
 		return problem{
 			code: "query_failed", exit: exitFailed, err: err,
 			hint: "it is a sub-select that only reads: try it in psql as this role",
@@ -179,7 +185,7 @@ func (r backfillReport) lines(p *present.Printer) []string {
 		}
 		return []string{p.Paint(present.Good, line)}
 	}
-	lines := []string{"would emit an event for each of " + plural(int(r.Rows), "row", "rows") + " that has none yet"}
+	lines := []string{"of " + plural(int(r.Rows), "row", "rows") + ", would emit an event for each that has none yet"}
 	for _, event := range r.Sample {
 		lines = append(lines, p.Paint(present.Plain, fmt.Sprintf("  %s %s/%s, key %s: %s", event.Type, event.AggregateType,
 			event.AggregateID, event.DedupeKey, cut(string(event.Data), 100))))

@@ -52,8 +52,8 @@ func TestEmitFromQuery(t *testing.T) {
 			{e, []string{"order_created", "--aggregate", "order/1", "--from-query", query}, 2, "type alone", none},
 			{e, append(of, "SELECT 1 AS key FROM nowhere"), 1, "try it in psql", none},
 			{e, append(of, "@"+file+".none"), 2, "no such file", none},
-			{app, append(of, query), 1, "permission denied for table orders", none},
-			{e, append(of, query), 0, "would emit an event for each of 12 rows", none},
+			{app, append(of, query), 4, "permission denied for table orders", none},
+			{e, append(of, query), 0, "of 12 rows, would emit an event for each that has none yet", none},
 			{e, append(of, query), 0, `order_created order/3, key backfill/order/3: {"total" : 4.5}`, none},
 			{e, append(of, query, "--after", "9", "-o", "json"), 0, `"rows": 3`, none},
 			{e, append(of, query, "--after", "9", "--yes"), 0, "emitted 3 events", "3 orders, 3 events"},
@@ -104,6 +104,9 @@ func TestEmitFromQueryGoesOn(t *testing.T) {
 		if got := <-code; got != exitInterrupt || !strings.Contains(said.String(), "the same command goes on") ||
 			!strings.Contains(said.String(), "--after ") {
 			t.Errorf("interrupted: ended with %d\n%s%s", got, out.String(), said.String())
+		}
+		if strings.Contains(said.String(), context.Canceled.Error()) {
+			t.Errorf("Go's own words: %s", said.String())
 		}
 		out.Reset()
 		if got := execute(within(t), append(args, "--rate", "0"), &out, &said, getenv); got != exitDone ||

@@ -106,7 +106,6 @@ func (c *eventsErase) run(ctx context.Context, p *present.Printer) error {
 		if err != nil {
 			return err
 		}
-		report.Action = action.ID.String()
 		begun, err := op.ErasedBy(ctx, action.ID)
 		if err != nil {
 			return err
@@ -116,6 +115,9 @@ func (c *eventsErase) run(ctx context.Context, p *present.Printer) error {
 		}
 		if report.Events, err = c.erase(ctx, op, action, report.ErasurePlan.Events); err != nil {
 			return c.cutOff(err, report.Events, action.ID)
+		}
+		if report.Events > 0 { // the log has no action that changed nothing
+			report.Action = action.ID.String()
 		}
 		if err := p.One(report, report.lines); err != nil {
 			return err
@@ -224,7 +226,7 @@ func (r eraseReport) lines() []string {
 	switch {
 	case r.DryRun && r.Events > 0:
 		lines = append(lines, `nothing is changed: do it with --yes --reason "..."`)
-	case !r.DryRun:
+	case r.Action != "":
 		lines = append(lines, "action "+r.Action)
 	}
 	return lines
@@ -235,6 +237,9 @@ func (r eraseReport) missed(byID bool) error {
 	left := len(r.ErasurePlan.Events) - r.Events
 	if byID {
 		left += total(r.Kept) - r.Kept["erased before"]
+	}
+	if of := total(r.Kept); byID && len(r.ErasurePlan.Events) == 0 && of > 0 && r.Kept["not found"] == of {
+		return notFound("erase: %s", noneThere(of))
 	}
 	if left > 0 {
 		return fmt.Errorf("erase: %s in no state for it, or not there", plural(left, "event is", "events are"))

@@ -59,6 +59,7 @@ func TestEventsErase(t *testing.T) {
 			{e, ready + " " + other + " --yes --reason why -o json", 1, []string{
 				`"events": 1`, `"action": "`,
 			}, "1", "1 event is in no state for it"},
+			{e, "01997c1e-8f2a-7c3d-9b1e-2f3a4b5c6d71 --yes --reason x", 3, nil, "1", "erase: there is no such event"},
 			{e, published + " --yes --reason why", 0, []string{"erased 0 events", "kept 1: 1 erased before"}, "1", ""},
 		} {
 			code, stdout, stderr := call.env.call(t, append([]string{"events", "erase"}, strings.Fields(call.args)...)...)
@@ -70,6 +71,14 @@ func TestEventsErase(t *testing.T) {
 					t.Errorf("%s does not say %q:\n%s", call.args, want, stdout)
 				}
 			}
+		}
+		code, _, said := viewer.call(t, "events", "erase", "data.x:1", "--yes", "--reason", "x")
+		if code != exitNotLetIn || strings.Count(said, "GRANT SELECT") != 1 || strings.Contains(said, "grant operator") {
+			t.Errorf("a filter that reads payloads: ended with %d\n%s", code, said)
+		}
+		if _, stdout, _ := e.call(t, "events", "erase", published, "--yes", "--reason", "why"); strings.Contains(stdout,
+			"action") {
+			t.Errorf("where all was erased before there is no action:\n%s", stdout)
 		}
 		late := event("4", 6)
 		e.exec(t, `INSERT INTO {schema}.outbox_actions (action_id, verb, event_id, actor, reason)

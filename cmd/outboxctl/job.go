@@ -51,7 +51,7 @@ const usualRate = 500
 
 const jobHelp = `
 With a filter (see 'outboxctl events list --help') it is a job. It is counted first, and --dry-run is that alone. More
-than 10,000 events need --max with their exact number, or it is typed when the terminal asks. An outbox-publisher
+than 10,000 events need --max with their number or more, or it is typed when the terminal asks. An outbox-publisher
 whose role has the operator's grant works on it (or 'outboxctl dev'), in the order of the events; this command shows how
 far it is, and may go away meanwhile. --here works on it in this command. 'outboxctl jobs' lists, pauses and cancels
 them.`
@@ -104,6 +104,7 @@ func (j *job) start(ctx context.Context, in io.Reader, out io.Writer, who *decis
 			if before, err = op.StartJob(ctx, action, j.spec, before.Expected); err != nil {
 				return root.looked(err)
 			}
+			root.notef("this action was done before: its job is %s", before.State)
 			return j.follow(ctx, root, out, op, before)
 		}
 		plan, err := op.PlanJob(ctx, j.spec, longestPlan)
@@ -119,7 +120,7 @@ func (j *job) start(ctx context.Context, in io.Reader, out io.Writer, who *decis
 		plan.Spec.Max = j.spec.Max
 		begun, err := op.StartJob(ctx, action, plan.Spec, plan.Events)
 		if err != nil {
-			return fmt.Errorf("%w (action %s)", err, action.ID)
+			return ofAction(err, action.ID)
 		}
 		return j.follow(ctx, root, out, op, begun)
 	})
@@ -176,7 +177,8 @@ func (j *job) withinMax(plan operator.JobPlan) error {
 	case many && j.maxNamed() && j.spec.Max < plan.Events:
 		return confirmByMax(plan.Events)
 	case !many && j.maxNamed() && plan.Events > j.spec.Max:
-		return usageError{fmt.Sprintf("%s, which is more than --max %d", events(plan.Events), j.spec.Max)}
+		return usageError{fmt.Sprintf("%s, which is more than --max %d: if all of them are meant, say --max %d",
+			events(plan.Events), j.spec.Max, plan.Events)}
 	}
 	return nil
 }

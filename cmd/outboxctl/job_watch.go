@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/posthaste-dev/posthaste/outbox"
 	"github.com/posthaste-dev/posthaste/relay/operator"
 )
 
@@ -27,26 +28,19 @@ func (j *job) follow(ctx context.Context, root *rootCommand, out io.Writer, op *
 func (c *rootCommand) watchJob(ctx context.Context, out io.Writer, op *operator.Operator, job operator.Job,
 	here bool,
 ) error {
-	meter := &jobMeter{root: c, began: time.Now(), moved: time.Now(), first: progressOf(job)}
-	meter.why = func(job operator.Job) []string {
-		reasons, _ := op.CopiesWait(ctx, job.ID) // without them the numbers are told all the same
-		return reasons
-	}
+	meter := newJobMeter(c, job, time.Now())
+	meter.explains(ctx, op)
+	id := job.ID // of a job that cannot be read any more nothing else is left
 	var err error
 	if here {
 		job, err = op.NewWorker("outboxctl of "+c.actor(""), nil).Do(ctx, job.ID, meter.show)
 	} else {
-		job, err = meter.until(ctx, op, job)
+		job, err = meter.until(ctx, job)
 	}
 	meter.end()
-	if ctx.Err() != nil {
-		c.notef("the job goes on where an outbox-publisher works on it: 'outboxctl jobs watch %s%s' shows it, "+
-			"'outboxctl jobs cancel %s%s' ends it", job.ID, c.sameOutbox(), job.ID, c.sameOutbox())
-	}
 	if err != nil {
-		if here && ctx.Err() == nil {
-			c.notef("the job stays as it is, for others that work on it: 'outboxctl jobs work %s%s' goes on", job.ID,
-				c.sameOutbox())
+		if !job.Ended() {
+			c.noteOfOpenJob(id, here)
 		}
 		return err
 	}
@@ -61,6 +55,16 @@ func (c *rootCommand) watchJob(ctx context.Context, out io.Writer, op *operator.
 	case operator.JobRunning, operator.JobDone:
 	}
 	return nil
+}
+
+// noteOfOpenJob says what becomes of a job that this command leaves.
+func (c *rootCommand) noteOfOpenJob(id outbox.ID, here bool) {
+	goesOn := ""
+	if here {
+		goesOn = fmt.Sprintf("'outboxctl jobs work %s%s' goes on, ", id, c.sameOutbox())
+	}
+	c.notef("the job goes on where an outbox-publisher works on it: %s'outboxctl jobs watch %s%s' shows it, "+
+		"'outboxctl jobs cancel %s%s' ends it", goesOn, id, c.sameOutbox(), id, c.sameOutbox())
 }
 
 // jobCounts is what came of a job.
@@ -112,10 +116,23 @@ type jobMeter struct {
 	idle, waits bool  // whether it was said that nobody works on it, and why copies wait
 	asked       time.Time
 
-	// why tells why copies wait. moved is when something was last done, at how far that was.
-	why   func(operator.Job) []string
-	at    int64
-	moved time.Time
+	// why tells why copies wait. moved is when something was last done, at how far that was, and worked when that was or
+	// somebody had the job.
+	why           func(operator.Job) []string
+	at            int64
+	moved, worked time.Time
+}
+
+func newJobMeter(root *rootCommand, job operator.Job, now time.Time) *jobMeter {
+	return &jobMeter{root: root, began: now, moved: now, worked: now, first: progressOf(job)}
+}
+
+// explains has the meter ask this operator why copies wait.
+func (m *jobMeter) explains(ctx context.Context, op *operator.Operator) {
+	m.why = func(job operator.Job) []string {
+		reasons, _ := op.CopiesWait(ctx, job.ID) // without them the numbers are told all the same
+		return reasons
+	}
 }
 
 // progressOf is with how many events the job is done: of a redelivery those whose copies are sent or never will be.
@@ -129,42 +146,47 @@ const (
 	lookWhy     = 10 * time.Second
 )
 
-// until looks at a job until it has ended or is paused.
-func (m *jobMeter) until(ctx context.Context, op *operator.Operator, job operator.Job) (operator.Job, error) {
-	look := time.NewTicker(lookAtJob)
-	defer look.Stop()
-	for {
+// until looks at a job until it has ended or is paused. A connection that is lost is made anew: that may take hours.
+func (m *jobMeter) until(ctx context.Context, job operator.Job) (operator.Job, error) {
+	err := m.root.watch(ctx, lookAtJob, func(op *operator.Operator) (last bool, err error) {
 		now, err := op.Job(ctx, job.ID)
 		if err != nil {
-			return job, err
+			return false, err
 		}
 		job = now
+		m.explains(ctx, op)
 		m.show(job)
-		if job.State != operator.JobRunning {
-			return job, nil
-		}
-		if job.Worker == "" && !m.idle && time.Since(m.began) > nobodyTakes {
-			m.idle = true
-			m.end()
-			m.root.notef("nobody works on it: give the role of an outbox-publisher the operator's grant ('outboxctl grant "+
-				"operator ROLE%s'), which takes it within a minute, or run 'outboxctl jobs work %s%[1]s'",
-				m.root.sameOutbox(), job.ID)
-		}
-		select {
-		case <-ctx.Done():
-			return job, ctx.Err()
-		case <-look.C:
-		}
+		m.sayIdle(job, time.Now())
+		return job.State != operator.JobRunning, nil
+	})
+	if err == nil && job.State == operator.JobRunning {
+		err = ctx.Err() // for watch that is a good end
 	}
+	return job, err
+}
+
+// sayIdle says once that nobody works on the job.
+func (m *jobMeter) sayIdle(job operator.Job, now time.Time) {
+	if job.State != operator.JobRunning || job.Worker != "" || m.idle || now.Sub(m.worked) <= nobodyTakes {
+		return
+	}
+	m.idle = true
+	m.end()
+	m.root.notef("nobody works on it: start an outbox-publisher whose role has the operator's grant ('outboxctl grant "+
+		"operator ROLE%s'; one that runs takes it within a minute), or run 'outboxctl jobs work %s%[1]s'",
+		m.root.sameOutbox(), job.ID)
 }
 
 // note looks how far the job is. Time in which nobody works on it does not count for the rate.
-func (m *jobMeter) note(job operator.Job) {
-	now, at := time.Now(), progressOf(job)
+func (m *jobMeter) note(job operator.Job, now time.Time) {
+	at := progressOf(job)
 	if !m.looked.IsZero() && job.Worker == "" && at == m.at {
 		m.began = m.began.Add(now.Sub(m.looked))
 	}
 	m.looked = now
+	if job.Worker != "" || at != m.at {
+		m.worked = now
+	}
 	if at != m.at {
 		m.at, m.moved = at, now
 	}
@@ -180,20 +202,13 @@ func (m *jobMeter) note(job operator.Job) {
 }
 
 func (m *jobMeter) show(job operator.Job) {
-	m.note(job)
+	m.note(job, time.Now())
 	changes := m.root.colors(m.root.stderr)
 	if !changes && time.Since(m.said) < sayOfJob {
 		return
 	}
 	m.said = time.Now()
-	text := fmt.Sprintf("%s of %s", grouped(m.at), grouped(job.Expected))
-	elapsed := time.Since(m.began).Seconds()
-	if rate := float64(m.at-m.first) / elapsed; rate > 0 && elapsed > 1 {
-		text += fmt.Sprintf(", %.0f/s", rate)
-		if left := job.Expected - m.at; left > 0 {
-			text += ", " + short(time.Duration(float64(left)/rate*float64(time.Second))) + " left"
-		}
-	}
+	text := fmt.Sprintf("%s of %s", grouped(m.at), grouped(job.Expected)) + m.pace(job, time.Now())
 	if copies := copiesText(job.Copies); copies != "" {
 		text += ", copies: " + copies
 	}
@@ -203,6 +218,21 @@ func (m *jobMeter) show(job operator.Job) {
 	}
 	_, _ = fmt.Fprintf(m.root.stderr, "\r%s\x1b[K", text)
 	m.written = true
+}
+
+// pace is how fast it goes, and how long that takes: nothing where that is no event per second, since then what time
+// is left would be made up.
+func (m *jobMeter) pace(job operator.Job, now time.Time) (text string) {
+	elapsed := now.Sub(m.began).Seconds()
+	rate := float64(m.at-m.first) / elapsed
+	if elapsed <= 1 || rate < 0.5 {
+		return ""
+	}
+	text = fmt.Sprintf(", %.0f/s", rate)
+	if left := job.Expected - m.at; left > 0 {
+		text += ", " + short(time.Duration(float64(left)/rate*float64(time.Second))) + " left"
+	}
+	return text
 }
 
 // end ends the line.

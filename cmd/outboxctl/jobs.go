@@ -266,16 +266,36 @@ func changeJob(ctx context.Context, out io.Writer, note func(string, ...any), op
 	}[verb]
 	outcome, err := do(ctx, action, id)
 	if err != nil {
-		return fmt.Errorf("%w (action %s)", err, action.ID)
+		return ofAction(err, action.ID)
 	}
 	job, err := op.Job(ctx, id)
 	if err != nil {
 		return noJob(err, id)
 	}
 	if outcome == operator.NotApplicable {
-		return fmt.Errorf("%s: job %s is %s", verb, id, job.State)
+		return noChange(verb, job)
 	}
-	return say(out, "%s: job %s is %s, %s; action %s\n", verb, id, job.State, jobCounts(job), action.ID)
+	return say(out, "%s: job %s is %s, %s; action %s%s\n", verb, id, job.State, jobCounts(job), action.ID,
+		doneBefore(outcome))
+}
+
+// noChange says why a verb has changed nothing of a job.
+func noChange(verb string, job operator.Job) error {
+	already := ""
+	if job.State == map[string]operator.JobState{
+		"pause": operator.JobPaused, "resume": operator.JobRunning, "cancel": operator.JobCanceled,
+	}[verb] {
+		already = " already"
+	}
+	return fmt.Errorf("%s: job %s is %s%s", verb, job.ID, job.State, already)
+}
+
+// doneBefore tells of an action that was sent again.
+func doneBefore(outcome operator.Outcome) string {
+	if outcome == operator.DoneBefore {
+		return " (done before)"
+	}
+	return ""
 }
 
 func copiesOf(n int64) string {

@@ -22,7 +22,7 @@ func cancelJob(ctx context.Context, out io.Writer, note func(string, ...any), op
 	outcome, err := op.CancelJob(ctx, action, id)
 	again := usedBefore(err) // for the copies, or for something else: then the end of the copies fails, too
 	if err != nil && !again {
-		return fmt.Errorf("%w (action %s)", err, action.ID)
+		return ofAction(err, action.ID)
 	}
 	ofJob := outcome == operator.Done || outcome == operator.DoneBefore
 	ofCopies := action
@@ -33,12 +33,13 @@ func cancelJob(ctx context.Context, out io.Writer, note func(string, ...any), op
 		(again || outcome == operator.Done || !job.Ended() || job.Copies.Open > 0)
 	if unknown == nil && !mayHaveCopies {
 		if ofJob {
-			return say(out, "cancel: job %s is canceled, %s; action %s\n", id, jobCounts(job), action.ID)
+			return say(out, "cancel: job %s is canceled, %s; action %s%s\n", id, jobCounts(job), action.ID,
+				doneBefore(outcome))
 		}
 		if again {
-			return fmt.Errorf("%w (action %s)", err, action.ID)
+			return ofAction(err, action.ID)
 		}
-		return fmt.Errorf("cancel: job %s is %s", id, job.State)
+		return noChange("cancel", job)
 	}
 	canceled, err := cancelCopies(ctx, op, ofCopies, id, note)
 	switch {
@@ -51,7 +52,7 @@ func cancelJob(ctx context.Context, out io.Writer, note func(string, ...any), op
 		if canceled > 0 { // otherwise the log need not have it
 			copies += ", action " + ofCopies.ID.String()
 		}
-		return say(out, "cancel: job %s is canceled, action %s; %s\n", id, action.ID, copies)
+		return say(out, "cancel: job %s is canceled, action %s%s; %s\n", id, action.ID, doneBefore(outcome), copies)
 	case again || canceled > 0:
 		return say(out, "cancel: %s will not be sent, action %s\n", copiesOf(canceled), ofCopies.ID)
 	case outcome == operator.NotFound:
@@ -59,7 +60,7 @@ func cancelJob(ctx context.Context, out io.Writer, note func(string, ...any), op
 	case unknown != nil:
 		return fmt.Errorf("cancel: job %s has ended, and none of its copies is open", id)
 	}
-	return fmt.Errorf("cancel: job %s is %s", id, job.State)
+	return noChange("cancel", job)
 }
 
 // noCopies says why there were none to cancel, of an id that is no job's.
@@ -101,7 +102,7 @@ func cancelCopies(ctx context.Context, op *operator.Operator, action operator.Ac
 	for {
 		canceled, left, err := op.Cancel(ctx, action, of)
 		if err != nil {
-			return total, fmt.Errorf("%w (action %s)", err, action.ID)
+			return total, ofAction(err, action.ID)
 		}
 		if total += canceled; left == 0 {
 			return total, nil

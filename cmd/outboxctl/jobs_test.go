@@ -65,7 +65,8 @@ func TestAVerbWithAFilterIsAJob(t *testing.T) {
 			{line: "dead redrive state:published --reason x", code: exitUsage, says: "not from what is published"},
 			{line: redrive + "--dry-run", says: "30 events, made from", states: "5:30"},
 			{line: redrive + "--dry-run -o json", says: `"events": 30`},
-			{line: redrive + "--dry-run --max 29", code: exitUsage, says: "which is more than --max 29"},
+			{line: redrive + "--dry-run --max 29", code: exitUsage, says: "which is more than --max 29: if all of them are"},
+			{line: redrive + "--dry-run --max 29", code: exitUsage, says: "are meant, say --max 30"},
 			{line: redrive + "--dry-run --max -1", code: exitUsage, says: "it must be above 0"},
 			{line: redrive + "--dry-run --action odd", code: exitUsage, says: "--action: \"odd\" is no id"},
 			{line: redrive + "--reason x -o json", code: exitUsage, says: "--output is for --dry-run"},
@@ -84,6 +85,7 @@ func TestAVerbWithAFilterIsAJob(t *testing.T) {
 			{line: "dead redrive topic:others --reason x --yes", says: "nothing meets this", states: "5:30"},
 			{line: redrive + "--reason x --yes --here" + again, says: "redrive: done, 30 events", states: "1:30"},
 			{line: redrive + "--reason x --yes --here" + again, says: "redrive: done, 30 events", states: "1:30"},
+			{line: redrive + "--reason x --yes --here" + again, says: "this action was done before: its job is done"},
 			{line: "jobs show 01997c1e-8f2a-7c3d-9b1e-2f3a4b5c6d7e", says: "filter  topic:orders state:dead reason:rejected"},
 			{line: "jobs list", says: "01997c1e-8f2a-7c3d-9b1e-2f3a4b5c6d7e"},
 			{line: "jobs list --limit 1001", code: exitUsage, says: "from 1 to 1000"},
@@ -133,7 +135,10 @@ func TestReplayCommands(t *testing.T) {
 			{line: "replay plan " + first, code: exitUsage, says: "a plan is of a filter"},
 			{line: "replay start type:placed --as copy --reason x", code: exitUsage, says: "redeliver or reissue"},
 			{line: "replay start type:placed --as reissue --topic x --reason x", code: exitUsage, says: "--topic is for copies"},
-			{line: "replay start " + first + " --topic copies --reason x", says: "redeliver: 1 event,", states: "6:20"},
+			{
+				line: "replay start " + first + " --topic copies --reason x", states: "6:20",
+				says: first + " asked for, was published\nredeliver: 1 event,",
+			},
 		})
 		action := e.text(t, "SELECT action_id::text FROM {schema}.outbox_requests")
 		code, out, said := e.call(t, strings.Fields("replay start type:placed --topic copies --reason x --yes --detach")...)
@@ -144,15 +149,20 @@ func TestReplayCommands(t *testing.T) {
 		job := started[1]
 		const sent = " --action 01997c1e-8f2a-7c3d-9b1e-2f3a4b5c6d71"
 		const copies = " --action 01997c1e-8f2a-7c3d-9b1e-2f3a4b5c6d72"
+		const paused = " --action 01997c1e-8f2a-7c3d-9b1e-2f3a4b5c6d74"
 		const logged = " action 01997c1e-8f2a-7c3d-9b1e-2f3a4b5c6d72"
 		e.try(t, []jobCall{
 			{line: "replay status " + job, says: "running, but nobody works on it"},
 			{line: "replay pause " + job + " --reason x", says: "is paused"},
-			{line: "replay pause " + job + " --reason x", code: exitFailed, says: "is paused"},
+			{line: "replay pause " + job + " --reason x", code: exitFailed, says: "is paused already"},
+			{line: "replay resume " + job + " --reason x", says: "is running"},
+			{line: "replay resume " + job + " --reason x", code: exitFailed, says: "is running already"},
+			{line: "replay pause " + job + " --reason x" + paused, says: "is paused"},
+			{line: "replay pause " + job + " --reason x" + paused, says: paused[len(" --action "):] + " (done before)\n"},
 			{line: "replay resume " + job + " --reason x", says: "is running"},
 			{line: "replay cancel " + job + " --reason x" + sent, says: "0 copies will not be sent"},
-			{line: "replay cancel " + job + " --reason x" + sent, says: "is canceled, "},
-			{line: "replay cancel " + job + " --reason x", code: exitFailed, says: "cancel: job " + job + " is canceled"},
+			{line: "replay cancel " + job + " --reason x" + sent, says: "6d71 (done before)"},
+			{line: "replay cancel " + job + " --reason x", code: exitFailed, says: job + " is canceled already"},
 			{line: "replay status " + job + " -o json", says: `"state": "canceled"`},
 			{line: "replay status " + action, says: "copies  1 not sent yet\nwaits   no relay is alive\n"},
 			{line: "replay status " + action + " -o json", says: `"open": 1`},
@@ -185,7 +195,10 @@ func TestDeadEdit(t *testing.T) {
 		edit := "dead edit " + e.text(t, "SELECT id::text FROM {schema}.outbox_events") + " --data - --reason x"
 		e.try(t, []jobCall{
 			{line: strings.Replace(edit, "--data - ", "", 1), code: exitUsage, says: "--data is missing"},
-			{line: edit, input: "[1]", code: exitFailed, says: "a JSON object is required", states: "5:1"},
+			{line: edit, input: "[1]", code: exitUsage, says: "--data is no JSON object", states: "5:1"},
+			{line: edit, input: "", code: exitUsage, says: "--data is no JSON object", states: "5:1"},
+			{line: edit, input: "{\n\"a\": }", code: exitUsage, says: "at byte 8 in line 2", states: "5:1"},
+			{line: edit, input: "{\"a\":\"\xff\"}", code: exitUsage, says: "--data is not UTF-8", states: "5:1"},
 			{line: edit, input: `{"a":1}`, says: "done, was dead: it is issued again as", states: "0:1 7:1"},
 			{
 				line: edit, input: `{"a":1}`, code: exitFailed, states: "0:1 7:1",
@@ -216,7 +229,7 @@ func TestDeadReissueMakesOneEventOfAnother(t *testing.T) {
 			{line: reissue, code: exitFailed, says: "'outboxctl replay start --as reissue' makes", states: "0:1 5:1 7:1"},
 			{
 				line: "dead reissue " + first + " " + second + " --reason x", code: exitFailed,
-				says: "reissue: 1 of 2 events were in no state for it", states: "0:2 7:2",
+				says: "reissue: 1 of 2 events are in no state for it", states: "0:2 7:2",
 			},
 			{line: "replay start --as reissue " + first + " --reason x", code: exitFailed, says: "issued again before, as "},
 			{line: "replay start --as reissue " + first + " --reason x --again", says: "done, was discarded", states: "0:3 7:2"},

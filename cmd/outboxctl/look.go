@@ -24,13 +24,12 @@ func (c *rootCommand) look(ctx context.Context, work func(*operator.Operator) er
 
 // looked says what to do about an error of somebody who only looks.
 func (c *rootCommand) looked(err error) error {
-	if errors.Is(err, operator.ErrNotUnderstood) {
-		return usageError{err.Error()}
-	}
-	if errors.Is(err, operator.ErrPayloads) {
+	if known := (problem{}); errors.Is(err, operator.ErrPayloads) && !errors.As(err, &known) {
+		// The operator package says it as well, without the schema.
+		text, _, _ := strings.Cut(err.Error(), ": GRANT SELECT ON outbox_events")
 		return problem{
-			code: "permission_denied", exit: exitNotLetIn, err: err,
-			hint: "GRANT SELECT ON " + c.schema + ".outbox_events TO this role",
+			code: "permission_denied", exit: exitNotLetIn, err: reworded{text, err},
+			hint: "GRANT SELECT ON " + c.schema + ".outbox_events TO this role, or ask without them",
 		}
 	}
 	return c.hint(err, "viewer")

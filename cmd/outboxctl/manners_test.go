@@ -152,7 +152,8 @@ func TestWhatCannotBeAskedExitsWith2(t *testing.T) {
 			"events list --after id.x":            `"id.x" is no place at which a page ended`,
 			"events export --after seq.0":         `"seq.0" is no place at which a page ended`,
 			"dead list reason:nope":               `"nope": an event dies of max_attempts`,
-			"dead list --after x":                 `"x" is no Next of a page`,
+			"dead list --after x":                 `"x" is no place at which a page ended`,
+			"dead list --limit 5000":              "the limit is 5000, must be between 1 and 1000",
 			"aggregate show order/1 --limit 1001": "the limit is 1001, must be between 1 and 1000",
 		} {
 			if code, _, stderr := e.call(t, strings.Fields(line)...); code != exitUsage || !strings.Contains(stderr, want) {
@@ -170,7 +171,8 @@ func TestWithoutRightsExitsWith4(t *testing.T) {
 		const grant = "outboxctl grant"
 		for line, want := range map[string]string{
 			"topics": grant, "events list": grant, "dead list": grant, "status": grant, "topics -o json": grant,
-			"migrate status": "connect as the owner of the tables",
+			"migrate status": "connect as the owner of the tables", "replay plan type:placed": grant + " viewer ROLE",
+			"jobs list": grant,
 		} {
 			code, stdout, stderr := stranger.call(t, strings.Fields(line)...)
 			if code != exitNotLetIn || stdout != "" || strings.Count(stderr, want) != 1 || strings.Contains(stderr, "25P02") {

@@ -160,7 +160,7 @@ func idsOrFilter(args []string) (ids []outbox.ID, filter operator.Filter, err er
 		}
 	}
 	if len(ids) == len(args) {
-		return ids, filter, nil
+		return distinct(ids), filter, nil
 	}
 	if len(ids) > 0 {
 		return nil, filter, errors.New("name events by their ids, or write a filter, not both")
@@ -177,7 +177,7 @@ func (c *operateCommand) command() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   c.name + " EVENT_ID...|FILTER...",
 		Short: c.short,
-		Long:  c.long + "\n" + decideHelp + jobHelp,
+		Long:  c.long + "\n" + decideHelp + "No relay has to run.\n" + jobHelp,
 		Example: fmt.Sprintf("  %[1]s %[2]s 01997c1e-8f2a-7c3d-9b1e-2f3a4b5c6d7e --reason \"%[3]s\"\n"+
 			"  %[1]s %[2]s %[4]s --dry-run\n  %[1]s %[2]s %[4]s --rate 100 --reason \"%[3]s\"",
 			path, c.name, c.because, c.example),
@@ -196,7 +196,7 @@ func (c *operateCommand) command() *cobra.Command {
 const decideHelp = `
 Who did it and why is written to outbox_actions in the same transaction. It needs the operator role.
 Of events that are named by their ids each has a line of what came of it, and the exit code is 1 if one of them was not
-in a state for it. No relay has to run.
+in a state for it, or 3 if none of them is there.
 `
 
 func (c *operateCommand) run(ctx context.Context, in io.Reader, out io.Writer) error {
@@ -213,46 +213,16 @@ func (c *operateCommand) run(ctx context.Context, in io.Reader, out io.Writer) e
 	return c.root.operate(ctx, func(op *operator.Operator) error {
 		results, made, err := c.verb(op)(ctx, action, c.events...)
 		if err != nil {
-			return fmt.Errorf("%w (action %s)", err, action.ID)
+			return ofAction(err, action.ID)
 		}
-		return hinted(reportResults(out, c.name, action, results, made), c.otherwise)
+		return hinted(outcomes{c.job.verb, action, results, made}.report(ctx, out, op), c.otherwise)
 	})
 }
 
-// hinted adds what there is to do about an error, if there is one.
+// hinted adds what there is to do about an error, if there is one. An event that is not there nothing helps.
 func hinted(err error, hint string) error {
-	if err == nil || hint == "" {
+	if known := (problem{}); err == nil || hint == "" || errors.As(err, &known) {
 		return err
 	}
 	return problem{code: "failed", exit: exitFailed, err: err, hint: hint}
-}
-
-// reportResults prints what came of each event, and fails if that was nothing.
-func reportResults(out io.Writer, verb string, action operator.Action, results []operator.Result,
-	made map[outbox.ID]outbox.ID,
-) error {
-	left := 0
-	for _, result := range results {
-		was := result.Was
-		if was != "" {
-			was = ", was " + was
-		}
-		if id, ok := made[result.Event]; ok {
-			issued := ": it is issued again as "
-			if result.Outcome == operator.NotApplicable { // by another action
-				issued = ": it was issued again before, as "
-			}
-			was += issued + id.String()
-		}
-		if err := say(out, "%s %s%s\n", result.Event, result.Outcome, was); err != nil {
-			return err
-		}
-		if result.Outcome != operator.Done && result.Outcome != operator.DoneBefore {
-			left++
-		}
-	}
-	if left > 0 {
-		return fmt.Errorf("%s: %d of %d events were in no state for it, or are not there", verb, left, len(results))
-	}
-	return say(out, "%s: %s, action %s\n", verb, events(int64(len(results))), action.ID)
 }

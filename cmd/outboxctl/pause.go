@@ -7,6 +7,7 @@ import (
 	"io"
 	"strings"
 
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/spf13/cobra"
 
 	"github.com/posthaste-dev/posthaste/internal/clean"
@@ -120,6 +121,7 @@ func (c *orderCommand) pause(ctx context.Context, out io.Writer) error {
 		case outcome == operator.DoneBefore:
 			return c.before(ctx, out, op, "the pause of "+scope.String())
 		}
+		c.noteUnknownTopic(ctx, op)
 		return say(out, "%s is paused: no relay publishes it from about a second on\n", scope)
 	})
 }
@@ -194,10 +196,18 @@ type sqlState interface{ SQLState() string }
 // hint says what to do about the errors that a person meets. part is what the role should have been granted.
 func (c *rootCommand) hint(err error, part string) error {
 	var state sqlState
+	if known := (problem{}); errors.As(err, &known) { // somebody who knew more has said it
+		return err
+	}
+	if errors.Is(err, operator.ErrNotUnderstood) {
+		return usageError{strings.TrimPrefix(err.Error(), "operator: ")}
+	}
 	if !errors.As(err, &state) {
 		return err
 	}
 	switch state.SQLState() {
+	case "22023", "23505", "23514":
+		return inOurWords(err)
 	case "3F000", "42883", "42P01", "42703":
 		return problem{
 			code: "no_outbox", exit: exitFailed, err: err,
@@ -215,6 +225,16 @@ func (c *rootCommand) hint(err error, part string) error {
 		}
 	}
 	return err
+}
+
+// inOurWords leaves out what PostgreSQL puts around the words of a function of ours. An error of a constraint has
+// PostgreSQL's words, and keeps its code.
+func inOurWords(err error) error {
+	var found *pgconn.PgError
+	if !errors.As(err, &found) || found.ConstraintName != "" {
+		return err
+	}
+	return reworded{strings.Replace(err.Error(), found.Error(), found.Message, 1), err}
 }
 
 // reworded is an error in other words.

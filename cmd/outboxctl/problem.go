@@ -54,6 +54,18 @@ type usageError struct{ problem string }
 
 func (u usageError) Error() string { return u.problem }
 
+// interrupted is the error of a command that a person has ended, without Go's name for that.
+func interrupted(err error) error {
+	texts := []string{"interrupted"}
+	for line := range strings.Lines(err.Error()) { // errors that were joined have a line each
+		line = strings.TrimSuffix(strings.TrimSpace(line), context.Canceled.Error())
+		if line = strings.TrimSuffix(line, ": "); line != "" {
+			texts = append(texts, line)
+		}
+	}
+	return reworded{strings.Join(texts, ": "), err}
+}
+
 // report tells an error to whoever ran the command, and returns the exit code. path is the command.
 func report(ctx context.Context, stderr io.Writer, err error, path string, asJSON bool) int {
 	known := problem{
@@ -64,7 +76,7 @@ func report(ctx context.Context, stderr io.Writer, err error, path string, asJSO
 		var detail problem
 		switch {
 		case ctx.Err() != nil && errors.Is(err, context.Canceled):
-			known = problem{code: "interrupted", exit: exitInterrupt, err: fmt.Errorf("interrupted: %w", err)}
+			known = problem{code: "interrupted", exit: exitInterrupt, err: interrupted(err)}
 		case errors.As(err, &detail):
 			known = problem{code: detail.code, exit: detail.exit, err: err, hint: detail.hint}
 		}

@@ -210,8 +210,8 @@ func (c *pruneCommand) count(ctx context.Context, out io.Writer, pool *pgxpool.P
 	line := figures.New("prune")
 	for _, kind := range due {
 		line.Addf(kind.Kind, "%d", kind.Rows)
-		if err := say(out, "%s: %s %d rows, older than %s\n", kind.Kind, words(kind.Estimated), kind.Rows,
-			kind.CutOff.UTC().Format(time.RFC3339)); err != nil {
+		if err := say(out, "%s: %s %s, older than %s\n", kind.Kind, words(kind.Estimated),
+			plural(int(kind.Rows), "row", "rows"), kind.CutOff.UTC().Format(time.RFC3339)); err != nil {
 			return err
 		}
 		if kind.Halted != "" {
@@ -279,7 +279,7 @@ func (m *pruneMeter) report(result retention.Result) {
 	m.said = time.Now()
 	done := gone(result)
 	fast := rate(done, time.Since(m.began))
-	text := fmt.Sprintf("prune: %d rows are gone, %.0f rows/s", done, fast)
+	text := fmt.Sprintf("prune: %s gone, %.0f rows/s", plural(int(done), "row is", "rows are"), fast)
 	if m.known {
 		left := time.Duration(float64(max(m.due-done, 0)) / max(fast, 0.001) * float64(time.Second))
 		exact := words(m.estimated)

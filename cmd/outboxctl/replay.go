@@ -42,7 +42,8 @@ events are retained. There are two ways, --as:
 
   redeliver  the same ids and bytes, with the attribute redelivered, to where the events' types go or to --topic. The
              relays send the copies beside live events, those of an aggregate in the order of the events. A consumer
-             that has handled an event and still knows its id does nothing.
+             that has handled an event and still knows its id does nothing. Of events that are named by their ids this
+             command only asks for the copies: 'outboxctl replay status ACTION' shows when they are sent.
   reissue    new events at the tail, with ids of their own and the header reissue_of. Every consumer handles them. Of
              events that are named by their ids, those that were issued again before need --again.
 `
@@ -129,8 +130,8 @@ func (c *replayCommand) run(ctx context.Context, in io.Reader, out io.Writer) er
 		}
 		results, made, err := do(ctx, action, c.events...)
 		if err != nil {
-			return fmt.Errorf("%w (action %s)", err, action.ID)
+			return ofAction(err, action.ID)
 		}
-		return hintedAgain(reportResults(out, string(c.verb), action, results, made), results, made)
+		return hintedAgain(outcomes{c.verb, action, results, made}.report(ctx, out, op), results, made)
 	})
 }

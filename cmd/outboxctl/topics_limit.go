@@ -133,6 +133,7 @@ func (c *limitCommand) limit(ctx context.Context, out io.Writer) error {
 		case outcome == operator.DoneBefore:
 			return c.limitedBefore(ctx, out, op)
 		}
+		c.noteUnknownTopic(ctx, op)
 		return say(out, "topic %s is limited to %s per second, by all relays together, from about a second on\n", c.topic,
 			operator.PerSecond(c.rate))
 	})

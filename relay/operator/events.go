@@ -139,6 +139,14 @@ type notUnderstoodError struct{ error }
 func (notUnderstoodError) Is(target error) bool { return target == ErrNotUnderstood }
 func (n notUnderstoodError) Unwrap() error      { return n.error }
 
+// notUnderstood makes an error one of those, if there is one.
+func notUnderstood(err error) error {
+	if err == nil {
+		return nil
+	}
+	return notUnderstoodError{err}
+}
+
 func noPageEnd(after string) error {
 	return notUnderstoodError{fmt.Errorf("%.80q is no place at which a page ended", after)}
 }

@@ -214,25 +214,25 @@ func (f DeadLetterFilter) check() error {
 		}
 	}
 	for _, text := range []struct{ field, value string }{
-		{"Topic", f.Topic},
-		{"Type", f.Type},
-		{"Namespace", f.Namespace},
-		{"AggregateType", f.AggregateType},
-		{"AggregateID", f.AggregateID},
-		{"Tenant", f.Tenant},
+		{"the topic", f.Topic},
+		{"the type", f.Type},
+		{"the namespace", f.Namespace},
+		{"the aggregate's type", f.AggregateType},
+		{"the aggregate's id", f.AggregateID},
+		{"the tenant", f.Tenant},
 	} {
 		invalid(utf8.RuneCountInString(text.value) > longestName, "%s has more than %d characters", text.field, longestName)
 		invalid(!utf8.ValidString(text.value) || strings.ContainsFunc(text.value, unicode.IsControl),
 			"%s holds a control character or is not UTF-8", text.field)
 	}
-	invalid(f.Reason != "" && !slices.Contains(reasons, f.Reason), "Reason: %.80q is none: use %s", f.Reason,
+	invalid(f.Reason != "" && !slices.Contains(reasons, f.Reason), "the reason %.80q is none: use %s", f.Reason,
 		strings.Join(reasons, ", "))
-	invalid(f.Limit < 0 || f.Limit > f.most(), "Limit: %d, must be between 1 and %d", f.Limit, f.most())
-	invalid(len(f.Events) > MaxEvents, "Events: %d, the most is %d", len(f.Events), MaxEvents)
+	invalid(f.Limit < 0 || f.Limit > f.most(), "the limit is %d, must be between 1 and %d", f.Limit, f.most())
+	invalid(len(f.Events) > MaxEvents, "%d events, the most is %d", len(f.Events), MaxEvents)
 	invalid(!f.Since.IsZero() && !f.Before.IsZero() && !f.Since.Before(f.Before),
-		"Since is not before Before: no dead letter can be asked for")
+		"the time since when is not before the time until when: no dead letter can be asked for")
 	_, known := f.begin()
-	invalid(!known, "After: %.80q is no Next of a page", f.After)
+	invalid(!known, "%.80q is no place at which a page ended", f.After)
 	return errors.Join(problems...)
 }
 

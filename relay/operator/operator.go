@@ -197,7 +197,7 @@ func (a Action) check(events int) error {
 	if events > MaxEvents {
 		problems = append(problems, fmt.Errorf("%d events, the limit of one action is %d", events, MaxEvents))
 	}
-	return errors.Join(problems...)
+	return notUnderstood(errors.Join(problems...))
 }
 
 // once runs the action in a transaction. Nobody is given up for a deadlock with it: see outbox_act.

@@ -122,7 +122,7 @@ func (o *Operator) decide(ctx context.Context, verb string, problem error, state
 	args ...any,
 ) (Outcome, error) {
 	if problem != nil {
-		return "", fmt.Errorf("operator: %s: %w", verb, problem)
+		return "", fmt.Errorf("operator: %s: %w", verb, notUnderstoodError{problem})
 	}
 	tx, err := o.db.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.ReadCommitted})
 	if err != nil {

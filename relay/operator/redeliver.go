@@ -46,7 +46,7 @@ func (r Redelivery) check() error {
 func (o *Operator) Redeliver(ctx context.Context, action Action, how Redelivery, events ...outbox.ID) (
 	results []Result, err error,
 ) {
-	if err := errors.Join(action.check(len(events)), how.check()); err != nil {
+	if err := notUnderstood(errors.Join(action.check(len(events)), how.check())); err != nil {
 		return nil, fmt.Errorf("operator: redeliver: %w", err)
 	}
 	if len(events) == 0 {

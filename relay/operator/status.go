@@ -165,7 +165,8 @@ func (s *Status) report(found *survey.Report, where identity, topics []Topic) {
 	}
 	if s.Parked.Events > 0 {
 		s.because(Degraded, "parked",
-			counted(s.Parked.Events, "event", "is", "are")+" parked, most often because no relay knows the type",
+			counted(s.Parked.Events, "event", "is", "are")+
+				" parked: no relay knows the type, or most events of the type break its contract",
 			"outboxctl events list state:parked, then outboxctl events explain ID")
 	}
 	for _, kind := range found.Retention {

@@ -37,3 +37,13 @@ func TestStatusAfterARestore(t *testing.T) {
 		t.Errorf("got %s", got)
 	}
 }
+
+// TestStatusOfParkedEvents: there are two causes, and a status does not know which of them it is.
+func TestStatusOfParkedEvents(t *testing.T) {
+	t.Parallel()
+	found := &survey.Report{Relays: 1, Parked: survey.Count{Events: 2}}
+	if got := reported(found, identity{}); got != "degraded\nparked: 2 events are parked: no relay knows the type, or "+
+		"most events of the type break its contract" {
+		t.Errorf("got %s", got)
+	}
+}

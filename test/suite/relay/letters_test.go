@@ -329,20 +329,20 @@ func TestWhatIsWrongWithAFilter(t *testing.T) {
 	t.Parallel()
 	nobody := operator.New(nil, "")
 	for want, filter := range map[string]operator.DeadLetterFilter{
-		"Topic has more than 512 characters":                    {Topic: strings.Repeat("x", 513)},
-		"Type holds a control character":                        {Type: "a\x00"},
-		"AggregateID holds a control character or is not UTF-8": {AggregateID: "\xff"},
-		`Reason: "max_attempt" is none: use max_attempts, `:     {Reason: "max_attempt"},
-		"Limit: 1001, must be between 1 and 1000":               {Limit: operator.MaxLetters + 1},
-		"Limit: -1, must be between 1 and 1000":                 {Limit: -1},
-		"Limit: 11, must be between 1 and 10":                   {Limit: operator.MaxLettersWithPayload + 1, Payloads: true},
-		"Events: 10001, the most is 10000":                      {Events: make([]outbox.ID, operator.MaxEvents+1)},
-		"Since is not before Before":                            {Since: time.Unix(9, 0), Before: time.Unix(9, 0)},
-		`After: "7" is no Next of a page`:                       {After: "7"},
-		`After: "7.0" is no Next of a page`:                     {After: "7.0"},
-		`After: "7.1 " is no Next of a page`:                    {After: "7.1 "},
-		`After: "-7.1" is no Next of a page`:                    {After: "-7.1"},
-		`After: "9223372036854775807.1" is no Next`:             {After: "9223372036854775807.1"},
+		"the topic has more than 512 characters":               {Topic: strings.Repeat("x", 513)},
+		"the type holds a control character":                   {Type: "a\x00"},
+		"the aggregate's id holds a control character":         {AggregateID: "\xff"},
+		`the reason "max_attempt" is none: use max_attempts, `: {Reason: "max_attempt"},
+		"the limit is 1001, must be between 1 and 1000":        {Limit: operator.MaxLetters + 1},
+		"the limit is -1, must be between 1 and 1000":          {Limit: -1},
+		"the limit is 11, must be between 1 and 10":            {Limit: operator.MaxLettersWithPayload + 1, Payloads: true},
+		"10001 events, the most is 10000":                      {Events: make([]outbox.ID, operator.MaxEvents+1)},
+		"is not before the time until when":                    {Since: time.Unix(9, 0), Before: time.Unix(9, 0)},
+		`"7" is no place at which a page ended`:                {After: "7"},
+		`"7.0" is no place at which a page ended`:              {After: "7.0"},
+		`"7.1 " is no place at which a page ended`:             {After: "7.1 "},
+		`"-7.1" is no place at which a page ended`:             {After: "-7.1"},
+		`"9223372036854775807.1" is no place`:                  {After: "9223372036854775807.1"},
 	} {
 		if _, err := nobody.DeadLetters(t.Context(), filter); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v\nwant %s", err, want)
