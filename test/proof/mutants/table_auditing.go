@@ -1,6 +1,7 @@
 package mutants
 
-// auditing are about the comparison of broker and table, the account of the numbers, and the log of what people did.
+// auditing are about the comparison of broker and table, the account of the numbers, the log of what people did, and
+// the events of older rows.
 var auditing = []mutant{
 	{
 		"loss-called-old",
@@ -53,6 +54,18 @@ var auditing = []mutant{
 			"AND e.seq > p.before AND e.seq < p.before",
 		}},
 		test(retentionTests, "TestTheNumbersThatWentAreWrittenDown", `one stays: "1-10:5", want`),
+	},
+	{
+		"keys-as-the-session-writes-them",
+		"a backfill reads keys in the session's zone and style: rows are skipped, or have a second event", "EM-5",
+		[]change{{backfillTests + "/backfill.go", `b.statement("texts", Plan{}, nil, 0)`, `"SELECT"`}},
+		test(backfillTests, "TestKeysInSessionsOfEveryKind", `the key "[^"]*IST" is another one|again, in another session: `),
+	},
+	{
+		"key-unlike-its-text",
+		"a backfill goes on behind a key that its text does not give back, and skips rows", "EM-5",
+		[]change{{backfillTests + "/backfill.go", `onward := read + " = q.key"`, `onward := "true"`}},
+		test(backfillTests, "TestKeysThatTheirTextsDoNotTellApart", `backfill_test.go:[0-9]+: <nil>`),
 	},
 	{
 		"log-of-everybody",
