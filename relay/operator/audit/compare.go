@@ -22,8 +22,10 @@ type audit struct {
 	report Report
 	// topicOf is where types go, as the relays know it.
 	topicOf map[string]string
-	// comparable is from when on what was published must be there.
-	comparable time.Time
+	// begin is from when on messages were asked for.
+	begin time.Time
+	// held is from when on the broker shows each topic, where that is later than the begin.
+	held       map[string]time.Time
 	least, end outbox.ID
 	messages   *merger
 	expected   int64 // messages, as far as the broker can say
@@ -72,16 +74,12 @@ func (a *audit) prepare(ctx context.Context, broker Broker) error {
 	if err != nil {
 		return err
 	}
+	a.begin = begin
 	if extent.FromNow {
-		if extent.Since, err = a.table.now(ctx); err != nil {
+		if a.begin, err = a.table.now(ctx); err != nil {
 			return err
 		}
 	}
-	a.report.Held = begin
-	if extent.Since.After(begin) {
-		a.report.Held = extent.Since.UTC()
-	}
-	a.comparable = a.report.Held.Add(a.config.Slack)
 	a.least, a.end = idtime.Least(a.report.From), idtime.Last
 	if !a.config.Until.IsZero() {
 		a.end = idtime.Least(a.config.Until)
@@ -126,9 +124,9 @@ func Topics(ctx context.Context, db DB, schema string) (topics []string, err err
 }
 
 // read takes in what the broker has.
-func (a *audit) read(ctx context.Context, broker Broker, spool *spool) error {
+func (a *audit) read(ctx context.Context, broker Broker, spool *spool) (err error) {
 	meter := newMeter(a.config.Progress, "reading")
-	return broker.Read(ctx, func(ctx context.Context) (err error) {
+	a.held, err = broker.Read(ctx, func(ctx context.Context) (err error) {
 		a.report.To, err = a.table.now(ctx)
 		a.report.To = a.report.To.UTC()
 		return err
@@ -147,6 +145,31 @@ func (a *audit) read(ctx context.Context, broker Broker, spool *spool) error {
 		}
 		return spool.add(m)
 	})
+	a.report.Held = a.heldAll().UTC()
+	return err
+}
+
+// heldAll is from when on the broker shows every topic.
+func (a *audit) heldAll() time.Time {
+	all := a.begin
+	for _, since := range a.held {
+		if since.After(all) {
+			all = since
+		}
+	}
+	return all
+}
+
+// comparable is from when on what was published to a topic must be there. One topic that was emptied, or is seldom
+// used, says nothing about the others. Of an event of which nobody knows where it goes, all must show it.
+func (a *audit) comparable(topic string) time.Time {
+	since := a.begin
+	if !slices.Contains(a.report.Topics, topic) {
+		since = a.report.Held
+	} else if a.held[topic].After(since) {
+		since = a.held[topic]
+	}
+	return since.Add(a.config.Slack)
 }
 
 // event is a row of the table.
@@ -326,7 +349,7 @@ func (a *audit) one(e event, found there, window bool) error {
 		a.report.Matched++
 	case !a.config.AllTypes && !slices.Contains(a.report.Topics, topic):
 		a.report.OtherTopics++
-	case e.publishedAt.Before(a.comparable):
+	case e.publishedAt.Before(a.comparable(topic)):
 		a.report.Beyond++
 	default:
 		a.report.Missing++

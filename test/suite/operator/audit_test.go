@@ -168,6 +168,12 @@ func TestAuditFindsEachFault(t *testing.T) {
 		if found := audits(5, "twice "+twice.String(), "unknown "+deleted.String()); found.Report.Pruned != 1 {
 			t.Errorf("what retention took is not unknown: %+v", found.Report)
 		}
+
+		// Nothing explains that a stream without limits is empty.
+		if err := a.stream.Purge(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		e.want(t, e.role, 5, `"missing":21,`, "audit", "--slack", "0s", "-o", "ndjson")
 	})
 }
 
