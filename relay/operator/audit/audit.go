@@ -133,6 +133,8 @@ type Report struct {
 	// Messages is how many were read, Copies how many of them somebody had asked for.
 	Messages int64 `json:"messages"`
 	Copies   int64 `json:"copies"`
+	// Tests is how many of them only asked whether the broker takes something.
+	Tests int64 `json:"tests"`
 	// Events is how many of the window were looked at, Matched how many published ones were found there.
 	Events  int64 `json:"events"`
 	Matched int64 `json:"matched"`
@@ -172,6 +174,9 @@ const (
 	// statementTimeout ends a statement on a server that has no time. Each is bounded by itself.
 	statementTimeout = "30s"
 )
+
+// ErrNoWindow is for an audit of no time at all, which would find nothing.
+var ErrNoWindow = errors.New("the newest events that shall be compared are older than the oldest")
 
 // ErrNoTopics is for an audit of which nobody knows what topics to look at.
 var ErrNoTopics = errors.New("no relay is there that knows which topics events go to, and none is named")

@@ -2,6 +2,8 @@ package audit_test
 
 import (
 	"context"
+	"encoding/binary"
+	"errors"
 	"fmt"
 	"net/url"
 	"slices"
@@ -251,6 +253,18 @@ func TestWhatIsNoDifference(t *testing.T) {
 			_, found = e.compare(t, &held{messages: []audit.Message{named, b, named, other}}, exact)
 			wantFound(t, found, "twice "+a.ID.String()+" x2")
 		}()
+		// asking whether the broker takes something
+		func() {
+			test := audit.Message{ID: outbox.NewID(), Topic: "orders", Type: outbox.TestType, At: time.Now()}
+			report, found := e.compare(t, &held{messages: []audit.Message{a, b, test}}, exact)
+			wantFound(t, found)
+			if !report.Clean() || report.Tests != 1 {
+				t.Errorf("%+v", report)
+			}
+			test.Seq = 4711 // that of an event
+			_, found = e.compare(t, &held{messages: []audit.Message{a, b, test}}, exact)
+			wantFound(t, found, "unknown "+test.ID.String()+" x1")
+		}()
 		// published meanwhile
 		func() {
 			_, found := e.compare(t, &held{messages: []audit.Message{a, b}, meanwhile: func() {
@@ -316,6 +330,59 @@ func TestWhyAMessageIsUnknown(t *testing.T) {
 			if err != nil || !strings.Contains(why[m.ID], c.says) {
 				t.Errorf("number %d: %q, want %q (%v)", c.seq, why[m.ID], c.says, err)
 			}
+		}
+	})
+}
+
+// TestWhatIsTooYoungWasNotPruned: a range has nearly all numbers in the end, also those of somebody else's messages.
+func TestWhatIsTooYoungWasNotPruned(t *testing.T) {
+	t.Parallel()
+	onEachServer(t, func(t *testing.T, e *env) {
+		e.relay(t, map[string]string{"order_created": "orders"})
+		now := time.Now()
+		e.exec(t, "UPDATE {schema}.outbox_retention SET cut_off = $1 WHERE kind = 'published'", now.Add(-24*time.Hour))
+		e.exec(t, "INSERT INTO {schema}.outbox_pruned (first_seq, last_seq, events, changed_at) VALUES (1, 100, 100, $1)",
+			now.Add(-time.Hour))
+		id := func(age time.Duration) outbox.ID {
+			id := outbox.NewID()
+			binary.BigEndian.PutUint64(id[:8], uint64(now.Add(-age).UnixMilli())<<16|0x7000)
+			return id
+		}
+		for name, c := range map[string]struct {
+			made, came time.Duration // before now
+			asked      bool
+			pruned     bool
+		}{
+			"old":                                   {48 * time.Hour, 48 * time.Hour, false, true},
+			"within the slack":                      {24*time.Hour - time.Minute, 24*time.Hour - time.Minute, false, true},
+			"now":                                   {0, 0, false, false},
+			"younger than the cut-off":              {23 * time.Hour, 23 * time.Hour, false, false},
+			"old, and late by way of a source":      {48 * time.Hour, 0, false, true},
+			"old, by a clock that was ahead":        {0, 48 * time.Hour, false, true},
+			"a copy of what retention took since":   {2 * time.Hour, 2 * time.Hour, true, true},
+			"a copy of what it cannot have touched": {0, 0, true, false},
+		} {
+			m := audit.Message{
+				ID: id(c.made), Topic: "orders", Type: "order_created", Seq: 5, At: now.Add(-c.came), Copy: c.asked,
+			}
+			report, found := e.compare(t, &held{messages: []audit.Message{m}})
+			if got := report.Pruned == 1 && len(found) == 0; got != c.pruned || !got && report.Unknown != 1 {
+				t.Errorf("%s: %q, %+v", name, found, report)
+			}
+		}
+	})
+}
+
+// TestNoTimeAtAll would find nothing, which is no answer.
+func TestNoTimeAtAll(t *testing.T) {
+	t.Parallel()
+	onEachServer(t, func(t *testing.T, e *env) {
+		e.published(t, "order_created")
+		_, err := audit.Run(t.Context(), e.viewer, &held{}, audit.Config{
+			Schema: e.schema, Topics: []string{"orders"}, AllTypes: true, Until: time.Now().Add(-48 * time.Hour),
+		})
+		if !errors.Is(err, audit.ErrNoWindow) {
+			t.Errorf("%v", err)
 		}
 	})
 }

@@ -69,6 +69,9 @@ func (a *audit) prepare(ctx context.Context, broker Broker) error {
 		return ErrNoTopics
 	}
 	a.report.From = now.Add(-a.config.Since).UTC()
+	if !a.config.Until.IsZero() && !a.config.Until.After(a.report.From) {
+		return ErrNoWindow
+	}
 	begin := a.report.From.Add(-a.config.Slack)
 	extent, err := broker.Open(ctx, begin)
 	if err != nil {
@@ -136,6 +139,10 @@ func (a *audit) read(ctx context.Context, broker Broker, spool *spool) (err erro
 			a.report.Copies++
 		}
 		meter.at(a.report.Messages, a.expected)
+		if m.Type == outbox.TestType && m.Seq == 0 { // of an event it would have a number
+			a.report.Tests++
+			return nil
+		}
 		if m.ID == (outbox.ID{}) {
 			a.report.Unknown++
 			at := m.At.UTC()
@@ -359,6 +366,28 @@ func (a *audit) one(e event, found there, window bool) error {
 	return nil
 }
 
+// facts are what is known of a number.
+type facts struct {
+	prunedAt, cutOff *time.Time
+	present, drawn   bool
+}
+
+// pruned tells whether retention has deleted the event of a message. A range of numbers has nearly all of them in the
+// end, also those that somebody else's messages carry: only what is old enough was deleted. A stream that has another
+// one as its source took a message later, so the time in the id counts as well. A copy is sent when somebody asks for
+// it: it only has to be there before its event went.
+func (f facts) pruned(message there, slack time.Duration) bool {
+	if f.prunedAt == nil {
+		return false
+	}
+	last := *f.prunedAt
+	if message.times > 0 && f.cutOff != nil && f.cutOff.Before(last) {
+		last = *f.cutOff
+	}
+	last = last.Add(slack)
+	return !message.at.After(last) || !idtime.Of(message.id).After(last)
+}
+
 // unknown finds out what became of events that are there and not here.
 func (a *audit) unknown(ctx context.Context, tx pgx.Tx, found []there) error {
 	if len(found) == 0 {
@@ -372,11 +401,10 @@ func (a *audit) unknown(ctx context.Context, tx pgx.Tx, found []there) error {
 	if err != nil {
 		return fmt.Errorf("explain numbers: %w", err)
 	}
-	type facts struct{ pruned, present, drawn bool }
 	known := map[int64]facts{}
 	var seq int64
 	var f facts
-	if _, err := pgx.ForEachRow(rows, []any{&seq, &f.pruned, &f.present, &f.drawn}, func() error {
+	if _, err := pgx.ForEachRow(rows, []any{&seq, &f.prunedAt, &f.cutOff, &f.present, &f.drawn}, func() error {
 		known[seq] = f
 		return nil
 	}); err != nil {
@@ -392,9 +420,12 @@ func (a *audit) unknown(ctx context.Context, tx pgx.Tx, found []there) error {
 			finding.Why = "it carries no number of an event"
 		case f.present:
 			finding.Why = "another event has its number: it is of another outbox, or of this one before it was restored"
-		case f.pruned:
+		case f.pruned(message, a.config.Slack):
 			a.report.Pruned++
 			continue
+		case f.prunedAt != nil:
+			finding.Why = "retention deleted the event with its number, which was older: it is of another outbox, or of this " +
+				"one before it was restored, or retention deleted younger ones before"
 		case f.drawn:
 			finding.Why = "its number was drawn here and retention did not delete it: the event was deleted, or never committed"
 		default:

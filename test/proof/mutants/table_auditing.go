@@ -42,6 +42,18 @@ var auditing = []mutant{
 		test(auditTests, "TestWhyAMessageIsUnknown", `number 25: "", want "was deleted"`),
 	},
 	{
+		"number-of-the-past",
+		"an audit takes a stranger for pruned where retention once deleted an event with its number", "R2",
+		[]change{{auditTests + "/compare.go", "return !message.at.After(last) ||", "return message.times > 0 ||"}},
+		test(auditTests, "TestWhatIsTooYoungWasNotPruned", `now: \[\]`),
+	},
+	{
+		"sequence-behind-unseen",
+		"an audit of the sequence looks at the numbers up to where the sequence stands, and at none above", "A15",
+		[]change{{auditTests + "/sequence.go", "max(highest-s.numbers.Drawn, 0)", "0"}},
+		test(auditTests, "TestASequenceBehindItsTable", `got \{Drawn:3 Present:3 `),
+	},
+	{
 		"gap-in-pieces",
 		"an audit of the sequence takes a gap for two where a step of it ends", "A15",
 		[]change{{auditTests + "/sequence.go", "s.gap.Last+1 == begin {", "s.gap.Last == begin {"}},
