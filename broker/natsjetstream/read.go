@@ -99,17 +99,35 @@ const forgottenAfter = time.Minute
 // Messages is how many there were to read when the reader was made.
 func (r *Reader) Messages() uint64 { return r.pending }
 
-// Since is from when on the stream holds everything that it was given. Zero: from its beginning on.
-func (r *Reader) Since() time.Time {
-	state := r.info.State
-	switch {
-	case state.FirstSeq <= 1:
+// Since is from when on the stream must hold everything that it was given, by its limits as they are: what is older may
+// have gone by them. What they do not explain somebody took away, and it is missing. Zero: from its beginning on. When
+// Each has ended it is as of then, and what the stream let go of meanwhile is older.
+func (r *Reader) Since() (since time.Time) {
+	state, limits := r.info.State, r.info.Config
+	if state.FirstSeq <= max(1, limits.FirstSeq) {
 		return time.Time{}
-	case state.Msgs == 0: // all has gone
-		return time.Now()
-	default:
-		return state.FirstTime
 	}
+	if limits.MaxAge > 0 {
+		since = r.info.TimeStamp.Add(-limits.MaxAge)
+	}
+	if state.Msgs > 0 && full(state, limits) && state.FirstTime.After(since) {
+		since = state.FirstTime
+	}
+	return since
+}
+
+// full tells whether a stream may have let go of messages to make room for others. One that has room for as much as it
+// holds was emptied, unless a message is as large as all of that, or some were deleted since. How many messages it has
+// for each subject nobody knows here.
+func full(state jetstream.StreamState, limits jetstream.StreamConfig) bool {
+	if limits.MaxMsgsPerSubject > 0 {
+		return true
+	}
+	if limits.Discard != jetstream.DiscardOld {
+		return false
+	}
+	return limits.MaxMsgs > 0 && 2*state.Msgs >= uint64(limits.MaxMsgs) ||
+		limits.MaxBytes > 0 && 2*state.Bytes >= uint64(limits.MaxBytes)
 }
 
 // Deleted is how many messages the stream has let go of behind its first one: somebody deleted them, or it keeps only
@@ -135,7 +153,19 @@ func (r *Reader) Each(ctx context.Context, each func(Stored) error) (err error) 
 	if err != nil {
 		return fmt.Errorf("natsjetstream: read the stream: %w", err)
 	}
-	at := &position{last: info.State.LastSeq}
+	if err := readAll(ctx, consumer, info.State.LastSeq, each); err != nil {
+		return err
+	}
+	// What went while it was read was not seen: only now it is known from when on all was.
+	if info, err = r.stream.Info(ctx); err != nil {
+		return fmt.Errorf("natsjetstream: read the stream: %w", err)
+	}
+	r.info = info
+	return nil
+}
+
+func readAll(ctx context.Context, consumer jetstream.Consumer, last uint64, each func(Stored) error) error {
+	at := &position{last: last}
 	for at.stored < at.last {
 		batch, err := consumer.FetchNoWait(readBatch)
 		if err = errors.Join(ctx.Err(), err); err != nil {

@@ -113,6 +113,9 @@ func (c *auditCommand) run(ctx context.Context, p *present.Printer) error {
 	if invalid := (*config.Error)(nil); errors.As(err, &invalid) {
 		return usageError{"the broker: " + err.Error()}
 	}
+	if errors.Is(err, audit.ErrNoWindow) {
+		return usageError{fmt.Sprintf("--until %s is before --since, which is %s ago", c.until, c.config.Since)}
+	}
 	if err != nil {
 		return c.root.looked(err)
 	}
@@ -140,6 +143,7 @@ func (c *auditCommand) chosenTopics(ctx context.Context, db audit.DB) ([]string,
 	if err != nil {
 		return nil, err
 	}
+	c.topics = once(c.topics)
 	if len(c.topics) == 0 {
 		if len(known) == 0 {
 			return nil, problem{
@@ -159,6 +163,17 @@ func (c *auditCommand) chosenTopics(ctx context.Context, db audit.DB) ([]string,
 		}
 	}
 	return c.topics, nil
+}
+
+// once leaves out what was named before: two subscriptions to a topic would show everything twice, and a stream of NATS
+// refuses two equal subjects.
+func once(names []string) (unique []string) {
+	for _, name := range names {
+		if !slices.Contains(unique, name) {
+			unique = append(unique, name)
+		}
+	}
+	return unique
 }
 
 // at runs an audit at the broker.
@@ -224,6 +239,7 @@ func reportLines(p *present.Printer, r audit.Report) []string {
 		means string
 	}{
 		{"copies", r.Copies, "messages that somebody asked for"},
+		{"tests", r.Tests, "messages of 'outboxctl topics test', which are no events"},
 		{"unsettled", r.Unsettled, "there, and not settled as published here yet"},
 		{"pruned", r.Pruned, "there, and deleted here by retention"},
 		{"beyond", r.Beyond, "published before the broker shows anything, at " + r.Held.Format(time.RFC3339)},

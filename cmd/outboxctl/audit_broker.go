@@ -26,6 +26,13 @@ func auditedMessage(topic string, at time.Time, attributes map[string]string) au
 	return message
 }
 
+// natsReader reads a stream, for topics that it has.
+type natsReader struct {
+	*natsjetstream.Reader
+
+	topics []string
+}
+
 // natsHolding is what the streams of some subjects hold.
 type natsHolding struct {
 	conn   *nats.Conn
@@ -33,7 +40,7 @@ type natsHolding struct {
 	topics []string
 	notef  func(format string, args ...any)
 
-	readers []*natsjetstream.Reader
+	readers []natsReader
 }
 
 func (h *natsHolding) Open(ctx context.Context, from time.Time) (extent audit.Extent, err error) {
@@ -54,15 +61,12 @@ func (h *natsHolding) Open(ctx context.Context, from time.Time) (extent audit.Ex
 		if err != nil {
 			return extent, err
 		}
-		if since := reader.Since(); since.After(extent.Since) {
-			extent.Since = since
-		}
 		if deleted := reader.Deleted(); deleted > 0 {
 			h.notef("the stream %s has let go of %d messages behind its first one: what is missing may be among them", stream,
 				deleted)
 		}
 		extent.Messages += int64(reader.Messages())
-		h.readers = append(h.readers, reader)
+		h.readers = append(h.readers, natsReader{Reader: reader, topics: subjects})
 	}
 	return extent, nil
 }
@@ -92,19 +96,23 @@ func (h *natsHolding) streams(ctx context.Context) (map[string][]string, error) 
 
 func (h *natsHolding) Read(ctx context.Context, mark func(context.Context) error,
 	each func(audit.Message) error,
-) error {
+) (map[string]time.Time, error) {
 	if err := mark(ctx); err != nil {
-		return err
+		return nil, err
 	}
+	since := map[string]time.Time{}
 	for _, reader := range h.readers {
 		err := reader.Each(ctx, func(stored natsjetstream.Stored) error {
 			return each(auditedMessage(stored.Subject, stored.At, stored.Attributes))
 		})
 		if err != nil {
-			return err
+			return nil, err
+		}
+		for _, topic := range reader.topics {
+			since[topic] = reader.Since()
 		}
 	}
-	return nil
+	return since, nil
 }
 
 // pubsubHolding is what comes to subscriptions of our own, for a while.
@@ -140,7 +148,7 @@ func (h *pubsubHolding) close() error {
 // all has come.
 func (h *pubsubHolding) Read(ctx context.Context, mark func(context.Context) error,
 	each func(audit.Message) error,
-) error {
+) (map[string]time.Time, error) {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	came := make(chan struct{}, 1)
@@ -164,9 +172,9 @@ func (h *pubsubHolding) Read(ctx context.Context, mark func(context.Context) err
 	}
 	watched := <-ended
 	if cause := context.Cause(ctx); !errors.Is(cause, errAllCame) {
-		return errors.Join(cause, err)
+		return nil, errors.Join(cause, err)
 	}
-	return errors.Join(watched, err)
+	return nil, errors.Join(watched, err)
 }
 
 // errAllCame ends receiving.

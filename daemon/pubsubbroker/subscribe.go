@@ -42,6 +42,9 @@ func Subscribe(ctx context.Context, environ []string, insecure bool, topics ...s
 	}
 	s := &Subscriptions{client: client, names: map[string]string{}}
 	for _, topic := range topics {
+		if s.names[topic] != "" { // a second one would never be deleted
+			continue
+		}
 		name, err := subscribe(ctx, client, project.Get(values), topic)
 		if err != nil {
 			return nil, errors.Join(err, s.Close()) //nolint:contextcheck // also after an interrupt

@@ -98,16 +98,16 @@ func (h *natsHeld) Open(ctx context.Context, from time.Time) (extent audit.Exten
 	if err != nil {
 		return extent, err
 	}
-	return audit.Extent{Since: h.reader.Since(), Messages: int64(h.reader.Messages())}, nil
+	return audit.Extent{Messages: int64(h.reader.Messages())}, nil
 }
 
 func (h *natsHeld) Read(ctx context.Context, mark func(context.Context) error,
 	each func(audit.Message) error,
-) error {
+) (map[string]time.Time, error) {
 	if err := mark(ctx); err != nil {
-		return err
+		return nil, err
 	}
-	return h.reader.Each(ctx, func(stored natsjetstream.Stored) error {
+	err := h.reader.Each(ctx, func(stored natsjetstream.Stored) error {
 		message := audit.Message{
 			At: stored.At, Topic: stored.Subject, Type: stored.Attributes["event_type"],
 			Copy: stored.Attributes["redelivered"] != "",
@@ -116,4 +116,5 @@ func (h *natsHeld) Read(ctx context.Context, mark func(context.Context) error,
 		message.Seq, _ = strconv.ParseInt(stored.Attributes["outbox_seq"], 10, 64) // zero: it has none
 		return each(message)
 	})
+	return map[string]time.Time{h.stage.run: h.reader.Since()}, err
 }

@@ -43,8 +43,6 @@ type Message struct {
 
 // An Extent is what a broker can show.
 type Extent struct {
-	// Since is from when on it holds all that it took. Zero: from the moment that was asked for, or before.
-	Since time.Time
 	// FromNow: it shows what comes from now on, and nothing before.
 	FromNow bool
 	// Messages is about how many there are to read; 0: it cannot say.
@@ -56,8 +54,10 @@ type Broker interface {
 	// Open prepares to read what the broker took from a moment on, and says what it can show of that.
 	Open(ctx context.Context, from time.Time) (Extent, error)
 	// Read hands over every message that the broker has taken since then, at least up to when it calls mark: it does so
-	// once, when what comes later may be left out. It ends at the first error of mark or each.
-	Read(ctx context.Context, mark func(context.Context) error, each func(Message) error) error
+	// once, when what comes later may be left out. It ends at the first error of mark or each. It answers from when on the
+	// broker has shown all that it took, topic by topic, since one that is seldom used may hold less than others, and what
+	// goes while it reads is not shown. A topic without an answer: from the moment that was asked for, or before.
+	Read(ctx context.Context, mark func(context.Context) error, each func(Message) error) (map[string]time.Time, error)
 }
 
 // DB is a *pgxpool.Pool or *pgx.Conn.
@@ -127,12 +127,14 @@ type Report struct {
 	// must be there.
 	From time.Time `json:"from"`
 	To   time.Time `json:"to"`
-	// Held is from when on the broker could show messages.
+	// Held is from when on the broker could show messages of every topic.
 	Held   time.Time `json:"held"`
 	Topics []string  `json:"topics"`
 	// Messages is how many were read, Copies how many of them somebody had asked for.
 	Messages int64 `json:"messages"`
 	Copies   int64 `json:"copies"`
+	// Tests is how many of them only asked whether the broker takes something.
+	Tests int64 `json:"tests"`
 	// Events is how many of the window were looked at, Matched how many published ones were found there.
 	Events  int64 `json:"events"`
 	Matched int64 `json:"matched"`
@@ -172,6 +174,9 @@ const (
 	// statementTimeout ends a statement on a server that has no time. Each is bounded by itself.
 	statementTimeout = "30s"
 )
+
+// ErrNoWindow is for an audit of no time at all, which would find nothing.
+var ErrNoWindow = errors.New("the newest events that shall be compared are older than the oldest")
 
 // ErrNoTopics is for an audit of which nobody knows what topics to look at.
 var ErrNoTopics = errors.New("no relay is there that knows which topics events go to, and none is named")

@@ -22,8 +22,10 @@ type audit struct {
 	report Report
 	// topicOf is where types go, as the relays know it.
 	topicOf map[string]string
-	// comparable is from when on what was published must be there.
-	comparable time.Time
+	// begin is from when on messages were asked for.
+	begin time.Time
+	// held is from when on the broker shows each topic, where that is later than the begin.
+	held       map[string]time.Time
 	least, end outbox.ID
 	messages   *merger
 	expected   int64 // messages, as far as the broker can say
@@ -67,21 +69,20 @@ func (a *audit) prepare(ctx context.Context, broker Broker) error {
 		return ErrNoTopics
 	}
 	a.report.From = now.Add(-a.config.Since).UTC()
+	if !a.config.Until.IsZero() && !a.config.Until.After(a.report.From) {
+		return ErrNoWindow
+	}
 	begin := a.report.From.Add(-a.config.Slack)
 	extent, err := broker.Open(ctx, begin)
 	if err != nil {
 		return err
 	}
+	a.begin = begin
 	if extent.FromNow {
-		if extent.Since, err = a.table.now(ctx); err != nil {
+		if a.begin, err = a.table.now(ctx); err != nil {
 			return err
 		}
 	}
-	a.report.Held = begin
-	if extent.Since.After(begin) {
-		a.report.Held = extent.Since.UTC()
-	}
-	a.comparable = a.report.Held.Add(a.config.Slack)
 	a.least, a.end = idtime.Least(a.report.From), idtime.Last
 	if !a.config.Until.IsZero() {
 		a.end = idtime.Least(a.config.Until)
@@ -126,9 +127,9 @@ func Topics(ctx context.Context, db DB, schema string) (topics []string, err err
 }
 
 // read takes in what the broker has.
-func (a *audit) read(ctx context.Context, broker Broker, spool *spool) error {
+func (a *audit) read(ctx context.Context, broker Broker, spool *spool) (err error) {
 	meter := newMeter(a.config.Progress, "reading")
-	return broker.Read(ctx, func(ctx context.Context) (err error) {
+	a.held, err = broker.Read(ctx, func(ctx context.Context) (err error) {
 		a.report.To, err = a.table.now(ctx)
 		a.report.To = a.report.To.UTC()
 		return err
@@ -138,6 +139,10 @@ func (a *audit) read(ctx context.Context, broker Broker, spool *spool) error {
 			a.report.Copies++
 		}
 		meter.at(a.report.Messages, a.expected)
+		if m.Type == outbox.TestType && m.Seq == 0 { // of an event it would have a number
+			a.report.Tests++
+			return nil
+		}
 		if m.ID == (outbox.ID{}) {
 			a.report.Unknown++
 			at := m.At.UTC()
@@ -147,6 +152,31 @@ func (a *audit) read(ctx context.Context, broker Broker, spool *spool) error {
 		}
 		return spool.add(m)
 	})
+	a.report.Held = a.heldAll().UTC()
+	return err
+}
+
+// heldAll is from when on the broker shows every topic.
+func (a *audit) heldAll() time.Time {
+	all := a.begin
+	for _, since := range a.held {
+		if since.After(all) {
+			all = since
+		}
+	}
+	return all
+}
+
+// comparable is from when on what was published to a topic must be there. One topic that was emptied, or is seldom
+// used, says nothing about the others. Of an event of which nobody knows where it goes, all must show it.
+func (a *audit) comparable(topic string) time.Time {
+	since := a.begin
+	if !slices.Contains(a.report.Topics, topic) {
+		since = a.report.Held
+	} else if a.held[topic].After(since) {
+		since = a.held[topic]
+	}
+	return since.Add(a.config.Slack)
 }
 
 // event is a row of the table.
@@ -326,7 +356,7 @@ func (a *audit) one(e event, found there, window bool) error {
 		a.report.Matched++
 	case !a.config.AllTypes && !slices.Contains(a.report.Topics, topic):
 		a.report.OtherTopics++
-	case e.publishedAt.Before(a.comparable):
+	case e.publishedAt.Before(a.comparable(topic)):
 		a.report.Beyond++
 	default:
 		a.report.Missing++
@@ -334,6 +364,28 @@ func (a *audit) one(e event, found there, window bool) error {
 		return a.config.Found(Finding{Kind: Missing, Event: &e.id, Seq: e.seq, Type: e.kind, Topic: topic, At: &at})
 	}
 	return nil
+}
+
+// facts are what is known of a number.
+type facts struct {
+	prunedAt, cutOff *time.Time
+	present, drawn   bool
+}
+
+// pruned tells whether retention has deleted the event of a message. A range of numbers has nearly all of them in the
+// end, also those that somebody else's messages carry: only what is old enough was deleted. A stream that has another
+// one as its source took a message later, so the time in the id counts as well. A copy is sent when somebody asks for
+// it: it only has to be there before its event went.
+func (f facts) pruned(message there, slack time.Duration) bool {
+	if f.prunedAt == nil {
+		return false
+	}
+	last := *f.prunedAt
+	if message.times > 0 && f.cutOff != nil && f.cutOff.Before(last) {
+		last = *f.cutOff
+	}
+	last = last.Add(slack)
+	return !message.at.After(last) || !idtime.Of(message.id).After(last)
 }
 
 // unknown finds out what became of events that are there and not here.
@@ -349,11 +401,10 @@ func (a *audit) unknown(ctx context.Context, tx pgx.Tx, found []there) error {
 	if err != nil {
 		return fmt.Errorf("explain numbers: %w", err)
 	}
-	type facts struct{ pruned, present, drawn bool }
 	known := map[int64]facts{}
 	var seq int64
 	var f facts
-	if _, err := pgx.ForEachRow(rows, []any{&seq, &f.pruned, &f.present, &f.drawn}, func() error {
+	if _, err := pgx.ForEachRow(rows, []any{&seq, &f.prunedAt, &f.cutOff, &f.present, &f.drawn}, func() error {
 		known[seq] = f
 		return nil
 	}); err != nil {
@@ -369,9 +420,12 @@ func (a *audit) unknown(ctx context.Context, tx pgx.Tx, found []there) error {
 			finding.Why = "it carries no number of an event"
 		case f.present:
 			finding.Why = "another event has its number: it is of another outbox, or of this one before it was restored"
-		case f.pruned:
+		case f.pruned(message, a.config.Slack):
 			a.report.Pruned++
 			continue
+		case f.prunedAt != nil:
+			finding.Why = "retention deleted the event with its number, which was older: it is of another outbox, or of this " +
+				"one before it was restored, or retention deleted younger ones before"
 		case f.drawn:
 			finding.Why = "its number was drawn here and retention did not delete it: the event was deleted, or never committed"
 		default:

@@ -34,6 +34,8 @@ func TestAuditsUseTheirIndexes(t *testing.T) {
 				"page":    {[]any{low, high, 2000}, []string{"Index Scan using outbox_events_id"}},
 				"by_id":   {[]any{[]string{low, high}}, []string{"outbox_events_id"}},
 				"explain": {[]any{[]int64{5, 100_015}}, []string{"outbox_pruned_pkey", "outbox_events_pkey"}},
+				"highest": {nil, []string{"outbox_pruned_pkey", "outbox_events_pkey"}},
+				"next":    {[]any{int64(50_000)}, []string{"outbox_pruned_pkey", "outbox_events_pkey"}},
 				"gaps":    {[]any{int64(1), int64(50_000)}, []string{"outbox_pruned_pkey", "outbox_events_pkey"}},
 			} {
 				plan := e.plan(t, audit.Statement(e.schema, name), c.args...)

@@ -23,6 +23,9 @@ type Numbers struct {
 	Within int64 `json:"within"`
 	// Gaps is how many ranges of numbers there are that no event has, and in which retention deleted nothing.
 	Gaps int64 `json:"gaps"`
+	// Behind is by how much the sequence is behind the highest number in use. It must be 0: else it gives out numbers that
+	// are taken, or lower than those of older events.
+	Behind int64 `json:"behind"`
 	// Open is how many transactions were open that had drawn a number: a gap may be theirs.
 	Open int64 `json:"open"`
 	// Meanwhile is how many events retention deleted during the count, which may be counted twice.
@@ -63,14 +66,17 @@ func (s *sequence) count(ctx context.Context) error {
 		return err
 	}
 	meter := newMeter(s.config.Progress, "counting")
-	width := int64(numbersPerStep)
-	for first := int64(1); first <= s.numbers.Drawn; {
-		last := min(first+width-1, s.numbers.Drawn)
+	width, end := int64(numbersPerStep), s.numbers.Drawn+s.numbers.Behind
+	for first := int64(1); first <= end; {
+		last := min(first+width-1, end)
 		present, err := s.step(ctx, first, last)
 		if err != nil {
 			return err
 		}
-		meter.at(last, s.numbers.Drawn)
+		if last, err = s.jump(ctx, last, end); err != nil {
+			return err
+		}
+		meter.at(last, end)
 		first = last + 1
 		if width = min(2*width, mostNumbers); present >= fewEvents {
 			width = numbersPerStep
@@ -86,7 +92,7 @@ func (s *sequence) count(ctx context.Context) error {
 		return err
 	}
 	s.numbers.Meanwhile = s.numbers.Pruned - before
-	s.numbers.Unused = max(s.numbers.Drawn-s.numbers.Present-s.numbers.Pruned, 0)
+	s.numbers.Unused = max(end-s.numbers.Present-s.numbers.Pruned, 0)
 	s.numbers.Within = max(s.numbers.Unused-s.left, 0)
 	return nil
 }
@@ -98,7 +104,14 @@ func (s *sequence) begin(ctx context.Context) (pruned int64, err error) {
 		if err := tx.QueryRow(ctx, s.table.sql("pruned_sum")).Scan(&pruned); err != nil {
 			return err //nolint:wrapcheck // Sequence says what it was
 		}
-		return tx.QueryRow(ctx, s.table.sql("drawn")).Scan(&s.numbers.Drawn)
+		// The snapshot is older than the look at the sequence: whoever draws and commits meanwhile makes no difference.
+		var highest int64
+		if err := tx.QueryRow(ctx, s.table.sql("highest")).Scan(&highest); err != nil {
+			return err //nolint:wrapcheck // Sequence says what it was
+		}
+		err := tx.QueryRow(ctx, s.table.sql("drawn")).Scan(&s.numbers.Drawn)
+		s.numbers.Behind = max(highest-s.numbers.Drawn, 0)
+		return err //nolint:wrapcheck // Sequence says what it was
 	})
 	if err != nil {
 		return 0, err
@@ -131,6 +144,26 @@ func (s *sequence) step(ctx context.Context, first, last int64) (present int64, 
 		s.gap = Finding{Kind: Gap, Seq: begin, Last: lasts[i]}
 	}
 	return present, nil
+}
+
+// jump ends a gap that goes on behind a step where the next number in use is: nobody waits for all those between.
+func (s *sequence) jump(ctx context.Context, last, end int64) (int64, error) {
+	if s.gap.Seq == 0 || s.gap.Last != last || last == end {
+		return last, nil
+	}
+	var next *int64
+	err := s.table.look(ctx, func(tx pgx.Tx, _ time.Time) error {
+		return tx.QueryRow(ctx, s.table.sql("next"), last+1).Scan(&next)
+	})
+	if err != nil {
+		return last, err
+	}
+	if next != nil {
+		end = min(end, *next-1)
+	}
+	s.left += end - last
+	s.gap.Last = end
+	return end, nil
 }
 
 // endGap reports the gap before, which does not go on.

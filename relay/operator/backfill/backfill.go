@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/posthaste-dev/posthaste/internal/wait"
 	"github.com/posthaste-dev/posthaste/outbox"
@@ -44,7 +45,7 @@ type Config struct {
 	Schema string
 	// Query is a SELECT. Its column key tells its rows apart, and events are emitted in its order; the others are named
 	// as in [Columns]. It runs in transactions that only read, once to count and then for each batch: an index on the key
-	// makes that cheap.
+	// makes that cheap. TimeZone is UTC in them and DateStyle ISO, whatever the session has.
 	Query string
 	// EventType and AggregateType are needed where no column has them; the id of the aggregate is the key where no column
 	// has it. Namespace defaults to "default".
@@ -191,7 +192,7 @@ type Progress struct {
 // what was written stays, and a second run goes on. Of a row that no event can be made of the error is an
 // [InputError], and the batch with it is not written.
 func (b *Backfill) Run(ctx context.Context, plan Plan, report func(Progress)) (done Progress, err error) {
-	begun := time.Now()
+	pace := pace{rate: b.config.Rate}
 	for after := b.first(); ; {
 		var rows []row
 		err := b.reading(ctx, func(tx pgx.Tx) (err error) {
@@ -204,6 +205,7 @@ func (b *Backfill) Run(ctx context.Context, plan Plan, report func(Progress)) (d
 		if err := b.check(rows); err != nil {
 			return done, err
 		}
+		begun := time.Now()
 		emitted, err := b.emit(ctx, rows)
 		if err != nil {
 			return done, err
@@ -217,28 +219,42 @@ func (b *Backfill) Run(ctx context.Context, plan Plan, report func(Progress)) (d
 		if len(rows) < b.config.Batch {
 			return done, nil
 		}
-		if err := b.pace(ctx, begun, done.Emitted); err != nil {
+		if err := wait.For(ctx, time.Until(pace.next(begun, emitted))); err != nil {
 			return done, err
 		}
 	}
 }
 
-// pace waits until so many events are not too many.
-func (b *Backfill) pace(ctx context.Context, begun time.Time, emitted int64) error {
-	if b.config.Rate == 0 {
-		return nil
-	}
-	due := begun.Add(time.Duration(float64(emitted) / b.config.Rate * float64(time.Second)))
-	return wait.For(ctx, time.Until(due))
+// pace keeps the rate.
+type pace struct {
+	rate float64
+	due  time.Time
 }
 
-// reading runs something in a transaction that only reads.
+// next is when the next batch may begin, after one that began at a time and emitted so many. Time in which nothing was
+// emitted is no credit: what was passed over would let all that comes then go at once.
+func (p *pace) next(begun time.Time, emitted int) time.Time {
+	if p.rate == 0 || emitted == 0 {
+		return p.due
+	}
+	if begun.After(p.due) {
+		p.due = begun
+	}
+	p.due = p.due.Add(time.Duration(float64(emitted) / p.rate * float64(time.Second)))
+	return p.due
+}
+
+// reading runs something in a transaction that only reads. The text of a key is what the next rows are asked for by,
+// and what makes the dedupe key: it must be exact, and the same in all sessions.
 func (b *Backfill) reading(ctx context.Context, do func(pgx.Tx) error) error {
 	tx, err := b.db.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly})
 	if err != nil {
 		return fmt.Errorf("backfill: begin: %w", err)
 	}
 	defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }()
+	if _, err := tx.Exec(ctx, b.statement("texts", Plan{}, nil, 0)); err != nil {
+		return fmt.Errorf("backfill: begin: %w", err)
+	}
 	return do(tx)
 }
 
@@ -261,6 +277,10 @@ func (b *Backfill) describe(ctx context.Context, tx pgx.Tx, plan *Plan) error {
 	}
 	if err := b.config.fits(plan.columns); err != nil {
 		return &InputError{err}
+	}
+	if keyType == pgtype.RecordOID || keyType == pgtype.RecordArrayOID {
+		return &InputError{errors.New("the key is a row without a type, which PostgreSQL cannot read from its text: give " +
+			"the query another key, for instance one with concat_ws")}
 	}
 	if err := tx.QueryRow(ctx, b.statement("type", *plan, nil, 0), int64(keyType)).Scan(&plan.keyType); err != nil {
 		return fmt.Errorf("backfill: the type of the key: %w", err)
@@ -301,10 +321,11 @@ func (b *Backfill) statement(name string, plan Plan, after *string, limit int) s
 	if err != nil {
 		panic(err) // it is embedded
 	}
-	behind, onward := "true", "true"
+	behind, read := "true", "q.key::text::"+plan.keyType
+	onward := read + " = q.key"
 	if after != nil {
 		behind = "q.key > $1::text::" + plan.keyType
-		onward = "q.key::text::" + plan.keyType + " > $1::text::" + plan.keyType
+		onward += " AND " + read + " > $1::text::" + plan.keyType
 	}
 	// The query comes last: whatever is in it stays.
 	return strings.NewReplacer("{columns}", plan.list(), "{after}", behind, "{onward}", onward,

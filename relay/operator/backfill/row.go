@@ -1,6 +1,7 @@
 package backfill
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -31,51 +32,76 @@ func (p Plan) list() string {
 		if slices.Contains(p.columns, name) {
 			text = "q." + name + "::text"
 			if name == "occurred_at" {
-				text = "q.occurred_at::timestamptz"
+				text = "q.occurred_at::timestamptz::text"
 			}
-		} else if name == "occurred_at" {
-			text = "NULL::timestamptz"
 		}
 		list = append(list, text)
 	}
 	return strings.Join(list, ", ")
 }
 
-// next reads the rows behind a key.
+// next reads the rows behind a key. It asks for one more than it returns: rows with the same key, which came after the
+// plan, may stand on both sides of the limit.
 func (b *Backfill) next(ctx context.Context, tx pgx.Tx, plan Plan, after *string, limit int) ([]row, error) {
-	answer, err := tx.Query(ctx, b.statement("rows", plan, after, limit), b.args(after)...)
+	answer, err := tx.Query(ctx, b.statement("rows", plan, after, limit+1), b.args(after)...)
 	if err != nil {
 		return nil, &QueryError{err}
 	}
 	var rows []row
 	var key string
-	onward := true
-	var eventType, aggregateType, aggregateID, data, tenant, headers, dedupe *string
-	var occurred *time.Time
+	var onward, own bool
+	var eventType, aggregateType, aggregateID, data, tenant, headers, dedupe, occurred *string
 	_, err = pgx.ForEachRow(answer, []any{
-		&key, &onward, &eventType, &aggregateType, &aggregateID, &data, &tenant, &headers, &dedupe, &occurred,
+		&key, &onward, &own, &eventType, &aggregateType, &aggregateID, &data, &tenant, &headers, &dedupe, &occurred,
 	}, func() error {
+		if err := tellsApart(key, onward, own); err != nil {
+			return err
+		}
 		r := row{key: key, data: json.RawMessage(or(data, string(b.config.Data)))}
 		aggregate := or(aggregateType, b.config.AggregateType)
 		contract := b.contract(or(eventType, b.config.EventType), aggregate)
 		r.event = contract.New(or(aggregateID, key), r.data)
 		r.event.TenantID = or(tenant, b.config.TenantID)
 		r.event.DedupeKey = or(dedupe, madeKey(r.event.TenantID, aggregate, key))
-		if occurred != nil {
-			r.event.OccurredAt = *occurred
-		}
+		var wrong error
+		r.event.OccurredAt, wrong = timeOf(occurred)
 		r.event.Headers, r.wrong = b.headers(headers)
+		r.wrong = cmp.Or(wrong, r.wrong)
 		rows = append(rows, r)
 		return nil
 	})
+	if input := (*InputError)(nil); errors.As(err, &input) {
+		return nil, input
+	}
 	if err != nil {
 		return nil, &QueryError{err}
 	}
-	if !onward { // the same rows would be read for ever
-		return nil, &InputError{fmt.Errorf("the key %.80q is not above the one before when it is read from its text: "+
-			"give the query another key, for instance one with a cast to text", key)}
+	return rows[:min(limit, len(rows))], nil
+}
+
+// tellsApart fails on a key with which rows would be read for ever, passed over, or taken for others.
+func tellsApart(key string, onward, own bool) error {
+	switch {
+	case !onward:
+		return &InputError{fmt.Errorf("the key %.80q is another one, or not above the one before, when it is read from its "+
+			"text: give the query another key, for instance one with a cast to text", key)}
+	case !own:
+		return &InputError{fmt.Errorf("the key %.80q is there twice by now: each row needs a key of its own", key)}
+	default:
+		return nil
 	}
-	return rows, nil
+}
+
+// timeOf is a time as the database writes it, with ISO and UTC.
+func timeOf(text *string) (time.Time, error) {
+	if text == nil {
+		return time.Time{}, nil
+	}
+	at, err := time.Parse("2006-01-02 15:04:05-07", *text)
+	if err != nil {
+		return time.Time{}, fmt.Errorf("occurred_at: %.40q is no time of the years 1 to 9999", *text)
+	}
+	return at, nil
 }
 
 func or(value *string, other string) string {

@@ -42,6 +42,7 @@ const (
 	retentionTests = "test/proof/retention"
 	checkTests     = "relay/operator/check"
 	auditTests     = "relay/operator/audit"
+	backfillTests  = "relay/operator/backfill"
 	commandTests   = "cmd/outboxctl"
 	presentTests   = "cmd/outboxctl/internal/present"
 	contractTests  = "outbox/contracts"

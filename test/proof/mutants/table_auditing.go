@@ -1,14 +1,22 @@
 package mutants
 
-// auditing are about the comparison of broker and table, the account of the numbers, and the log of what people did.
+// auditing are about the comparison of broker and table, the account of the numbers, the log of what people did, and
+// the events of older rows.
 var auditing = []mutant{
 	{
 		"loss-called-old",
 		"an audit takes every event that is not there for one from before the broker shows anything", "P20",
 		[]change{{
-			auditTests + "/compare.go", "case e.publishedAt.Before(a.comparable):", "case e.publishedAt.Before(a.report.To):",
+			auditTests + "/compare.go", "case e.publishedAt.Before(a.comparable(topic)):",
+			"case e.publishedAt.Before(a.report.To):",
 		}},
 		test(auditTests, "TestWhatDiffersIsNamed", `found \["twice [^"]*" "unknown [^"]*"\], want \["missing `),
+	},
+	{
+		"one-topic-excuses-all",
+		"an audit takes every loss for one from before the broker shows anything, where it shows nothing of one topic", "P20",
+		[]change{{auditTests + "/compare.go", "if !slices.Contains(a.report.Topics, topic) {", "if a.config.Slack < 0 {"}},
+		test(auditTests, "TestATopicThatShowsNothingExcusesItself", `found \[\], want \["missing `),
 	},
 	{
 		"copy-for-others-replaces-the-event",
@@ -34,6 +42,18 @@ var auditing = []mutant{
 		test(auditTests, "TestWhyAMessageIsUnknown", `number 25: "", want "was deleted"`),
 	},
 	{
+		"number-of-the-past",
+		"an audit takes a stranger for pruned where retention once deleted an event with its number", "R2",
+		[]change{{auditTests + "/compare.go", "return !message.at.After(last) ||", "return message.times > 0 ||"}},
+		test(auditTests, "TestWhatIsTooYoungWasNotPruned", `now: \[\]`),
+	},
+	{
+		"sequence-behind-unseen",
+		"an audit of the sequence looks at the numbers up to where the sequence stands, and at none above", "A15",
+		[]change{{auditTests + "/sequence.go", "max(highest-s.numbers.Drawn, 0)", "0"}},
+		test(auditTests, "TestASequenceBehindItsTable", `got \{Drawn:3 Present:3 `),
+	},
+	{
 		"gap-in-pieces",
 		"an audit of the sequence takes a gap for two where a step of it ends", "A15",
 		[]change{{auditTests + "/sequence.go", "s.gap.Last+1 == begin {", "s.gap.Last == begin {"}},
@@ -53,6 +73,18 @@ var auditing = []mutant{
 			"AND e.seq > p.before AND e.seq < p.before",
 		}},
 		test(retentionTests, "TestTheNumbersThatWentAreWrittenDown", `one stays: "1-10:5", want`),
+	},
+	{
+		"keys-as-the-session-writes-them",
+		"a backfill reads keys in the session's zone and style: rows are skipped, or have a second event", "EM-5",
+		[]change{{backfillTests + "/backfill.go", `b.statement("texts", Plan{}, nil, 0)`, `"SELECT"`}},
+		test(backfillTests, "TestKeysInSessionsOfEveryKind", `the key "[^"]*IST" is another one|again, in another session: `),
+	},
+	{
+		"key-unlike-its-text",
+		"a backfill goes on behind a key that its text does not give back, and skips rows", "EM-5",
+		[]change{{backfillTests + "/backfill.go", `onward := read + " = q.key"`, `onward := "true"`}},
+		test(backfillTests, "TestKeysThatTheirTextsDoNotTellApart", `backfill_test.go:[0-9]+: <nil>`),
 	},
 	{
 		"log-of-everybody",

@@ -17,6 +17,7 @@ import (
 
 	"github.com/posthaste-dev/posthaste/broker/googlepubsub"
 	"github.com/posthaste-dev/posthaste/broker/natsjetstream"
+	"github.com/posthaste-dev/posthaste/daemon/pubsubbroker"
 	"github.com/posthaste-dev/posthaste/outbox"
 	"github.com/posthaste-dev/posthaste/publish"
 	"github.com/posthaste-dev/posthaste/relay/operator/audit"
@@ -135,6 +136,8 @@ func TestAuditFindsEachFault(t *testing.T) {
 		}
 		e.want(t, e.role, 0, `20 numbers were drawn: 20 are there, 0 pruned, 0 nobody has`, "audit", "sequence", "--strict")
 
+		e.want(t, e.role, 0, `"matched": 20`, "audit", "--topic", a.topic, "--topic", a.topic, "-o", "json", "--slack", "0s")
+
 		lost := a.publishes(t, true)
 		audits(5, "missing "+lost.String())
 		e.want(t, e.role, 5, line("missing", lost.String(), "21", "order_audited", a.topic, `\S+ ago`), "audit", "--slack",
@@ -168,6 +171,15 @@ func TestAuditFindsEachFault(t *testing.T) {
 		if found := audits(5, "twice "+twice.String(), "unknown "+deleted.String()); found.Report.Pruned != 1 {
 			t.Errorf("what retention took is not unknown: %+v", found.Report)
 		}
+
+		// Nothing explains that a stream without limits is empty.
+		if err := a.stream.Purge(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		e.want(t, e.role, 5, `"missing":21,`, "audit", "--slack", "0s", "-o", "ndjson")
+
+		e.Exec(t, "SELECT setval('{schema}.outbox_events_seq_seq', 7)")
+		e.want(t, e.role, 5, `the sequence is behind: numbers up to 22 are in use`, "audit", "sequence")
 	})
 }
 
@@ -306,6 +318,27 @@ func (a *audited) auditedFor(t *testing.T, client *pubsub.Client, length time.Du
 	return true
 }
 
+// TestASubscriptionToEachTopicOnce: one that is named twice has one, and nothing is left of it.
+func TestASubscriptionToEachTopicOnce(t *testing.T) {
+	t.Parallel()
+	server, client := pubsubtest.Start(t, "audited")
+	made, err := pubsubbroker.Subscribe(t.Context(), []string{
+		"POSTHASTE_PUBSUB_PROJECT=p", "POSTHASTE_PUBSUB_ENDPOINT=" + server.Addr(),
+	}, false, "audited", "audited")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if count := subscriptions(t, client); count != 1 {
+		t.Errorf("%d subscriptions were made", count)
+	}
+	if err := made.Close(); err != nil {
+		t.Error(err)
+	}
+	if left := subscriptions(t, client); left != 0 {
+		t.Errorf("%d subscriptions are left", left)
+	}
+}
+
 func subscriptions(t *testing.T, client *pubsub.Client) (count int) {
 	t.Helper()
 	all := client.SubscriptionAdminClient.ListSubscriptions(t.Context(),
@@ -337,6 +370,7 @@ func TestAuditSaysWhatIsMissingToBegin(t *testing.T) {
 		says(3, "nats stream add", "--topic", "nothing-of-this-name", "--all-types")
 		says(2, "--until", "--until", "yesterday")
 		says(2, "--since", "--since", "-1h")
+		says(2, "is before --since", "--topic", "orders", "--all-types", "--until", "2026-01-31T00:00:00Z")
 		conn, err := natsjetstream.Connect(services.NATS())
 		if err != nil {
 			t.Fatal(err)

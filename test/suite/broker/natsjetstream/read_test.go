@@ -89,7 +89,7 @@ func TestAReaderShowsWhatAStreamHolds(t *testing.T) {
 		t.Fatal(err)
 	}
 	reader, got = read(natsjetstream.ReadConfig{}, none)
-	if len(got) != 20 || slices.Contains(got, "4510") || reader.Since().IsZero() || reader.Deleted() != 1 {
+	if len(got) != 20 || slices.Contains(got, "4510") || !reader.Since().IsZero() || reader.Deleted() != 1 {
 		t.Errorf("after a purge: %v since %s, %d deleted", got, reader.Since(), reader.Deleted())
 	}
 	enough := errors.New("enough")
@@ -103,6 +103,89 @@ func TestAReaderShowsWhatAStreamHolds(t *testing.T) {
 	info, err := stream.Info(ctx)
 	if err != nil || info.State.Consumers != 0 {
 		t.Errorf("%d consumers are left (%v)", info.State.Consumers, err)
+	}
+}
+
+// TestAReaderSaysWhatTheLimitsExplain: what a stream has let go of by its limits is too old, and what they do not
+// explain somebody took away. What it lets go of while it is read counts as well.
+func TestAReaderSaysWhatTheLimitsExplain(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithTimeout(t.Context(), eventually.Patience)
+	defer cancel()
+	conn, err := natsjetstream.Connect(services.NATS())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	js, err := jetstream.New(conn, jetstream.WithDefaultTimeout(eventually.Patience))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const beginning, age, first = "the beginning", "an hour ago", "its first message"
+	for i, c := range []struct {
+		limits jetstream.StreamConfig
+		sent   int
+		purge  bool // of all, before the rest is sent
+		rest   int
+		since  string
+	}{
+		{jetstream.StreamConfig{}, 3, false, 0, beginning},
+		{jetstream.StreamConfig{}, 3, true, 0, beginning},
+		{jetstream.StreamConfig{}, 3, true, 1, beginning},
+		{jetstream.StreamConfig{FirstSeq: 100}, 3, false, 0, beginning},
+		{jetstream.StreamConfig{MaxAge: time.Hour}, 3, true, 0, age},
+		{jetstream.StreamConfig{MaxAge: time.Hour}, 3, true, 3, age},
+		{jetstream.StreamConfig{MaxMsgs: 10}, 15, false, 0, first},
+		{jetstream.StreamConfig{MaxMsgs: 10, MaxAge: time.Hour}, 15, false, 0, first},
+		{jetstream.StreamConfig{MaxMsgs: 10}, 15, true, 1, beginning},
+		{jetstream.StreamConfig{MaxMsgs: 10, Discard: jetstream.DiscardNew}, 10, true, 10, beginning},
+		{jetstream.StreamConfig{MaxBytes: 1000}, 50, false, 0, first},
+		{jetstream.StreamConfig{MaxMsgsPerSubject: 1}, 2, false, 0, first},
+	} {
+		name := "limits-" + strings.ToLower(rand.Text()[:12])
+		c.limits.Name, c.limits.Subjects = name, []string{name}
+		stream, err := js.CreateStream(ctx, c.limits)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = js.DeleteStream(context.Background(), name) }()
+		sendNumbers(ctx, t, js, name, 1, c.sent)
+		if c.purge {
+			if err := stream.Purge(ctx); err != nil {
+				t.Fatal(err)
+			}
+		}
+		sendNumbers(ctx, t, js, name, c.sent+1, c.sent+c.rest)
+		reader, err := natsjetstream.NewReader(ctx, conn, natsjetstream.ReadConfig{Stream: name})
+		if err != nil {
+			t.Fatal(err)
+		}
+		info, err := stream.Info(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		since := reader.Since()
+		if !map[string]bool{
+			beginning: since.IsZero(),
+			first:     since.Equal(info.State.FirstTime),
+			age:       since.Add(time.Hour).Sub(info.TimeStamp).Abs() < time.Minute,
+		}[c.since] {
+			t.Errorf("%d: it holds what came since %s, want %s; its first is of %s", i, since, c.since, info.State.FirstTime)
+		}
+		if c.since != first {
+			continue
+		}
+		// All of it goes while it is read.
+		if err := reader.Each(ctx, func(natsjetstream.Stored) error {
+			sendNumbers(ctx, t, js, name, 1, 1)
+			return nil
+		}); err != nil {
+			t.Fatal(err)
+		}
+		if info, err = stream.Info(ctx); err != nil || !reader.Since().Equal(info.State.FirstTime) {
+			t.Errorf("%d: when it was read it held what came since %s, and its first is of %s (%v)", i, reader.Since(),
+				info.State.FirstTime, err)
+		}
 	}
 }
 
