@@ -89,7 +89,7 @@ func (c *comparison) limits(field string, was, is map[string]any) {
 		c.add(field, "limit_"+suffix, breaks, changeOf(keyword, before, after))
 	}
 	keywords := patterns
-	if c.formats {
+	if c.year < 2019 {
 		keywords = append(slices.Clone(keywords), "format")
 	}
 	for _, keyword := range keywords {
@@ -142,7 +142,7 @@ func (c *comparison) others(field string, was, is map[string]any) {
 		case slices.ContainsFunc([][]string{lowest, highest, patterns, containers, compared}, func(group []string) bool {
 			return slices.Contains(group, keyword)
 		}):
-			if keyword == "format" && !c.formats && !reflect.DeepEqual(was[keyword], is[keyword]) {
+			if keyword == "format" && c.year >= 2019 && !reflect.DeepEqual(was[keyword], is[keyword]) {
 				c.add(field, "remark_changed", Nobody, changeOf(keyword, was[keyword], is[keyword]))
 			}
 		case c.same(map[string]any{keyword: was[keyword]}, map[string]any{keyword: is[keyword]}):

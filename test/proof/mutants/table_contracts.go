@@ -30,9 +30,27 @@ var contracting = []mutant{
 		"reference-not-followed",
 		"what changes behind a reference is not seen", "RG-6",
 		[]change{{
-			contractTests + "/diff_schema.go", "equal = known == stays && look(before, after)",
-			"equal = known == stays || look(before, after)",
+			contractTests + "/diff_refs.go", "equal = known && stays && look(before, after)",
+			"equal = known && stays || look(before, after)",
 		}},
 		test(contractTests, "TestDiffOfRules", `behind a reference: got "", want "limit_narrowed /a breaks producers"`),
+	},
+	{
+		"unknown-reference-counts-as-same",
+		"a reference that cannot be followed counts as unchanged, whatever it leads to", "RG-6",
+		[]change{{
+			contractTests + "/diff_refs.go", "equal = known && stays && look(before, after)",
+			"equal = known == stays && look(before, after)",
+		}},
+		test(contractTests, "TestDiffOfWhatCannotBeFollowed", `another file: nothing breaks producers`),
+	},
+	{
+		"breaking-change-behind-remarks",
+		"a change that breaks somebody is not told behind a thousand that break nobody", "RG-6",
+		[]change{{
+			contractTests + "/diff_schema.go", "if c.told[breaks]++; c.told[breaks] <= mostChanges {",
+			"if len(c.changes) < mostChanges {",
+		}},
+		test(contractTests, "TestDiffTellsWhatBreaks", `0 changes break producers, 1000 consumers`),
 	},
 }
