@@ -9,23 +9,18 @@ import (
 // addresses are the names that the parts of a schema have: where an $id or an anchor leads to depends on the $ids
 // around it, and a pointer from the root does not.
 type addresses struct {
-	year   int                 // of the draft
-	bases  map[string]*url.URL // of the parts that have an $id, by pointer
-	places map[string]string   // pointers, by address
-	plain  bool                // no address is there twice, and no part is of another draft
+	year    int                 // of the draft
+	bases   map[string]*url.URL // of the parts that have an $id, by pointer
+	places  map[string]string   // pointers, by address
+	ids     bool                // a part has an $id
+	anchors map[string]string   // pointers, by name
+	plain   bool                // no address is there twice, and no part is of another draft
 }
 
 // rootRefs replaces every reference within a schema by a pointer from its root. What leads elsewhere, or nowhere,
 // stays. plain tells that nothing in it can be understood in two ways.
 func rootRefs(schema any) (plain bool) {
-	a := &addresses{year: yearOf(schema), bases: map[string]*url.URL{}, places: map[string]string{}, plain: true}
-	a.name(&url.URL{Scheme: "schema", Path: "/root.json"}, "") // nothing else is called so
-	walk(schema, "", func(part map[string]any, at string) {
-		if part["$schema"] != nil && draftOf(part) != draftOf(schema) {
-			a.plain = false
-		}
-		a.note(part, at)
-	})
+	a := addressesOf(schema)
 	walk(schema, "", func(part map[string]any, at string) {
 		if ref, is := part["$ref"].(string); is {
 			if pointer, found := a.pointer(ref, at); found {
@@ -34,6 +29,51 @@ func rootRefs(schema any) (plain bool) {
 		}
 	})
 	return a.plain
+}
+
+func addressesOf(schema any) *addresses {
+	a := &addresses{
+		year: yearOf(schema), bases: map[string]*url.URL{}, places: map[string]string{}, anchors: map[string]string{},
+		plain: true,
+	}
+	a.name(&url.URL{Scheme: "schema", Path: "/root.json"}, "") // nothing else is called so
+	walk(schema, "", func(part map[string]any, at string) {
+		if part["$schema"] != nil && draftOf(part) != draftOf(schema) {
+			a.plain = false
+		}
+		a.note(part, at)
+	})
+	return a
+}
+
+// Names are what a schema calls itself and its parts, and what it calls others.
+type Names struct {
+	// Draft is the draft of JSON Schema that it is written in.
+	Draft string
+	// IDs tells that it or a part of it has an address of its own, from which references within are told.
+	IDs bool
+	// Anchors are pointers to parts, by their names. Without IDs each of them is there once.
+	Anchors map[string]string
+	// Elsewhere are the references that lead out of it, but for those to JSON Schema itself.
+	Elsewhere []string
+	// Dynamic tells that it has references ($dynamicRef, $recursiveRef) that mean another thing within another schema.
+	Dynamic bool
+}
+
+// NamesOf are those of a schema, as encoding/json decodes it.
+func NamesOf(schema any) Names {
+	a := addressesOf(schema)
+	names := Names{Draft: draftOf(schema), IDs: a.ids, Anchors: a.anchors}
+	walk(schema, "", func(part map[string]any, at string) {
+		names.Dynamic = names.Dynamic || part["$dynamicRef"] != nil || part["$recursiveRef"] != nil
+		for _, keyword := range []string{"$ref", "$dynamicRef"} {
+			ref, is := part[keyword].(string)
+			if _, found := a.pointer(ref, at); is && !found && !ofDraft(ref) {
+				names.Elsewhere = append(names.Elsewhere, ref)
+			}
+		}
+	})
+	return names
 }
 
 // yearOf is the draft of a schema: 4, 6 and 7 were called by number.
@@ -64,17 +104,23 @@ func (a *addresses) note(part map[string]any, at string) {
 		}
 		anchor := cutFragment(address)
 		if !strings.HasPrefix(id, "#") {
+			a.ids = true
 			a.name(address, at)
 		}
 		if anchor != "" && !strings.HasPrefix(anchor, "/") {
-			a.put(address.String()+"#"+anchor, at)
+			a.anchor(address, anchor, at)
 		}
 	}
 	for _, keyword := range []string{"$anchor", "$dynamicAnchor"} {
 		if anchor, is := part[keyword].(string); is {
-			a.put(a.base(at).String()+"#"+anchor, at)
+			a.anchor(a.base(at), anchor, at)
 		}
 	}
+}
+
+func (a *addresses) anchor(base *url.URL, anchor, at string) {
+	a.anchors[anchor] = at
+	a.put(base.String()+"#"+anchor, at)
 }
 
 // name gives a part an address of its own, from which those within it are told.

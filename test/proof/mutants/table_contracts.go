@@ -22,7 +22,7 @@ var contracting = []mutant{
 		"required-breaks-nobody",
 		"a field that becomes required counts as harmless", "RG-6",
 		[]change{{
-			contractTests + "/diff_schema.go", `"field_required", Producers,`, `"field_required", Nobody,`,
+			contractTests + "/diff_fields.go", `"field_required", Producers,`, `"field_required", Nobody,`,
 		}},
 		test(contractTests, "TestDiffOfFields", `required: got "field_required /a", want .* breaks producers"`),
 	},
