@@ -51,6 +51,6 @@ var contracting = []mutant{
 			contractTests + "/diff_schema.go", "if c.told[breaks]++; c.told[breaks] <= mostChanges {",
 			"if len(c.changes) < mostChanges {",
 		}},
-		test(contractTests, "TestDiffTellsWhatBreaks", `0 changes break producers, 1000 consumers`),
+		test(contractTests, "TestDiffTellsWhatBreaks", `0 changes break producers, 500 consumers`),
 	},
 }
