@@ -170,8 +170,8 @@ func subset(some, of []string) bool {
 
 // values compares enum and const.
 func (c *comparison) values(field string, was, is map[string]any) {
-	before, listedBefore := valuesOf(was)
-	after, listedAfter := valuesOf(is)
+	before, listedBefore := c.valuesOf(was)
+	after, listedAfter := c.valuesOf(is)
 	if !listedBefore && !listedAfter {
 		return
 	}
@@ -191,15 +191,21 @@ func (c *comparison) values(field string, was, is map[string]any) {
 	c.add(field, "enum_"+suffix, breaks, text)
 }
 
-func valuesOf(schema map[string]any) (values []string, listed bool) {
-	if only, is := schema["const"]; is {
-		return []string{words(only)}, true
-	}
+// valuesOf are those that keep enum and const.
+func (c *comparison) valuesOf(schema map[string]any) (values []string, listed bool) {
 	list, listed := schema["enum"].([]any)
 	for _, value := range list {
 		values = append(values, words(value))
 	}
-	return values, listed
+	only, is := schema["const"]
+	switch {
+	case !is || c.year == 4: // which has no const
+		return values, listed
+	case listed && !slices.Contains(values, words(only)):
+		return nil, true
+	default:
+		return []string{words(only)}, true
+	}
 }
 
 // words is a piece of a schema as JSON writes it.

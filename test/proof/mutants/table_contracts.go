@@ -53,4 +53,14 @@ var contracting = []mutant{
 		}},
 		test(contractTests, "TestDiffTellsWhatBreaks", `0 changes break producers, 500 consumers`),
 	},
+	{
+		"removed-field-keeps-the-rules-of-others",
+		"a field that loses its name is not held to the rules of other fields", "RG-6",
+		[]change{{
+			contractTests + "/diff_fields.go",
+			"case by == additionalRule && len(Breaking(c.tried(here, field, others), Producers)) > 0:",
+			"case by == noRule && len(Breaking(c.tried(here, field, others), Producers)) > 0:",
+		}},
+		test(contractTests, "TestDiffOfOtherFields", `got "field_removed /n breaks consumers", want .* both"`),
+	},
 }
