@@ -88,6 +88,21 @@ func TestRegistryWithoutADatabase(t *testing.T) {
 	}
 }
 
+// TestRegistryExportIsReadBack: what a publisher would read as something else is not printed.
+func TestRegistryExportIsReadBack(t *testing.T) {
+	t.Parallel()
+	schema := written(t, "schema.json", `{"properties": {"`+strings.Repeat("k", 1500)+`": {}}}`)
+	registry := filepath.Join(filepath.Dir(schema), "registry.yaml")
+	text := "contracts:\n  - {type: a, aggregate: b, topic: c, schema: schema.json}\n"
+	if err := os.WriteFile(registry, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	code, stdout, stderr := call(t, nil, "registry", "export", "--registry", registry)
+	if code != exitFailed || stdout != "" || !strings.Contains(stderr, "as one document it could not be read") {
+		t.Errorf("exit code %d:\n%s%s", code, stdout, stderr)
+	}
+}
+
 // TestRegistryDiff: an export is compared with what it came from, and with what breaks somebody.
 func TestRegistryDiff(t *testing.T) {
 	t.Parallel()

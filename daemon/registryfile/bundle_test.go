@@ -130,3 +130,31 @@ func TestContractsThatCannotBeOneDocument(t *testing.T) {
 		}
 	}
 }
+
+// TestReadBack: what a document says is what is read, or it is refused.
+func TestReadBack(t *testing.T) {
+	t.Parallel()
+	for schema, want := range map[string]string{
+		`{"maximum": 1e400, "minimum": -1E+400, "enum": [1.50, -0, 123456789012345678901234567890, ` +
+			`"1e400", "~", "yes"]}`: "",
+		`{"const": "\u007f\u0080\u0085\u2028\ufeff\ufffe\uffff \\u0085 \ud83d\ude00 \/"}`: "",
+		`{"properties": {"` + strings.Repeat("k", 1500) + `": {}}}`:                       "could not be read",
+		`{"const": 1e4000}`: "read as another one",
+	} {
+		file, err := registryfile.Load(folder(t, map[string]string{
+			"registry.yaml": "contracts:\n  - {type: a, aggregate: b, topic: c, schema: a.json}\n", "a.json": schema,
+		}), registryfile.Options{})
+		if err != nil {
+			t.Errorf("%.80s: %v", schema, err)
+			continue
+		}
+		document, err := file.Contracts()
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = registryfile.ReadBack(document)
+		if (err != nil) != (want != "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%.80s: %v", schema, err)
+		}
+	}
+}
