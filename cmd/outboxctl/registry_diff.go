@@ -26,8 +26,8 @@ func newRegistryDiff(root *rootCommand) *cobra.Command {
 		Long: `Say what changes from one registry to another: two files of contracts, or exports. A change breaks producers if
 something that was good is rejected now: a type is gone, a field became required, an enum or a limit narrower, an object
 closed. It breaks consumers if something may arrive that could not before, or no longer arrives where they look: another
-topic, a field removed or no longer required, a type or an enum wider. New types and new fields break nobody, and nor do
-titles, descriptions, and fields that are let through.
+topic, a field removed or no longer required, a type or an enum wider. New types break nobody, nor do titles,
+descriptions, fields that are let through, and new fields where fields without a name had no rules of their own.
 
 What cannot be compared keyword by keyword (anyOf, if, patterns, ...) counts as breaking both if it has changed.
 docs/guide/contracts.md lists all kinds of changes.

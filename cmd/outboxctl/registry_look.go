@@ -177,9 +177,9 @@ their payload breaks the schema. It looks at each event as a relay does, and cha
 
 An event whose envelope has another version than the contract is listed too, but not counted: it is published as it is.
 
-The exit code is 1 if there is an event that cannot be published. The viewer role is enough for types and aggregates;
-payloads are looked at where the role may read them (GRANT SELECT ON outbox_events), and it says so if not. At most
---limit rows are read, a share of each lane.
+The exit code is 1 if there is an event that cannot be published, and if nobody can tell: there are more rows than
+--limit, of which each lane has a share, or the role may not read payloads (GRANT SELECT ON outbox_events). With
+--no-payloads the viewer role is enough: then types and aggregates are all that is asked about.
 
 ` + registryHelp,
 		Example: "  outboxctl registry check --registry registry.yaml\n" +
@@ -202,18 +202,32 @@ func (c *registryCheck) run(ctx context.Context, p *present.Printer) error {
 		if err != nil {
 			return err
 		}
-		if err := showCheck(p, root, report); err != nil {
+		if err := c.show(p, report); err != nil {
 			return err
 		}
-		if !report.Payloads && !c.how.NoPayloads {
-			root.notef("payloads were not looked at: this role may not read them; GRANT SELECT ON %s.outbox_events TO it, or "+
-				"ask as another", root.schema)
-		}
-		if !report.Complete {
-			root.notef("there is more than was looked at: --limit %d", min(2*c.how.Limit, operator.MaxChecked))
-		}
-		if report.Unpublishable == 0 {
-			return nil
+		return c.verdict(report)
+	})
+}
+
+// verdict is the error that a check ends with. It lets a deploy pass, so that what was not looked at is an error too.
+func (c *registryCheck) verdict(report *operator.RegistryReport) error {
+	unread := report.Looked > 0 && !report.Payloads && !c.how.NoPayloads
+	var rest, hint string
+	switch {
+	case unread:
+		rest = "this role may not read payloads"
+		hint = fmt.Sprintf("GRANT SELECT ON %s.outbox_events TO it, or ask as another; --no-payloads asks about types and "+
+			"aggregates alone", c.source.root.schema)
+	case report.Complete:
+	case c.how.Limit == operator.MaxChecked:
+		rest, hint = "there is more than was looked at", "let relays publish some of it first, and ask again"
+	default:
+		rest = "there is more than was looked at"
+		hint = fmt.Sprintf("read more: --limit %d", min(max(2*c.how.Limit, 40_000), operator.MaxChecked))
+	}
+	if report.Unpublishable > 0 {
+		if rest != "" {
+			c.source.root.notef("that is not all, %s: %s", rest, hint)
 		}
 		return problem{
 			code: "unpublishable_events", exit: exitFailed,
@@ -221,16 +235,28 @@ func (c *registryCheck) run(ctx context.Context, p *present.Printer) error {
 				plural(int(report.Unpublishable), "event that waits", "events that wait")),
 			hint: "a relay with it would park events of unknown types, and make the others dead",
 		}
-	})
+	}
+	if rest == "" {
+		return nil
+	}
+	return problem{
+		code: "check_incomplete", exit: exitFailed, err: fmt.Errorf("nobody can tell yet: %s", rest), hint: hint,
+	}
 }
 
-func showCheck(p *present.Printer, root *rootCommand, report *operator.RegistryReport) error {
-	if root.output == present.JSON {
+func (c *registryCheck) show(p *present.Printer, report *operator.RegistryReport) error {
+	if c.source.root.output == present.JSON {
 		return p.One(report, nil)
 	}
-	none := "all " + plural(int(report.Looked), "event that waits", "events that wait") + " can be published"
-	if report.Looked == 0 {
+	looked := plural(int(report.Looked), "event that waits", "events that wait")
+	none := "all " + looked + " can be published"
+	switch {
+	case report.Looked == 0 && report.Complete:
 		none = "no event waits"
+	case !report.Complete:
+		none = "nothing is wrong with " + looked + ", and there is more"
+	case !report.Payloads:
+		none = "nothing is wrong with the types and aggregates of " + looked + ", payloads were not looked at"
 	}
 	type row = operator.RegistryFinding
 	return present.List(p, report.Findings, none,

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/posthaste-dev/posthaste/daemon/registryfile"
 	"github.com/posthaste-dev/posthaste/outbox"
 	"github.com/posthaste-dev/posthaste/outbox/contracts"
 )
@@ -30,6 +31,9 @@ do 'registry diff' and 'registry check'. Keep the one of the last release to com
 	cmd.RunE = run(func(context.Context, io.Writer) error {
 		registry, err := source.load()
 		if err != nil {
+			return err
+		}
+		if err := registryfile.ReadBack(registry.Document); err != nil {
 			return err
 		}
 		text, err := registry.JSON()

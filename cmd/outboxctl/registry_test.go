@@ -88,6 +88,21 @@ func TestRegistryWithoutADatabase(t *testing.T) {
 	}
 }
 
+// TestRegistryExportIsReadBack: what a publisher would read as something else is not printed.
+func TestRegistryExportIsReadBack(t *testing.T) {
+	t.Parallel()
+	schema := written(t, "schema.json", `{"properties": {"`+strings.Repeat("k", 1500)+`": {}}}`)
+	registry := filepath.Join(filepath.Dir(schema), "registry.yaml")
+	text := "contracts:\n  - {type: a, aggregate: b, topic: c, schema: schema.json}\n"
+	if err := os.WriteFile(registry, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	code, stdout, stderr := call(t, nil, "registry", "export", "--registry", registry)
+	if code != exitFailed || stdout != "" || !strings.Contains(stderr, "as one document it could not be read") {
+		t.Errorf("exit code %d:\n%s%s", code, stdout, stderr)
+	}
+}
+
 // TestRegistryDiff: an export is compared with what it came from, and with what breaks somebody.
 func TestRegistryDiff(t *testing.T) {
 	t.Parallel()
@@ -141,9 +156,24 @@ func TestRegistryCheck(t *testing.T) {
 			!strings.Contains(stderr, "1 event that waits cannot be published") || strings.Contains(stdout, "much") {
 			t.Errorf("exit code %d:\n%s%s", code, stdout, stderr)
 		}
-		// It cannot see that, and says so.
-		if code, _, stderr := check(viewer); code != exitDone || !strings.Contains(stderr, "payloads were not looked at") {
-			t.Errorf("exit code %d: %s", code, stderr)
+		// It cannot see that, and lets no deploy pass, unless that is all that was asked about.
+		const types = "nothing is wrong with the types and aggregates of 2 events that wait, payloads were not looked at\n"
+		if code, stdout, stderr := check(viewer); code != exitFailed || stdout != types ||
+			!strings.Contains(stderr, "may not read payloads") || !strings.Contains(stderr, "GRANT SELECT ON") {
+			t.Errorf("exit code %d:\n%s%s", code, stdout, stderr)
+		}
+		if code, stdout, stderr := check(viewer, "--no-payloads"); code != exitDone || stdout != types {
+			t.Errorf("exit code %d:\n%s%s", code, stdout, stderr)
+		}
+		// Nor does one that stops before the event.
+		code, stdout, stderr = check(e, "--limit", "1", "-o", "json")
+		if code != exitFailed || !strings.Contains(stdout, `"complete": false`) ||
+			!strings.Contains(stderr, `"code":"check_incomplete"`) || !strings.Contains(stderr, "--limit 40000") {
+			t.Errorf("exit code %d:\n%s%s", code, stdout, stderr)
+		}
+		code, stdout, stderr = check(e, "--limit", "1")
+		if code != exitFailed || stdout != "nothing is wrong with 1 event that waits, and there is more\n" {
+			t.Errorf("exit code %d:\n%s%s", code, stdout, stderr)
 		}
 		e.exec(t, `SELECT {schema}.outbox_emit('order_lost', 'order', '1', '{}')`)
 		code, stdout, stderr = check(viewer, "-o", "json")

@@ -15,8 +15,9 @@ import (
 )
 
 // Contracts is the registry as one document, with every schema whole in itself: what a schema refers to in other files
-// comes along, under its $defs. [Load] reads the document's JSON as it reads the file. It fails where a schema with an
-// $id of its own refers to another file: nobody could tell what its references mean there.
+// comes along, under its $defs. [Load] reads the document's JSON as it reads the file. It fails where a schema would
+// mean something else there than in its files: they are of two drafts, or have an $id or a $dynamicRef, or one anchor
+// twice.
 func (f *File) Contracts() (contracts.Document, error) {
 	schemas := map[string]json.RawMessage{}
 	for _, eventType := range slices.Sorted(maps.Keys(f.addresses)) {
@@ -42,10 +43,13 @@ type bundling struct {
 	names   map[string]string // under $defs, by address
 	pending []string          // addresses that are still to be brought
 	defs    map[string]any
+	anchors map[string]string // the files of the anchors that were met
 }
 
 func (f *folder) bundle(address string) (any, error) {
-	b := &bundling{schemas: f, root: address, names: map[string]string{}, defs: map[string]any{}}
+	b := &bundling{
+		schemas: f, root: address, names: map[string]string{}, defs: map[string]any{}, anchors: map[string]string{},
+	}
 	root, err := b.document(address, "")
 	if err != nil {
 		return nil, err
@@ -84,41 +88,66 @@ func (b *bundling) document(address, prefix string) (any, error) {
 	if err != nil {
 		return nil, fmt.Errorf("its address: %w", err)
 	}
-	others := false
+	several := prefix != ""
 	schema, err := contracts.MapRefs(b.schemas.documents[address], func(ref string) (string, error) {
 		to, err := base.Parse(ref)
 		if err != nil {
 			return "", fmt.Errorf("the reference %.200q is no address", ref)
 		}
-		fragment := to.EscapedFragment()
+		anchor, fragment := to.Fragment, to.EscapedFragment()
 		to.Fragment, to.RawFragment = "", ""
 		if to.Scheme != scheme { // a schema of a draft, which every reader has
 			return ref, nil
 		}
-		if _, needed := b.schemas.documents[to.String()]; !needed { // nothing leads there, or the file would have been read
+		target, needed := b.schemas.documents[to.String()]
+		if !needed { // nothing leads there, or the file would have been read
 			return ref, nil
 		}
-		target := prefix
+		within := prefix
 		if to.String() != address {
-			others = true
-			target = b.under(to.String())
+			several = true
+			within = b.under(to.String())
 		}
-		if fragment != "" && !strings.HasPrefix(fragment, "/") { // an anchor has one name for all of the bundle
-			return "#" + fragment, nil
+		if within != "" && anchor != "" && !strings.HasPrefix(anchor, "/") {
+			fragment = (&url.URL{Fragment: contracts.NamesOf(target).Anchors[anchor]}).EscapedFragment()
 		}
-		return "#" + target + fragment, nil
+		return "#" + within + fragment, nil
 	})
 	if err != nil {
 		return nil, err
 	}
-	object, is := schema.(map[string]any)
-	if is && (others || prefix != "") && object["$id"] != nil {
-		return nil, errors.New("it has an $id, and is in more than one file: put it into one")
+	if err := b.fits(address, several); err != nil {
+		return nil, err
 	}
-	if is && prefix != "" {
+	if object, is := schema.(map[string]any); is && prefix != "" {
 		delete(object, "$schema") // it is that of the whole
 	}
 	return schema, nil
+}
+
+// fits tells whether a file means in the bundle what it means alone. several tells that the bundle has other files.
+func (b *bundling) fits(address string, several bool) error {
+	names := contracts.NamesOf(b.schemas.documents[address])
+	file := strings.TrimPrefix(address, scheme+":///")
+	several = several || names.IDs && len(names.Elsewhere) > 0
+	switch draft := contracts.NamesOf(b.schemas.documents[b.root]).Draft; {
+	case several && names.IDs:
+		return fmt.Errorf("%.200s has an $id, and the schema is in more than one file: put it into one", file)
+	case several && names.Dynamic:
+		return fmt.Errorf("%.200s has a $dynamicRef or $recursiveRef, and the schema is in more than one file: put it "+
+			"into one", file)
+	case draft != names.Draft:
+		return fmt.Errorf("%.200s is written in draft %.100q and what refers to it in %.100q, and one document has one: "+
+			"give both the same $schema", file, names.Draft, draft)
+	}
+	for anchor := range names.Anchors {
+		if other, taken := b.anchors[anchor]; taken {
+			return fmt.Errorf("the anchor %.80q is in %.200s and in %.200s: give it another name in one of them", anchor, file,
+				other)
+		}
+		b.anchors[anchor] = file
+	}
+	return nil
 }
 
 var notInNames = regexp.MustCompile(`[^A-Za-z0-9._-]+`)

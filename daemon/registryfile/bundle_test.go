@@ -15,6 +15,9 @@ func TestContractsAreReadBack(t *testing.T) {
   - type: tree_grown
     aggregate: tree
     schema: schemas/tree.json
+  - type: old_seen
+    aggregate: old
+    schema: schemas/old.json
 `
 	name := folder(t, map[string]string{
 		"registry.yaml": contracts + trees,
@@ -26,6 +29,11 @@ func TestContractsAreReadBack(t *testing.T) {
 		// They refer to each other, and to themselves; what is data is no reference.
 		"schemas/tree.json": `{"type": "object", "required": ["leaf"], "properties": {"leaf": {"$ref": "leaf.json"}, ` +
 			`"trees": {"items": {"$ref": "#"}}, "$ref": {"type": "string"}, "note": {"default": {"$ref": "none.json"}}}}`,
+		// By their anchors, as draft 7 has them.
+		"schemas/old.json": `{"$schema": "http://json-schema.org/draft-07/schema#", "properties": {"a": {"$ref": ` +
+			`"older.json#x"}, "b": {"$ref": "#y"}}, "definitions": {"z": {"$id": "#y", "type": "string"}}}`,
+		"schemas/older.json": `{"$schema": "http://json-schema.org/draft-07/schema#", "definitions": {"a/b": {"$id": "#x", ` +
+			`"type": "array", "items": {"$ref": "#z"}}, "c": {"$id": "#z", "type": "integer"}}}`,
 		"schemas/leaf.json": `{"type": "object", "properties": {"of": {"$ref": "tree.json"}, "green": {"type": "boolean"}}}`,
 	})
 	options := registryfile.Options{DefaultTopic: "domain"}
@@ -61,6 +69,10 @@ func TestContractsAreReadBack(t *testing.T) {
 		{"tree_grown", "tree", `{"leaf": {"of": {"leaf": {"green": 1}}}}`},
 		{"tree_grown", "tree", `{"leaf": {}, "trees": [{}]}`},
 		{"tree_grown", "tree", `{"leaf": {}, "trees": [{"leaf": {"of": {"leaf": {}}}}]}`},
+		{"old_seen", "old", `{"a": [1], "b": "x"}`},
+		{"old_seen", "old", `{"a": 1}`},
+		{"old_seen", "old", `{"a": ["x"]}`},
+		{"old_seen", "old", `{"b": 1}`},
 		{"anything", "thing", `{"a": 1}`},
 	} {
 		row := stored(t, event[0], event[1], event[2])
@@ -72,23 +84,77 @@ func TestContractsAreReadBack(t *testing.T) {
 	}
 }
 
-// TestContractsThatCannotBeOneDocument: a schema with an address of its own gives its references another meaning.
+// TestContractsThatCannotBeOneDocument: where a schema of several files would mean something else as one, nothing is
+// made of it, and what is to be done is said.
 func TestContractsThatCannotBeOneDocument(t *testing.T) {
 	t.Parallel()
-	for name, schema := range map[string]string{
-		"two files": `{"$id": "registry:///schemas/a.json", "$ref": "b.json"}`,
-		"one":       `{"$id": "https://example.com/a.json", "type": "object"}`,
+	const other, older = `{"type": "object"}`, `{"$schema": "http://json-schema.org/draft-07/schema#", "type": "object"}`
+	for name, c := range map[string]struct{ a, b, want string }{
+		"an $id and two files": {`{"$id": "registry:///schemas/a.json", "$ref": "b.json"}`, other, "put it into one"},
+		"an $id":               {`{"$id": "https://example.com/a.json", "type": "object"}`, other, ""},
+		"the $id of a part": {
+			`{"items": {"$id": "https://example.com/a.json", "$ref": "#/$defs/x", "$defs": {"x": {}}}}`, other, "",
+		},
+		"the $id of a part, from which another file is told": {
+			`{"items": {"$id": "sub/x.json", "$ref": "../b.json"}}`, other, "put it into one",
+		},
+		"the $id of a part of the second file": {
+			`{"$ref": "b.json"}`, `{"items": {"$id": "https://example.com/a.json"}}`, "put it into one",
+		},
+		"an older draft": {
+			`{"$ref": "b.json"}`, older, `schemas/b.json is written in draft "http://json-schema.org/draft-07/schema" and`,
+		},
+		"a newer draft": {
+			strings.Replace(older, `"type": "object"`, `"allOf": [{"$ref": "b.json"}]`, 1), other, "give both the same $schema",
+		},
+		"one older draft": {strings.Replace(older, `"type": "object"`, `"allOf": [{"$ref": "b.json"}]`, 1), older, ""},
+		"an anchor in both": {
+			`{"$anchor": "x", "$ref": "b.json"}`, `{"$anchor": "x"}`, `"x" is in schemas/b.json and in schemas/a.json`,
+		},
+		"a dynamic reference": {
+			`{"$ref": "b.json"}`, `{"$dynamicAnchor": "x", "items": {"$dynamicRef": "#x"}}`, "$dynamicRef",
+		},
+		"a dynamic reference in one file": {`{"$dynamicAnchor": "x", "items": {"$dynamicRef": "#x"}}`, other, ""},
 	} {
 		file, err := registryfile.Load(folder(t, map[string]string{
 			"registry.yaml":  "contracts:\n  - {type: a, aggregate: b, topic: c, schema: schemas/a.json}\n",
-			"schemas/a.json": schema, "schemas/b.json": `{"type": "object"}`,
+			"schemas/a.json": c.a, "schemas/b.json": c.b,
 		}), registryfile.Options{})
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		_, err = file.Contracts()
+		if (err != nil) != (c.want != "") || err != nil && !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// TestReadBack: what a document says is what is read, or it is refused.
+func TestReadBack(t *testing.T) {
+	t.Parallel()
+	for schema, want := range map[string]string{
+		`{"maximum": 1e400, "minimum": -1E+400, "enum": [1.50, -0, 123456789012345678901234567890, ` +
+			`"1e400", "~", "yes"]}`: "",
+		`{"const": "\u007f\u0080\u0085\u2028\ufeff\ufffe\uffff \\u0085 \ud83d\ude00 \/"}`: "",
+		`{"properties": {"` + strings.Repeat("k", 1500) + `": {}}}`:                       "could not be read",
+		`{"const": 1e4000}`: "read as another one",
+	} {
+		file, err := registryfile.Load(folder(t, map[string]string{
+			"registry.yaml": "contracts:\n  - {type: a, aggregate: b, topic: c, schema: a.json}\n", "a.json": schema,
+		}), registryfile.Options{})
+		if err != nil {
+			t.Errorf("%.80s: %v", schema, err)
+			continue
+		}
+		document, err := file.Contracts()
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, err = file.Contracts()
-		if fails := name == "two files"; (err != nil) != fails || fails && !strings.Contains(err.Error(), "put it into one") {
-			t.Errorf("%s: %v", name, err)
+		err = registryfile.ReadBack(document)
+		if (err != nil) != (want != "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%.80s: %v", schema, err)
 		}
 	}
 }

@@ -193,6 +193,9 @@ func scalarOf(node *yaml.Node) (any, error) {
 		}
 		return json.Number(node.Value), nil
 	default:
+		if node.Style == 0 && jsonNumber.MatchString(node.Value) { // one that is too large for YAML's own
+			return json.Number(node.Value), nil
+		}
 		return node.Value, nil
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -14,6 +15,7 @@ import (
 	"github.com/posthaste-dev/posthaste/daemon/internal/input"
 	"github.com/posthaste-dev/posthaste/internal/suggest"
 	"github.com/posthaste-dev/posthaste/outbox"
+	"github.com/posthaste-dev/posthaste/outbox/contracts"
 )
 
 // What a registry may be at most.
@@ -55,12 +57,46 @@ func (e *Error) Error() string {
 
 // Load reads a registry, once. What is wrong is told all at once, as an [Error].
 func Load(name string, options Options) (*File, error) {
-	r := &reader{name: name, options: options, schemas: newFolder(filepath.Dir(name)), addresses: map[string]string{}}
-	defer r.schemas.close()
+	schemas := newFolder(filepath.Dir(name))
+	defer schemas.close()
 	text, err := input.ReadFile(name, maxFileBytes)
 	if err != nil {
 		return nil, fmt.Errorf("registry: %w", err)
 	}
+	return read(name, text, schemas, options)
+}
+
+// ReadBack tells whether a document is read by [Load] as what it says. It is read as YAML, where some numbers are texts
+// and names have a limit.
+func ReadBack(document contracts.Document) error {
+	text, err := document.JSON()
+	if err != nil {
+		return fmt.Errorf("registry: %w", err)
+	}
+	if len(text) > maxFileBytes {
+		return fmt.Errorf("registry: as one document it has %d bytes, and a registry's file %d at most", len(text),
+			maxFileBytes)
+	}
+	file, err := read("export", text, &folder{documents: map[string]any{}, properties: map[string]bool{}}, Options{})
+	if err != nil {
+		return fmt.Errorf("registry: as one document it could not be read: %w", err)
+	}
+	again, err := file.Contracts()
+	if err != nil {
+		return err
+	}
+	for i, was := range document.Contracts {
+		if is := again.Contracts[i]; !reflect.DeepEqual(was, is) {
+			return fmt.Errorf("registry: as one document the contract of %.80q would be read as another one: write the numbers "+
+				"and characters of its schema in a plainer way", was.Type)
+		}
+	}
+	return nil
+}
+
+// read takes the registry from its text. What it refers to is in the folder.
+func read(name string, text []byte, schemas *folder, options Options) (*File, error) {
+	r := &reader{name: name, options: options, schemas: schemas, addresses: map[string]string{}}
 	root, wrong := input.ParseYAML(input.YAMLOfJSON(text))
 	for _, problem := range wrong {
 		r.invalidf(problem.Line, "%s", problem.Text)

@@ -94,7 +94,8 @@ func newChannel(id, topic string, types []string) (channel, operation object) {
 	return channel, object{"action": "send", "channel": object{"$ref": "#/channels/" + id}, "messages": sent}
 }
 
-// componentOf is the schema of a payload's data, with its references as they lead from the whole document.
+// componentOf is the schema of a payload's data, with its references as they lead from the whole document. There it has
+// no address of its own, and nor have its parts: what leads to them by address or anchor does so by a pointer.
 func componentOf(contract Contract) (any, error) {
 	if len(contract.Schema) == 0 {
 		return object{"type": "object"}, nil
@@ -103,15 +104,32 @@ func componentOf(contract Contract) (any, error) {
 	if err != nil {
 		return nil, fmt.Errorf("contracts: the schema of %.80q: %w", contract.Type, err)
 	}
-	schema, _ = MapRefs(schema, func(ref string) (string, error) {
-		if pointer, local := strings.CutPrefix(ref, "#"); local {
-			return "#/components/schemas/" + contract.Type + pointer, nil
+	if !rootRefs(schema) {
+		return nil, fmt.Errorf("contracts: the schema of %.80q: parts of it have the same $id or $anchor, or a $schema of "+
+			"their own: give them names of their own, and no $schema", contract.Type)
+	}
+	own := []string{"$schema", "$id", "$anchor"}
+	if yearOf(schema) == 4 {
+		own = append(own, "id")
+	}
+	document, nowhere := clone(schema), ""
+	walk(schema, "", func(part map[string]any, _ string) {
+		for _, keyword := range own {
+			delete(part, keyword)
 		}
-		return ref, nil
+		ref, is := part["$ref"].(string)
+		if !is || ofDraft(ref) {
+			return
+		}
+		if _, found := pointed(document, ref); !found {
+			nowhere = ref
+			return
+		}
+		part["$ref"] = "#/components/schemas/" + contract.Type + strings.TrimPrefix(ref, "#")
 	})
-	if root, is := schema.(map[string]any); is { // they are about a document of its own
-		delete(root, "$schema")
-		delete(root, "$id")
+	if nowhere != "" {
+		return nil, fmt.Errorf("contracts: the schema of %.80q: the reference %.200q leads to nothing in it: put into it "+
+			"what it refers to", contract.Type, nowhere)
 	}
 	return schema, nil
 }

@@ -37,11 +37,12 @@ var (
 
 // elements compares what an array holds.
 func (c *comparison) elements(field string, was, is map[string]any) {
+	keyword := "prefixItems"
+	if c.year <= 2019 {
+		keyword = "items"
+	}
 	tuple := func(schema map[string]any) []any {
-		if list, is := schema["items"].([]any); is { // up to draft 2019-09
-			return list
-		}
-		list, _ := schema["prefixItems"].([]any)
+		list, _ := schema[keyword].([]any)
 		return list
 	}
 	before, after := tuple(was), tuple(is)
@@ -70,6 +71,9 @@ func (c *comparison) elements(field string, was, is map[string]any) {
 func (c *comparison) limits(field string, was, is map[string]any) {
 	for _, keyword := range slices.Concat(lowest, highest) {
 		before, after := was[keyword], is[keyword]
+		if before == nil && after != nil || after == nil && before != nil {
+			before, after = orImplied(keyword, before), orImplied(keyword, after)
+		}
 		order, numbers := orderOf(before, after)
 		if numbers && order == 0 || reflect.DeepEqual(before, after) {
 			continue
@@ -86,10 +90,10 @@ func (c *comparison) limits(field string, was, is map[string]any) {
 			continue
 		}
 		suffix, breaks := direction(narrowed, !narrowed)
-		c.add(field, "limit_"+suffix, breaks, changeOf(keyword, before, after))
+		c.add(field, "limit_"+suffix, breaks, changeOf(keyword, was[keyword], is[keyword]))
 	}
 	keywords := patterns
-	if c.formats {
+	if c.year < 2019 {
 		keywords = append(slices.Clone(keywords), "format")
 	}
 	for _, keyword := range keywords {
@@ -98,6 +102,15 @@ func (c *comparison) limits(field string, was, is map[string]any) {
 			c.add(field, "limit_"+suffix, breaks, changeOf(keyword, before, after))
 		}
 	}
+}
+
+// orImplied is a limit, or the one that a schema means without it.
+func orImplied(keyword string, limit any) any {
+	implied := map[string]json.Number{"minLength": "0", "minItems": "0", "minProperties": "0", "minContains": "1"}
+	if number, is := implied[keyword]; is && limit == nil {
+		return number
+	}
+	return limit
 }
 
 func changeOf(keyword string, before, after any) string {
@@ -142,7 +155,7 @@ func (c *comparison) others(field string, was, is map[string]any) {
 		case slices.ContainsFunc([][]string{lowest, highest, patterns, containers, compared}, func(group []string) bool {
 			return slices.Contains(group, keyword)
 		}):
-			if keyword == "format" && !c.formats && !reflect.DeepEqual(was[keyword], is[keyword]) {
+			if keyword == "format" && c.year >= 2019 && !reflect.DeepEqual(was[keyword], is[keyword]) {
 				c.add(field, "remark_changed", Nobody, changeOf(keyword, was[keyword], is[keyword]))
 			}
 		case c.same(map[string]any{keyword: was[keyword]}, map[string]any{keyword: is[keyword]}):

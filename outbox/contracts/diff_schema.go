@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -14,27 +13,43 @@ import (
 type comparison struct {
 	eventType string
 	was, is   any // the whole schemas, for references
-	// formats tells whether formats are rules: up to draft 7 they are, and remarks since.
-	formats bool
-	seen    map[[2]string]bool // pairs of references, which may go round
+	// year is that of the draft. Up to draft 7 formats are rules, and remarks since.
+	year    int
+	seen    map[[2]string]bool // pairs of which one is a reference, which may go round
+	depth   int                // of the place that is compared
+	left    int                // parts that may still be looked at
+	told    map[Side]int
 	changes []Change
 }
 
-// mostChanges of one schema are told.
-const mostChanges = 1000
+const (
+	// mostChanges of one schema are told for each side: what breaks one is never lost behind what breaks nobody.
+	mostChanges = 1000
+	// deepestPlace and mostParts bound a comparison of schemas that refer to themselves in many ways.
+	deepestPlace = 300
+	mostParts    = 2_000_000
+)
 
 func compareSchemas(before, after Contract) []Change {
 	was, errWas := decode(before.Schema)
 	is, errIs := decode(after.Schema)
-	c := &comparison{eventType: after.Type, was: was, is: is, seen: map[[2]string]bool{}}
+	c := &comparison{
+		eventType: after.Type, was: was, is: is, year: yearOf(is), seen: map[[2]string]bool{}, left: mostParts,
+		told: map[Side]int{},
+	}
 	if errWas != nil || errIs != nil {
 		c.add("", "rule_changed", Both, "a schema cannot be read")
 		return c.changes
 	}
-	c.formats = strings.Contains(draftOf(is), "/draft-0")
+	if reflect.DeepEqual(was, is) {
+		return nil
+	}
 	if before, after := draftOf(was), draftOf(is); before != after {
 		c.add("", "draft_changed", Both, fmt.Sprintf("$schema was %q and is %q: the same words may mean another thing",
 			before, after))
+	}
+	if plainWas, plainIs := rootRefs(was), rootRefs(is); !plainWas || !plainIs {
+		c.add("", "rule_changed", Both, "parts of it have the same address, or a $schema of their own: compare it by hand")
 	}
 	c.schemas("", was, is)
 	return c.changes
@@ -47,7 +62,7 @@ func draftOf(schema any) string {
 }
 
 func (c *comparison) add(field, kind string, breaks Side, text string) {
-	if len(c.changes) < mostChanges {
+	if c.told[breaks]++; c.told[breaks] <= mostChanges {
 		c.changes = append(c.changes, Change{Type: c.eventType, Kind: kind, Field: field, Breaks: breaks, Text: text})
 	}
 }
@@ -70,6 +85,13 @@ func direction(narrowed, widened bool) (suffix string, breaks Side) {
 // schemas compares what one place of the payload may be.
 func (c *comparison) schemas(field string, was, is any) {
 	if c.same(was, is) {
+		return
+	}
+	c.left--
+	c.depth++
+	defer func() { c.depth-- }()
+	if c.left < 0 || c.depth > deepestPlace {
+		c.add(field, "rule_changed", Both, "it goes too deep to be compared: compare it by hand")
 		return
 	}
 	before, after := objectOf(was), objectOf(is)
@@ -102,92 +124,6 @@ func objectOf(schema any) map[string]any {
 		}
 	}
 	return map[string]any{}
-}
-
-// same tells whether two schemas are the same, with all that they refer to.
-func (c *comparison) same(was, is any) bool {
-	met := map[string]bool{}
-	var look func(was, is any) bool
-	look = func(was, is any) bool {
-		equal := reflect.DeepEqual(was, is)
-		if !equal {
-			return false
-		}
-		_, _ = MapRefs(was, func(ref string) (string, error) {
-			if equal && !met[ref] {
-				met[ref] = true
-				before, known := pointed(c.was, ref)
-				after, stays := pointed(c.is, ref)
-				equal = known == stays && look(before, after) // what is elsewhere is by its address
-			}
-			return ref, nil
-		})
-		return equal
-	}
-	return look(was, is)
-}
-
-// follow replaces references by what they refer to, on both sides. A pair that was met before is not followed again:
-// then there are no schemas, though it could be followed.
-func (c *comparison) follow(before, after map[string]any) (was, is map[string]any, followed bool) {
-	pair := [2]string{refOf(before), refOf(after)}
-	was, okWas := resolve(c.was, before)
-	is, okIs := resolve(c.is, after)
-	if !okWas || !okIs {
-		return before, after, false
-	}
-	if pair[0] != "" && pair[1] != "" {
-		if c.seen[pair] {
-			return nil, nil, true
-		}
-		c.seen[pair] = true
-	}
-	return was, is, true
-}
-
-func refOf(schema map[string]any) string {
-	ref, _ := schema["$ref"].(string)
-	return ref
-}
-
-// resolve is a schema, or what its reference leads to within the document. A reference with rules of its own beside it
-// is none that can be followed.
-func resolve(document any, schema map[string]any) (map[string]any, bool) {
-	for range 100 { // references to references
-		ref, is := schema["$ref"].(string)
-		if !is {
-			return schema, schema["$ref"] == nil
-		}
-		for keyword := range schema {
-			if keyword != "$ref" && !slices.Contains(remarks, keyword) && !slices.Contains(containers, keyword) {
-				return nil, false
-			}
-		}
-		target, found := pointed(document, ref)
-		if !found {
-			return nil, false
-		}
-		schema = objectOf(target)
-	}
-	return nil, false
-}
-
-// pointed is what a JSON pointer in a fragment leads to.
-func pointed(document any, ref string) (any, bool) {
-	pointer, local := strings.CutPrefix(ref, "#")
-	if !local || pointer != "" && !strings.HasPrefix(pointer, "/") {
-		return nil, false
-	}
-	for _, token := range strings.Split(pointer, "/")[1:] {
-		object, is := document.(map[string]any)
-		if !is {
-			return nil, false
-		}
-		if document, is = object[strings.NewReplacer("~1", "/", "~0", "~").Replace(token)]; !is {
-			return nil, false
-		}
-	}
-	return document, true
 }
 
 // types compares the JSON types.
@@ -234,8 +170,8 @@ func subset(some, of []string) bool {
 
 // values compares enum and const.
 func (c *comparison) values(field string, was, is map[string]any) {
-	before, listedBefore := valuesOf(was)
-	after, listedAfter := valuesOf(is)
+	before, listedBefore := c.valuesOf(was)
+	after, listedAfter := c.valuesOf(is)
 	if !listedBefore && !listedAfter {
 		return
 	}
@@ -255,15 +191,21 @@ func (c *comparison) values(field string, was, is map[string]any) {
 	c.add(field, "enum_"+suffix, breaks, text)
 }
 
-func valuesOf(schema map[string]any) (values []string, listed bool) {
-	if only, is := schema["const"]; is {
-		return []string{words(only)}, true
-	}
+// valuesOf are those that keep enum and const.
+func (c *comparison) valuesOf(schema map[string]any) (values []string, listed bool) {
 	list, listed := schema["enum"].([]any)
 	for _, value := range list {
 		values = append(values, words(value))
 	}
-	return values, listed
+	only, is := schema["const"]
+	switch {
+	case !is || c.year == 4: // which has no const
+		return values, listed
+	case listed && !slices.Contains(values, words(only)):
+		return nil, true
+	default:
+		return []string{words(only)}, true
+	}
 }
 
 // words is a piece of a schema as JSON writes it.
@@ -281,75 +223,4 @@ func short(list []string) string {
 		list = append(slices.Clone(list[:10]), "...")
 	}
 	return strings.Join(list, ", ")
-}
-
-// fields compares the fields of an object.
-func (c *comparison) fields(field string, was, is map[string]any) {
-	before, after := objectOf(was["properties"]), objectOf(is["properties"])
-	neededBefore, neededAfter := namesIn(was["required"]), namesIn(is["required"])
-	for _, name := range slices.Sorted(maps.Keys(before)) {
-		here := field + "/" + name
-		now, stays := after[name]
-		switch {
-		case stays:
-			c.schemas(here, before[name], now)
-		case closed(is):
-			c.add(here, "field_removed", Both, "it is not known any more, and fields that are not known are rejected")
-		default:
-			c.add(here, "field_removed", Consumers, "nothing is promised about it any more")
-		}
-	}
-	for _, name := range slices.Sorted(maps.Keys(after)) {
-		if _, known := before[name]; !known {
-			c.add(field+"/"+name, "field_added", Nobody, "of "+typeWords(objectOf(after[name])))
-		}
-	}
-	for _, name := range neededAfter {
-		if !slices.Contains(neededBefore, name) {
-			c.add(field+"/"+name, "field_required", Producers, "it may no longer be missing")
-		}
-	}
-	for _, name := range neededBefore {
-		_, named := before[name]
-		_, stays := after[name]
-		if !slices.Contains(neededAfter, name) && (stays || !named) { // one that was removed is told
-			c.add(field+"/"+name, "field_optional", Consumers, "it may be missing now")
-		}
-	}
-	c.additional(field, was, is)
-}
-
-func namesIn(list any) (names []string) {
-	items, _ := list.([]any)
-	for _, item := range items {
-		if name, is := item.(string); is {
-			names = append(names, name)
-		}
-	}
-	slices.Sort(names)
-	return slices.Compact(names)
-}
-
-func closed(schema map[string]any) bool { return schema["additionalProperties"] == false }
-
-// additional compares what fields may be that have no name in the schema.
-func (c *comparison) additional(field string, was, is map[string]any) {
-	before, after := was["additionalProperties"], is["additionalProperties"]
-	switch {
-	case closed(was) && closed(is):
-	case closed(is):
-		c.add(field, "closed", Producers, "fields that are not known are rejected now")
-	case closed(was): // consumers let pass what they do not know
-		c.add(field, "opened", Nobody, "fields that are not known go along now")
-	default:
-		c.schemas(field+"/*", orTrue(before), orTrue(after))
-	}
-}
-
-// orTrue is a schema that may be missing: anything will do then.
-func orTrue(schema any) any {
-	if schema == nil {
-		return true
-	}
-	return schema
 }

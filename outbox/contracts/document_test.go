@@ -1,6 +1,7 @@
 package contracts_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -106,6 +107,50 @@ func TestAsyncAPI(t *testing.T) {
 	}
 }
 
+// TestAsyncAPILeadsSomewhere: however a schema refers to its parts, in the document the reference is a pointer to them.
+func TestAsyncAPILeadsSomewhere(t *testing.T) {
+	t.Parallel()
+	for schema, want := range map[string]string{
+		`{"properties":{"a":{"$ref":"#m"}},"$defs":{"m":{"$anchor":"m","type":"string"}}}`: `{"$defs":{"m":` +
+			`{"type":"string"}},"properties":{"a":{"$ref":"#/components/schemas/order_created/$defs/m"}}}`,
+		`{"$id":"http://e.com/o","items":{"$ref":"http://e.com/o#/$defs/my%20x"},"$defs":{"my x":{}}}`: `{"$defs":{"my x":` +
+			`{}},"items":{"$ref":"#/components/schemas/order_created/$defs/my%20x"}}`,
+		`{"items":{"$id":"http://e.com/i","$ref":"#/$defs/x","$defs":{"x":{}}}}`: `{"items":{"$defs":{"x":{}},` +
+			`"$ref":"#/components/schemas/order_created/items/$defs/x"}}`,
+		`{"properties":{"$id":{"type":"string"},"a":{"$ref":"#"}}}`: `{"properties":{"$id":{"type":"string"},` +
+			`"a":{"$ref":"#/components/schemas/order_created"}}}`,
+		`{"items":{"$ref":"http://json-schema.org/draft-07/schema#"}}`: `{"items":{"$ref":` +
+			`"http://json-schema.org/draft-07/schema#"}}`,
+	} {
+		text, err := document(t, order(), schema).AsyncAPI(contracts.AsyncAPI{})
+		if err != nil {
+			t.Errorf("%s: %v", schema, err)
+			continue
+		}
+		var made struct {
+			Components struct{ Schemas map[string]json.RawMessage }
+		}
+		if err := json.Unmarshal(text, &made); err != nil {
+			t.Fatal(err)
+		}
+		var compact bytes.Buffer
+		if err := json.Compact(&compact, made.Components.Schemas["order_created"]); err != nil || compact.String() != want {
+			t.Errorf("%s: %v, got %s, want %s", schema, err, &compact, want)
+		}
+	}
+	for schema, want := range map[string]string{
+		`{"items":{"$ref":"#none"}}`:                                     `"#none" leads to nothing`,
+		`{"items":{"$ref":"b.json"}}`:                                    `"b.json" leads to nothing`,
+		`{"$defs":{"a":{"$anchor":"x"},"b":{"$anchor":"x"}}}`:            "the same $id or $anchor",
+		`{"items":{"$schema":"http://json-schema.org/draft-07/schema"}}`: "a $schema of their own",
+	} {
+		if _, err := document(t, order(), schema).AsyncAPI(contracts.AsyncAPI{}); err == nil ||
+			!strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", schema, err)
+		}
+	}
+}
+
 // TestExample: what a schema prescribes or proposes, or something of the right type.
 func TestExample(t *testing.T) {
 	t.Parallel()
@@ -120,6 +165,8 @@ func TestExample(t *testing.T) {
 			`"c":4,"d":4,"e":1}`,
 		`{"properties":{"a":{"type":"array","minItems":2,"items":{"$ref":"#/$defs/x"}}},` +
 			`"$defs":{"x":{"type":"boolean"}}}`: `{"a":[false,false]}`,
+		`{"properties":{"a":{"$ref":"#x"}},"$defs":{"x":{"$anchor":"x","type":"integer"}}}`: `{"a":1}`,
+		`{"properties":{"größe":{"maxLength":3},"öl":{"minLength":4}}}`:                     `{"größe":"grö","öl":"öl.."}`,
 		`{"properties":{"a":{"type":"string","minLength":5},"beta":{"type":"string","maxLength":2},` +
 			`"c":{"format":"date"}}}`: `{"a":"a....","beta":"be","c":"2026-01-31"}`,
 	} {

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"unicode/utf8"
 )
 
 // Schemas may refer to themselves, once or many times: deepest is how deep an example goes with fields that may be
@@ -29,6 +30,7 @@ func (c Contract) Example() json.RawMessage {
 	if err != nil {
 		return json.RawMessage("{}")
 	}
+	rootRefs(schema) // it need not be plain: the registry checks what comes of it
 	text, err := encode((&example{schema, mostValues}).of(schema, "", 0))
 	if err != nil || !strings.HasPrefix(string(text), "{") {
 		return json.RawMessage("{}")
@@ -146,12 +148,13 @@ func exampleText(schema map[string]any, name string) any {
 		text = cmp.Or(name, "text")
 	}
 	if least, is := numberOf(schema["minLength"]); is && least.IsInt() {
-		if missing := min(int(least.Num().Int64()), 1000) - len(text); missing > 0 {
+		if missing := min(int(least.Num().Int64()), 1000) - utf8.RuneCountInString(text); missing > 0 {
 			text += strings.Repeat(".", missing)
 		}
 	}
 	if most, is := numberOf(schema["maxLength"]); is && most.IsInt() && !known {
-		text = text[:min(len(text), int(most.Num().Int64()))]
+		characters := []rune(text)
+		text = string(characters[:max(0, min(len(characters), int(most.Num().Int64())))])
 	}
 	return text
 }

@@ -1,61 +1,82 @@
 package contracts
 
-import "slices"
+import (
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+)
 
 // The keywords of JSON Schema that a walk must know: those under which names stand and not keywords, and those whose
 // values are data.
 var (
-	namesUnder = []string{"properties", "patternProperties", "$defs", "definitions", "dependentSchemas"}
-	dataUnder  = []string{"enum", "const", "default", "examples", "required", "dependentRequired"}
+	namesUnder = []string{
+		"properties", "patternProperties", "$defs", "definitions", "dependentSchemas", "dependencies",
+	}
+	dataUnder = []string{"enum", "const", "default", "examples", "required", "dependentRequired"}
 )
+
+// walk visits every part of a schema that may be a schema itself, from the outside in, with the pointer to it. What
+// only looks like one, because it is data or holds the names of fields, is not visited.
+func walk(schema any, at string, visit func(part map[string]any, at string)) {
+	switch schema := schema.(type) {
+	case []any:
+		for i, part := range schema {
+			walk(part, at+"/"+strconv.Itoa(i), visit)
+		}
+	case map[string]any:
+		visit(schema, at)
+		for key, value := range schema {
+			here := at + "/" + tokenOf(key)
+			named, is := value.(map[string]any)
+			switch {
+			case slices.Contains(dataUnder, key):
+			case is && slices.Contains(namesUnder, key):
+				for name, part := range named {
+					walk(part, here+"/"+tokenOf(name), visit)
+				}
+			default:
+				walk(value, here, visit)
+			}
+		}
+	}
+}
+
+// tokenOf is a name as it stands in a pointer.
+func tokenOf(name string) string { return strings.NewReplacer("~", "~0", "/", "~1").Replace(name) }
 
 // MapRefs is a copy of a schema, as encoding/json decodes it, in which every reference is replaced. What only looks
 // like one, because it is data or the name of a field, stays.
 func MapRefs(schema any, replace func(ref string) (string, error)) (any, error) {
-	switch schema := schema.(type) {
-	case map[string]any:
-		mapped := make(map[string]any, len(schema))
-		for key, value := range schema {
-			changed, err := mapKeyword(key, value, replace)
-			if err != nil {
-				return nil, err
-			}
-			mapped[key] = changed
+	mapped := clone(schema)
+	var failed error
+	walk(mapped, "", func(part map[string]any, _ string) {
+		if ref, is := part["$ref"].(string); is && failed == nil {
+			part["$ref"], failed = replace(ref)
 		}
-		return mapped, nil
-	case []any:
-		mapped := make([]any, 0, len(schema))
-		for _, value := range schema {
-			changed, err := MapRefs(value, replace)
-			if err != nil {
-				return nil, err
-			}
-			mapped = append(mapped, changed)
-		}
-		return mapped, nil
-	default:
-		return schema, nil
-	}
-}
-
-func mapKeyword(key string, value any, replace func(ref string) (string, error)) (any, error) {
-	if ref, is := value.(string); is && key == "$ref" {
-		return replace(ref)
-	}
-	if slices.Contains(dataUnder, key) {
-		return value, nil
-	}
-	named, is := value.(map[string]any)
-	if !is || !slices.Contains(namesUnder, key) {
-		return MapRefs(value, replace)
-	}
-	mapped := make(map[string]any, len(named))
-	for name, schema := range named {
-		changed, err := MapRefs(schema, replace)
-		if err != nil {
-			return nil, err
-		}
-		mapped[name] = changed
+	})
+	if failed != nil {
+		return nil, failed
 	}
 	return mapped, nil
+}
+
+// clone is a copy down to the values that never change.
+func clone(schema any) any {
+	switch schema := schema.(type) {
+	case map[string]any:
+		copied := maps.Clone(schema)
+		for key, value := range copied {
+			copied[key] = clone(value)
+		}
+		return copied
+	case []any:
+		copied := slices.Clone(schema)
+		for i, value := range copied {
+			copied[i] = clone(value)
+		}
+		return copied
+	default:
+		return schema
+	}
 }

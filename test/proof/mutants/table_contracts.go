@@ -22,7 +22,7 @@ var contracting = []mutant{
 		"required-breaks-nobody",
 		"a field that becomes required counts as harmless", "RG-6",
 		[]change{{
-			contractTests + "/diff_schema.go", `"field_required", Producers,`, `"field_required", Nobody,`,
+			contractTests + "/diff_fields.go", `"field_required", Producers,`, `"field_required", Nobody,`,
 		}},
 		test(contractTests, "TestDiffOfFields", `required: got "field_required /a", want .* breaks producers"`),
 	},
@@ -30,9 +30,37 @@ var contracting = []mutant{
 		"reference-not-followed",
 		"what changes behind a reference is not seen", "RG-6",
 		[]change{{
-			contractTests + "/diff_schema.go", "equal = known == stays && look(before, after)",
-			"equal = known == stays || look(before, after)",
+			contractTests + "/diff_refs.go", "equal = known && stays && look(before, after)",
+			"equal = known && stays || look(before, after)",
 		}},
 		test(contractTests, "TestDiffOfRules", `behind a reference: got "", want "limit_narrowed /a breaks producers"`),
+	},
+	{
+		"unknown-reference-counts-as-same",
+		"a reference that cannot be followed counts as unchanged, whatever it leads to", "RG-6",
+		[]change{{
+			contractTests + "/diff_refs.go", "equal = known && stays && look(before, after)",
+			"equal = known == stays && look(before, after)",
+		}},
+		test(contractTests, "TestDiffOfWhatCannotBeFollowed", `another file: nothing breaks producers`),
+	},
+	{
+		"breaking-change-behind-remarks",
+		"a change that breaks somebody is not told behind a thousand that break nobody", "RG-6",
+		[]change{{
+			contractTests + "/diff_schema.go", "if c.told[breaks]++; c.told[breaks] <= mostChanges {",
+			"if len(c.changes) < mostChanges {",
+		}},
+		test(contractTests, "TestDiffTellsWhatBreaks", `0 changes break producers, 500 consumers`),
+	},
+	{
+		"removed-field-keeps-the-rules-of-others",
+		"a field that loses its name is not held to the rules of other fields", "RG-6",
+		[]change{{
+			contractTests + "/diff_fields.go",
+			"case by == additionalRule && len(Breaking(c.tried(here, field, others), Producers)) > 0:",
+			"case by == noRule && len(Breaking(c.tried(here, field, others), Producers)) > 0:",
+		}},
+		test(contractTests, "TestDiffOfOtherFields", `got "field_removed /n breaks consumers", want .* both"`),
 	},
 }
