@@ -14,7 +14,7 @@ import (
 // also those that are not there.
 func (o *Operator) meant(ctx context.Context, filter Filter, most int) ([]outbox.ID, error) {
 	tooMany := fmt.Errorf("operator: erasure: %w", notUnderstoodError{
-		fmt.Errorf("more than %d events meet this: erase them in parts, for instance by created:", most),
+		fmt.Errorf("more than %d events meet this: erase them in parts, by a created: of each", most),
 	})
 	if filter.onlyIDs() {
 		ids := slices.Clone(filter.IDs)
