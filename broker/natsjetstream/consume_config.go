@@ -52,7 +52,7 @@ func (c ConsumeConfig) validate(options nats.Options) error {
 	if err := checkName(c.Durable); err != nil {
 		problems = append(problems, fmt.Errorf("natsjetstream: Durable %q: %w", c.Durable, err))
 	}
-	if err := checkSubject(c.DeadLetters); err != nil {
+	if err := CheckSubject(c.DeadLetters); err != nil {
 		problems = append(problems, fmt.Errorf("natsjetstream: DeadLetters %q: %w", c.DeadLetters, err))
 	}
 	if c.Concurrency < 0 {

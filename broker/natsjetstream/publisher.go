@@ -80,7 +80,7 @@ func messageID(message *publish.Message) string {
 // already counts as published.
 func (p *Publisher) Publish(ctx context.Context, message *publish.Message) error {
 	subject := p.config.Subject(message)
-	if err := checkSubject(subject); err != nil {
+	if err := CheckSubject(subject); err != nil {
 		return &publish.TopicError{Err: fmt.Errorf("topic %q makes the subject %q: %w", message.Topic, subject, err)}
 	}
 	header, err := encodeHeader(message.Attributes)

@@ -58,7 +58,7 @@ func (c PublisherConfig) validate() error {
 			errors.New("natsjetstream: Subject makes whole subjects: set Prefix or Subject, not both"))
 	}
 	if c.Prefix != "" {
-		if err := checkSubject(c.Prefix + "topic"); err != nil {
+		if err := CheckSubject(c.Prefix + "topic"); err != nil {
 			problems = append(problems, fmt.Errorf("natsjetstream: Prefix %q: %w", c.Prefix, err))
 		}
 	}
@@ -82,9 +82,9 @@ func (c PublisherConfig) stream(topic string) string {
 // streams with it.
 var commands = []string{"$JS", "$SYS", "_INBOX"}
 
-// checkSubject refuses what is no subject to publish to: the client would send it, and the server would
-// match it with nothing, or close the connection under everybody's messages.
-func checkSubject(subject string) error {
+// CheckSubject refuses what is no subject to publish to, as [Publisher.Publish] does: the client would send it, and the
+// server would match it with nothing, or close the connection under everybody's messages.
+func CheckSubject(subject string) error {
 	if strings.ContainsFunc(subject, func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) }) {
 		return errors.New("a subject has no spaces and no control characters")
 	}

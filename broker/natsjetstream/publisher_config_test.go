@@ -24,8 +24,8 @@ func TestSubjects(t *testing.T) {
 		"$JS.API.STREAM.DELETE.EVENTS": false, "$SYS.REQ.SERVER.PING": false, "_INBOX.x.y": false, "$JS": false,
 		"orders.$JS": true, "$JSON": true, "_INBOXES": true,
 	} {
-		if err := checkSubject(subject); (err == nil) != good {
-			t.Errorf("checkSubject(%q) = %v", subject, err)
+		if err := CheckSubject(subject); (err == nil) != good {
+			t.Errorf("CheckSubject(%q) = %v", subject, err)
 		}
 	}
 }

@@ -99,6 +99,13 @@ func diagnose(ctx context.Context, values *config.Values, options daemon.Options
 // and the way there and back, and the right to publish, are shown and nothing is kept. Subscribers without JetStream do
 // get it. It returns false where the others would tell the same.
 func (x *examiner) checkTopic(ctx context.Context, topic string) bool {
+	if err := natsjetstream.CheckSubject(topic); err != nil { // sent, it could break the connection, or be a command
+		x.add(daemon.Finding{
+			Code: "topic_invalid", Text: fmt.Sprintf("the subject %q: %v", topic, err),
+			Advice: "give the topic another name in the registry",
+		})
+		return true
+	}
 	ctx, cancel := context.WithTimeout(ctx, answerWithin)
 	defer cancel()
 	message := nats.NewMsg(topic)

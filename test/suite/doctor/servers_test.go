@@ -142,6 +142,12 @@ func TestTopicsTest(t *testing.T) {
 	if attributes["event_type"] != outbox.TestType || attributes["test"] != "true" || attributes["outbox_seq"] != "" {
 		t.Errorf("the message has %v", attributes)
 	}
+	for _, invalid := range []string{"bad topic *", "orders.*", "$JS.API.STREAM.DELETE.ALL"} {
+		test(1, `see why +topic_invalid: `, invalid)
+	}
+	if _, err := js.Stream(ctx, "ALL"); err != nil {
+		t.Errorf("a name of a topic was taken for a command: %v", err)
+	}
 	test(2, ``, "orders", "--all")
 }
 
