@@ -60,10 +60,21 @@ func (s *registrySource) topicFlag(cmd *cobra.Command) {
 type loadedRegistry struct {
 	*daemon.Publication
 	contracts.Document
+	// undocumented is why it has no document. A publisher does without one.
+	undocumented error
 }
 
-// load reads the registry, as outbox-publisher would.
+// load reads the registry, as outbox-publisher would, and its document.
 func (s *registrySource) load() (*loadedRegistry, error) {
+	found, err := s.loadRegistry()
+	if err != nil {
+		return nil, err
+	}
+	return found, found.undocumented
+}
+
+// loadRegistry is load for those who need no document.
+func (s *registrySource) loadRegistry() (*loadedRegistry, error) {
 	found, given, err := s.find()
 	if err == nil && !given {
 		return nil, usageError{"no registry is given: name its file with --registry, or outbox-publisher's " +
@@ -91,10 +102,7 @@ func (s *registrySource) find() (registry *loadedRegistry, given bool, err error
 		return nil, false, nil
 	}
 	document, err := publication.File.Contracts()
-	if err != nil {
-		return nil, false, err
-	}
-	return &loadedRegistry{publication, document}, true, nil
+	return &loadedRegistry{publication, document, err}, true, nil
 }
 
 // unreadable tells an error of a registry's file, or of the configuration that names it.

@@ -47,6 +47,9 @@ func listTypes(ctx context.Context, p *present.Printer, source *registrySource, 
 	if err != nil {
 		return err
 	}
+	if given && registry.undocumented != nil {
+		return registry.undocumented
+	}
 	address, err := root.address()
 	if err != nil {
 		return err
@@ -192,7 +195,7 @@ The exit code is 1 if there is an event that cannot be published, and if nobody 
 }
 
 func (c *registryCheck) run(ctx context.Context, p *present.Printer) error {
-	registry, err := c.source.load()
+	registry, err := c.source.loadRegistry()
 	if err != nil {
 		return err
 	}

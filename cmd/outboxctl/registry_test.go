@@ -190,6 +190,25 @@ func TestRegistryCheck(t *testing.T) {
 			!strings.Contains(stderr, "outboxctl grant") {
 			t.Errorf("exit code %d: %s", code, stderr)
 		}
+		// Its schemas are no one document, and a relay reads them all the same.
+		folder := t.TempDir()
+		for name, text := range map[string]string{
+			"registry.yaml": "contracts:\n  - {type: a, aggregate: order, topic: t, schema: a.json}\n",
+			"a.json":        `{"$ref": "b.json"}`, "b.json": `{"$schema": "http://json-schema.org/draft-07/schema#"}`,
+		} {
+			if err := os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		two := filepath.Join(folder, "registry.yaml")
+		if code, stdout, stderr := e.call(t, "registry", "check", "--registry", two); code != exitFailed ||
+			!strings.Contains(stdout, "unknown_event_type") {
+			t.Errorf("exit code %d:\n%s%s", code, stdout, stderr)
+		}
+		if code, _, stderr := e.call(t, "registry", "list", "--registry", two); code != exitFailed ||
+			!strings.Contains(stderr, "the same $schema") {
+			t.Errorf("exit code %d:\n%s", code, stderr)
+		}
 		if code, _, stderr := check(e, "--limit", "-1"); code != exitUsage || !strings.Contains(stderr, "limit") {
 			t.Errorf("exit code %d: %s", code, stderr)
 		}

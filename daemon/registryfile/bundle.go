@@ -129,7 +129,7 @@ func (b *bundling) document(address, prefix string) (any, error) {
 func (b *bundling) fits(address string, several bool) error {
 	names := contracts.NamesOf(b.schemas.documents[address])
 	file := strings.TrimPrefix(address, scheme+":///")
-	several = several || names.IDs && len(names.Elsewhere) > 0
+	several = several || names.IDs && len(names.Outside) > 0
 	switch draft := contracts.NamesOf(b.schemas.documents[b.root]).Draft; {
 	case several && names.IDs:
 		return fmt.Errorf("%.200s has an $id, and the schema is in more than one file: put it into one", file)

@@ -54,8 +54,8 @@ type Names struct {
 	IDs bool
 	// Anchors are pointers to parts, by their names. Without IDs each of them is there once.
 	Anchors map[string]string
-	// Elsewhere are the references that lead out of it, but for those to JSON Schema itself.
-	Elsewhere []string
+	// Outside are the references that lead out of it, but for those to JSON Schema itself.
+	Outside []string
 	// Dynamic tells that it has references ($dynamicRef, $recursiveRef) that mean another thing within another schema.
 	Dynamic bool
 }
@@ -69,7 +69,7 @@ func NamesOf(schema any) Names {
 		for _, keyword := range []string{"$ref", "$dynamicRef"} {
 			ref, is := part[keyword].(string)
 			if _, found := a.pointer(ref, at); is && !found && !ofDraft(ref) {
-				names.Elsewhere = append(names.Elsewhere, ref)
+				names.Outside = append(names.Outside, ref)
 			}
 		}
 	})
