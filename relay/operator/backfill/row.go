@@ -54,7 +54,7 @@ func (b *Backfill) next(ctx context.Context, tx pgx.Tx, plan Plan, after *string
 	_, err = pgx.ForEachRow(answer, []any{
 		&key, &onward, &own, &eventType, &aggregateType, &aggregateID, &data, &tenant, &headers, &dedupe, &occurred,
 	}, func() error {
-		if err := tellsApart(key, onward, own); err != nil {
+		if err := keyFits(key, onward, own); err != nil {
 			return err
 		}
 		r := row{key: key, data: json.RawMessage(or(data, string(b.config.Data)))}
@@ -79,8 +79,8 @@ func (b *Backfill) next(ctx context.Context, tx pgx.Tx, plan Plan, after *string
 	return rows[:min(limit, len(rows))], nil
 }
 
-// tellsApart fails on a key with which rows would be read for ever, passed over, or taken for others.
-func tellsApart(key string, onward, own bool) error {
+// keyFits fails on a key with which rows would be read for ever, passed over, or taken for others.
+func keyFits(key string, onward, own bool) error {
 	switch {
 	case !onward:
 		return &InputError{fmt.Errorf("the key %.80q is another one, or not above the one before, when it is read from its "+
