@@ -56,8 +56,8 @@ with 5 if the sequence is behind numbers that are in use, as where a table was c
 	return cmd
 }
 
-// numbersVerdict is the exit code. What retention deletes meanwhile may be counted twice, and then hide what nobody has:
-// a gap is one all the same.
+// numbersVerdict is the exit code. What retention deletes meanwhile may be counted twice, and then hide what nobody
+// has: a gap is one all the same.
 func numbersVerdict(n audit.Numbers, strict bool) error {
 	switch {
 	case n.Behind > 0:

@@ -15,7 +15,9 @@ var auditing = []mutant{
 	{
 		"one-topic-excuses-all",
 		"an audit takes every loss for one from before the broker shows anything, where it shows nothing of one topic", "P20",
-		[]change{{auditTests + "/compare.go", "if !slices.Contains(a.report.Topics, topic) {", "if a.config.Slack < 0 {"}},
+		[]change{{
+			auditTests + "/compare.go", "if !slices.Contains(a.report.Topics, topic) {", "if topic != a.table.schema {",
+		}},
 		test(auditTests, "TestATopicThatShowsNothingExcusesItself", `found \[\], want \["missing `),
 	},
 	{
@@ -38,7 +40,7 @@ var auditing = []mutant{
 	{
 		"pruned-without-end",
 		"an audit takes every number behind the first that retention deleted for deleted by it", "R2",
-		[]change{{auditTests + "/sql/explain.sql", "SELECT p.last_seq >= u.seq FROM", "SELECT p.last_seq > 0 FROM"}},
+		[]change{{auditTests + "/sql/explain.sql", "CASE WHEN p.last_seq >= u.seq THEN", "CASE WHEN p.last_seq > 0 THEN"}},
 		test(auditTests, "TestWhyAMessageIsUnknown", `number 25: "", want "was deleted"`),
 	},
 	{
