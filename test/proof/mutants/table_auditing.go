@@ -15,7 +15,9 @@ var auditing = []mutant{
 	{
 		"one-topic-excuses-all",
 		"an audit takes every loss for one from before the broker shows anything, where it shows nothing of one topic", "P20",
-		[]change{{auditTests + "/compare.go", "if !slices.Contains(a.report.Topics, topic) {", "if topic != a.table.schema {"}},
+		[]change{{
+			auditTests + "/compare.go", "if !slices.Contains(a.report.Topics, topic) {", "if topic != a.table.schema {",
+		}},
 		test(auditTests, "TestATopicThatShowsNothingExcusesItself", `found \[\], want \["missing `),
 	},
 	{
