@@ -109,7 +109,8 @@ func (e *restoredError) say(ctx context.Context, logger *slog.Logger, pending []
 		slog.String("unknown",
 			"which of these were published after the backup was taken; they would be sent again, under the same ids"),
 		slog.String("go_on",
-			"`outboxctl resume --restored`, operator.Operator.Resume, or SELECT outbox_resume('who', 'why', 'restored')"))...)
+			"`outboxctl resume --restored --reason ...`, operator.Operator.Resume, "+
+				"or SELECT outbox_resume('who', 'why', 'restored')"))...)
 }
 
 // databaseIdentity knows on which server the outbox is, and lets no connection of the relay work on another one.

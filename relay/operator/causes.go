@@ -172,7 +172,7 @@ func (f *facts) fleet() []Cause {
 		causes = append(causes, Cause{
 			Code: CauseRestored, Keeps: true, Says: "The outbox comes " + what + ". Relays that run here hold no lane and " +
 				"publish nothing, because they may send again what was sent before.",
-			Do: `see what would go out in a relay's log, then outboxctl resume --restored --reason "..."`,
+			Do: "see what would go out in a relay's log, then outboxctl resume --restored " + reasonWord,
 		})
 	}
 	if len(f.alive) == 0 {
@@ -207,7 +207,7 @@ func (f *facts) pausedBy() []Cause {
 	var causes []Cause
 	for _, p := range f.pauses {
 		c := Cause{
-			Keeps: true, Do: "when it is over: outboxctl " + strings.Join(p.ResumeWith(), " "),
+			Keeps: true, Do: "when it is over: outboxctl " + strings.Join(p.ResumeWith(), " ") + " " + reasonWord,
 			Says: fmt.Sprintf("%s paused %s %s ago: %s.", p.Actor, map[string]string{
 				"all": "everything", "topic": "the topic " + p.Name, "type": "the type " + p.Name,
 			}[p.Kind], span(f.now.Sub(p.Since)), strings.TrimSuffix(p.Reason, ".")),

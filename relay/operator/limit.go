@@ -90,7 +90,7 @@ func (f *facts) limitedTo() []Cause {
 				Code: CauseTopicLimited, Keeps: true, Says: fmt.Sprintf("The topic %s is limited to %s per second, by all "+
 					"relays together, since %s by %s: %s. It goes out in its turn.", l.Topic, PerSecond(l.Rate),
 					span(f.now.Sub(l.Since)), l.Actor, strings.TrimSuffix(l.Reason, ".")),
-				Do: "when consumers can take more: outboxctl topics limit " + l.Topic + " none",
+				Do: "when consumers can take more: outboxctl topics limit " + l.Topic + " none " + reasonWord,
 			}}
 		}
 	}

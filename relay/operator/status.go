@@ -145,7 +145,7 @@ func (s *Status) report(found *survey.Report, where identity, topics []Topic) {
 		if s.Relays == 0 {
 			text += "; one that waits for the resume does not show as alive"
 		}
-		s.because(Broken, "restored", text, "look at what would be sent again, then outboxctl resume --restored")
+		s.because(Broken, "restored", text, "look at what would be sent again, then outboxctl resume --restored "+reasonWord)
 	}
 	s.reportFleet(found, where.moved())
 	s.reportTopics(topics)
@@ -213,7 +213,7 @@ func (s *Status) reportTopics(topics []Topic) {
 		}
 		if limit := topics[i].Limit; limit != nil {
 			s.because(Degraded, "limited", limit.String(), "when consumers can take more: outboxctl topics limit "+
-				limit.Topic+" none")
+				limit.Topic+" none "+reasonWord)
 		}
 	}
 }

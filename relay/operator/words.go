@@ -61,7 +61,10 @@ func someOf(names []string) string {
 }
 
 // decide is a command about an event. It needs a reason, which only who decides can fill in.
-func decide(verb, id string) string { return "outboxctl " + verb + " " + id + ` --reason "..."` }
+func decide(verb, id string) string { return "outboxctl " + verb + " " + id + " " + reasonWord }
+
+// reasonWord is what every decision needs, and nobody but the person who makes it can fill in.
+const reasonWord = `--reason "..."`
 
 // commandsIn has the commands of an advice speak of the outbox in a schema.
 func commandsIn(schema, advice string) string {

@@ -302,7 +302,7 @@ func checkRestored(schema string, restored bool, err error) Check {
 	if restored {
 		check.Value = 1
 		check.Text = "the database was restored or copied, and relays publish nothing before " +
-			command(schema, "resume --restored")
+			command(schema, `resume --restored --reason "..."`)
 	}
 	return check.compare()
 }
