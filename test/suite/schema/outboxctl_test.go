@@ -162,7 +162,8 @@ func TestOutboxctlPausesAndResumes(t *testing.T) {
 		ctl.must(t, `topic orders is resumed: .*\n`, do(again...)...)
 		ctl.must(t, `the resume of topic orders was done before by this action, .* what stands:\n`+
 			`operators have paused nothing\n`, do(again...)...)
-		paused := append(why, "topics", "pause", "orders", "--action", "01997c1e-8f2a-7c3d-9b1e-2f3a4b5c6d7f")
+		paused := slices.Concat(why,
+			[]string{"topics", "pause", "orders", "--action", "01997c1e-8f2a-7c3d-9b1e-2f3a4b5c6d7f"})
 		ctl.must(t, `topic orders is paused: .*\n`, do(paused...)...)
 		ctl.must(t, `topic orders is resumed: .*\n`, do("topics", "resume", "orders", "--reason", "x")...)
 		ctl.must(t, `the pause of topic orders was done before by this action, .* what stands:\n`+
