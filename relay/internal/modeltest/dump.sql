@@ -70,7 +70,7 @@ SELECT line FROM (
     SELECT 8, id,
            format('request %s of %s for %s lane %s seq %s topic "%s" far %s %s taken %s by %s attempts %s error "%s"',
                   id, action_id, event_id, lane, event_seq, topic,
-                  CASE WHEN due_at > clock_timestamp() + interval '1 hour' THEN 'true' ELSE 'false' END,
+                  CASE WHEN due_at > clock_timestamp() + interval '500 seconds' THEN 'true' ELSE 'false' END,
                   CASE WHEN delivered_at IS NOT NULL THEN 'delivered' WHEN failed_at IS NOT NULL THEN 'failed'
                        WHEN canceled_at IS NOT NULL THEN 'canceled' ELSE 'open' END,
                   taken, coalesce(taken_by, '00000000-0000-0000-0000-000000000000'), attempts, last_error)

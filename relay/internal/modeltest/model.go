@@ -105,7 +105,7 @@ func (m *model) resultLines(results []memstore.Result) (lines []string) {
 func (m *model) redeliver(_ context.Context, asked redelivery) ([]string, error) {
 	every := time.Duration(0)
 	if asked.slow {
-		every = far
+		every = apart
 	}
 	results, err := m.mem.Redeliver(asked.inMemory(), asked.topic, every, asked.Events...)
 	return m.resultLines(results), err
@@ -205,7 +205,7 @@ func (m *model) dump(context.Context) ([]string, error) {
 	ends := []string{"open", "delivered", "failed", "canceled"}
 	for _, r := range m.mem.Requests() {
 		addf("request %d of %s for %s lane %d seq %d topic %q far %v %s taken %d by %s attempts %d error %q", r.ID, r.Action,
-			r.Event, r.Lane, r.Seq, r.Topic, r.Due > day+time.Hour, ends[r.State], r.Taken, r.TakenBy, r.Attempts, r.Error)
+			r.Event, r.Lane, r.Seq, r.Topic, r.Due > day+apart/2, ends[r.State], r.Taken, r.TakenBy, r.Attempts, r.Error)
 	}
 	return m.dumped(lines), nil
 }

@@ -61,7 +61,7 @@ func (p *postgres) limit(ctx context.Context, topic string, rate float64, order 
 func (p *postgres) redeliver(ctx context.Context, asked redelivery) ([]string, error) {
 	how := operator.Redelivery{Topic: asked.topic}
 	if asked.slow {
-		how.Rate = 1 / far.Seconds()
+		how.Rate = operator.MinRate
 	}
 	results, err := operator.New(p.db.pool, p.db.schema).Redeliver(ctx, asked.action(), how, asked.Events...)
 	var lines []string

@@ -307,3 +307,6 @@ func (s *script) visible(states ...core.State) []memstore.EventRow {
 
 // far is a delay that no test runs to the end of.
 const far = 1000 * time.Hour
+
+// apart is how far requests at the lowest rate are due from each other: no test runs for half of it.
+const apart = 1000 * time.Second
