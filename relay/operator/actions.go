@@ -149,7 +149,7 @@ func (f ActionFilter) begin() (int64, error) {
 func ActionVerbs() []string {
 	return []string{
 		"redrive", "skip", "release", "discard", "reissue", "redeliver", "cancel", "erase", "pause", "resume", "limit",
-		"fail",
+		"fail", "look",
 	}
 }
 

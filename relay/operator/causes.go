@@ -117,8 +117,9 @@ func (f *facts) notThere() []Cause {
 		traces = append(traces, fmt.Sprintf("its dead letter is of %s ago (%s)", span(f.now.Sub(letter.FailedAt)),
 			letter.Reason))
 	}
-	if len(f.actions) > 0 {
-		done := f.actions[0]
+	if len(f.actions) > 0 { // what was decided says more than that somebody has looked
+		at := slices.IndexFunc(f.actions, func(a ActionDone) bool { return a.Verb != "look" })
+		done := f.actions[max(at, 0)]
 		traces = append(traces, fmt.Sprintf("%s did a %s %s ago", done.Actor, done.Verb, span(f.now.Sub(done.At))))
 	}
 	was := ""

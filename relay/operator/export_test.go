@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/posthaste-dev/posthaste/internal/state"
+	"github.com/posthaste-dev/posthaste/outbox"
 )
 
 // SetWindow has searches look at fewer events, so that a test needs no 50,000.
@@ -37,10 +38,23 @@ func (o *Operator) PlanOf(ctx context.Context, filter Filter) (plan string, err 
 	return plan, err
 }
 
-// PlanOfTraffic is the plan of the look at minutes.
+// PlanOfTraffic is the plan of the look at minutes, PlanOfSeries that of the look at each of them.
 func (o *Operator) PlanOfTraffic(ctx context.Context, lastMinutes int) (plan string, err error) {
+	return o.planOf(ctx, "traffic", lastMinutes, mostTopics)
+}
+
+func (o *Operator) PlanOfSeries(ctx context.Context, lastMinutes int, topic string) (plan string, err error) {
+	return o.planOf(ctx, "series", lastMinutes, topic)
+}
+
+// PlanOfNeighbors is the plan of the look for the events beside one.
+func (o *Operator) PlanOfNeighbors(ctx context.Context, event outbox.ID) (plan string, err error) {
+	return o.planOf(ctx, "neighbors", event.String(), mostGathered)
+}
+
+func (o *Operator) planOf(ctx context.Context, statement string, args ...any) (plan string, err error) {
 	err = o.look(ctx, "plan", func(l *looking) error {
-		rows, err := l.Query(ctx, "EXPLAIN (COSTS OFF) "+l.sql("traffic"), pgx.QueryExecModeExec, lastMinutes, mostTopics)
+		rows, err := l.Query(ctx, "EXPLAIN (COSTS OFF) "+l.sql(statement), append([]any{pgx.QueryExecModeExec}, args...)...)
 		if err != nil {
 			return err
 		}
@@ -49,6 +63,13 @@ func (o *Operator) PlanOfTraffic(ctx context.Context, lastMinutes int) (plan str
 		return err
 	})
 	return plan, err
+}
+
+// Snapshots are all of a server that may be many others' as well.
+func (o *Operator) Snapshots(ctx context.Context) ([]Snapshot, error) {
+	var found Database
+	err := o.look(ctx, "snapshots", func(l *looking) error { return o.snapshots(ctx, l, 100_000, &found) })
+	return found.Snapshots, err
 }
 
 // LooksOfJob finds the events of so many parts of a job, and tells how many rows were looked at for them.

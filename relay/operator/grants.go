@@ -60,6 +60,7 @@ var marks = map[string][]Right{
 		{"EXECUTE", kindFunction, "outbox_pause", ""},
 		{"EXECUTE", kindFunction, "outbox_resume", ""},
 	},
+	"reader": {{"EXECUTE", kindFunction, "outbox_look", ""}},
 }
 
 // partsBy tells the parts of a role that has some rights: each of which it has more than half of the marks.

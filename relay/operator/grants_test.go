@@ -54,7 +54,7 @@ func TestGrants(t *testing.T) {
 	t.Parallel()
 	onEachServer(t, func(t *testing.T, e *env) {
 		all := e.newRole("all")
-		want := map[string][]string{all: {"operator", "janitor", "producer", "relay", "viewer"}}
+		want := map[string][]string{all: {"operator", "janitor", "producer", "relay", "viewer", "reader"}}
 		for _, part := range operator.Parts {
 			role := e.newRole(part)
 			want[role] = []string{part}

@@ -55,9 +55,16 @@ func TestLooksUseTheirIndexes(t *testing.T) {
 func TestTrafficReadsItsMinutes(t *testing.T) {
 	t.Parallel()
 	onEachServer(t, func(t *testing.T, e *env) {
-		plan, err := e.operator.PlanOfTraffic(t.Context(), 5)
-		if err != nil || !strings.Contains(plan, "Index Cond: ((minute >= ") || strings.Contains(plan, "Filter: ((minute") {
-			t.Errorf("%v:\n%s", err, plan)
+		for what, plan := range map[string]func() (string, error){
+			"traffic":           func() (string, error) { return e.operator.PlanOfTraffic(t.Context(), 5) },
+			"series":            func() (string, error) { return e.operator.PlanOfSeries(t.Context(), 5, "") },
+			"series of a topic": func() (string, error) { return e.operator.PlanOfSeries(t.Context(), 5, "orders") },
+		} {
+			plan, err := plan()
+			if err != nil || !strings.Contains(plan, "Index Cond: ((minute >= ") ||
+				strings.Contains(plan, "Filter: ((minute") || strings.Contains(plan, "Seq Scan on outbox_minutes") {
+				t.Errorf("%s: %v:\n%s", what, err, plan)
+			}
 		}
 	})
 }

@@ -24,14 +24,20 @@ type Redelivery struct {
 // longestTopic is what outbox_requests takes, in characters.
 const longestTopic = 255
 
-func (r Redelivery) check() error {
+// checkTopic lists what is wrong with the name of a topic; an empty one is none.
+func checkTopic(name string) error {
 	var problems []error
-	if utf8.RuneCountInString(r.Topic) > longestTopic {
+	if utf8.RuneCountInString(name) > longestTopic {
 		problems = append(problems, fmt.Errorf("the topic's name has more than %d characters", longestTopic))
 	}
-	if !utf8.ValidString(r.Topic) || strings.ContainsFunc(r.Topic, unicode.IsControl) {
+	if !utf8.ValidString(name) || strings.ContainsFunc(name, unicode.IsControl) {
 		problems = append(problems, errors.New("the topic's name holds a control character or is not UTF-8"))
 	}
+	return errors.Join(problems...)
+}
+
+func (r Redelivery) check() error {
+	problems := []error{checkTopic(r.Topic)}
 	if r.Rate != 0 && !(r.Rate >= MinRate && r.Rate <= MaxRate) { // also of what is no number
 		problems = append(problems, fmt.Errorf("the rate is %v: it must be from %v to %v, or 0 for none", r.Rate, MinRate,
 			MaxRate))

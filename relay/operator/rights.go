@@ -13,7 +13,7 @@ import (
 )
 
 // Parts are what a database role can be to the outbox.
-var Parts = []string{"producer", "relay", "janitor", "viewer", "operator"}
+var Parts = []string{"producer", "relay", "janitor", "viewer", "operator", "reader"}
 
 // A Right is one cell of the matrix of roles.
 type Right struct {

@@ -13,11 +13,8 @@ const MaxMinutes = 72 * 60
 // mostTopics is the most that a list of topics has.
 const mostTopics = 1_000
 
-// Traffic is what a topic carried in some minutes, as the relays that survey wrote it down.
-type Traffic struct {
-	Topic string `json:"topic"`
-	// Minutes is how many minutes that is: fewer than were asked for where relays began to write later.
-	Minutes   int   `json:"minutes"`
+// Counts are what relays that survey wrote down of some minutes.
+type Counts struct {
 	Arrived   int64 `json:"arrived"`
 	Published int64 `json:"published"`
 	Died      int64 `json:"died"`
@@ -35,17 +32,26 @@ type Traffic struct {
 	Oldest  *float64 `json:"oldestSeconds,omitempty"`
 }
 
-// Failed is how many attempts failed.
-func (t *Traffic) Failed() int64 { return t.Rejected + t.Terminal + t.TopicFault + t.Unknown }
+// Traffic is what a topic carried in some minutes.
+type Traffic struct {
+	Counts
 
-// LatencyBounds are the upper bounds of all buckets of [Traffic] but the last.
+	Topic string `json:"topic"`
+	// Minutes is how many minutes that is: fewer than were asked for where relays began to write later.
+	Minutes int `json:"minutes"`
+}
+
+// Failed is how many attempts failed.
+func (c *Counts) Failed() int64 { return c.Rejected + c.Terminal + c.TopicFault + c.Unknown }
+
+// LatencyBounds are the upper bounds of all buckets of [Counts] but the last.
 func LatencyBounds() []time.Duration { return minutes.Bounds[:] }
 
 // Latency is within which time that share of the published ones was, as the bound of its bucket; over tells that it was
 // longer than the last bound, known that there is any.
-func (t *Traffic) Latency(share float64) (bound time.Duration, over, known bool) {
+func (c *Counts) Latency(share float64) (bound time.Duration, over, known bool) {
 	all := int64(0)
-	for _, events := range t.Latencies {
+	for _, events := range c.Latencies {
 		all += events
 	}
 	if all == 0 {
@@ -53,12 +59,20 @@ func (t *Traffic) Latency(share float64) (bound time.Duration, over, known bool)
 	}
 	wanted, bounds := share*float64(all), LatencyBounds()
 	seen := int64(0)
-	for i, events := range t.Latencies {
+	for i, events := range c.Latencies {
 		if seen += events; float64(seen) >= wanted && i < len(bounds) {
 			return bounds[i], false, true
 		}
 	}
 	return bounds[len(bounds)-1], true, true
+}
+
+// fields are what the columns of traffic.sql and series.sql go into.
+func (c *Counts) fields() []any {
+	return []any{
+		&c.Arrived, &c.Published, &c.Died, &c.Rejected, &c.Terminal, &c.TopicFault, &c.Unknown, &c.Latencies, &c.Pending,
+		&c.Oldest,
+	}
 }
 
 // Traffic says what each topic carried in the last so many minutes that are over, the busiest first. Where no relay
@@ -80,8 +94,7 @@ func (l *looking) traffic(ctx context.Context, lastMinutes int) (topics []Traffi
 	defer rows.Close()
 	for rows.Next() {
 		var t Traffic
-		if err := rows.Scan(&t.Topic, &t.Minutes, &t.Arrived, &t.Published, &t.Died, &t.Rejected, &t.Terminal, &t.TopicFault,
-			&t.Unknown, &t.Latencies, &t.Pending, &t.Oldest); err != nil {
+		if err := rows.Scan(append([]any{&t.Topic, &t.Minutes}, t.fields()...)...); err != nil {
 			return nil, err //nolint:wrapcheck // look says what it was
 		}
 		topics = append(topics, t)

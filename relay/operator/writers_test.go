@@ -49,6 +49,29 @@ func TestExplainNamesNoOtherTransaction(t *testing.T) {
 	})
 }
 
+// TestOpenWriters lists who has drawn a number and has not ended, and nobody else; since when, for those who may
+// see it.
+func TestOpenWriters(t *testing.T) {
+	t.Parallel()
+	onEachServer(t, func(t *testing.T, e *env) {
+		if found, err := e.operator.OpenWriters(t.Context()); err != nil || len(found) != 0 {
+			t.Errorf("of nobody: %+v, %v", found, err)
+		}
+		tx, _ := e.begin(insertEvent, outbox.NewID().String(), "1")
+		e.begin("LOCK TABLE {schema}.outbox_pauses IN ROW EXCLUSIVE MODE")
+		for _, sees := range []bool{false, true} {
+			if sees {
+				e.exec("GRANT pg_read_all_stats TO operator_" + e.schema)
+			}
+			found, err := e.operator.OpenWriters(t.Context())
+			if err != nil || len(found) != 1 || found[0].PID != int(tx.Conn().PgConn().PID()) || found[0].Role == "" ||
+				(found[0].Since != nil) != sees || (found[0].State == "idle in transaction") != sees {
+				t.Errorf("one that sees: %t: %+v, %v", sees, found, err)
+			}
+		}
+	})
+}
+
 // TestCommandsNameTheSchema: what is printed to be pasted is about the outbox that was looked at.
 func TestCommandsNameTheSchema(t *testing.T) {
 	t.Parallel()

@@ -40,7 +40,7 @@ CREATE TABLE outbox_actions (
     verb       text COLLATE "C" NOT NULL
         CONSTRAINT outbox_actions_verb
             CHECK (verb IN ('redrive', 'skip', 'release', 'discard', 'redeliver', 'cancel', 'reissue', 'erase',
-                'pause', 'resume', 'limit', 'fail')),
+                'pause', 'resume', 'limit', 'fail', 'look')),
     event_id   uuid        NOT NULL, -- of a pause, resume, limit, cancel or fail: outbox_meta.installation
     dlq_id     bigint      CONSTRAINT outbox_actions_dlq REFERENCES outbox_dlq (id) ON DELETE CASCADE,
     actor      text COLLATE "C" NOT NULL CONSTRAINT outbox_actions_actor CHECK (length(actor) BETWEEN 1 AND 256),

@@ -20,6 +20,53 @@ SELECT e.seq, e.id, e.namespace, e.event_type, e.aggregate_type, e.aggregate_id,
   LEFT JOIN outbox_lane_status l ON l.lane = e.lane;
 COMMENT ON VIEW outbox_status IS 'Where every event stands, in words, with the holder of its lane. Without payloads.';
 
+-- Shows payload, headers and dedupe key of one event, and logs who has seen them: for people who may read them one by
+-- one, each with a name, and not the tables. They are the event's, or those of its newest dead letter where retention
+-- has deleted it. Where there is neither it answers no row, and logs nothing.
+--   SELECT * FROM outbox_look('ada', 'a customer asks', '01997c1e-8f2a-7c3d-9b1e-2f3a4b5c6d7e');
+-- The line of the log is about no dead letter: it resolves none, and stays when that goes. Of a transaction that is
+-- rolled back no line is left, and somebody has seen the payload all the same: hence the one in the server's own log,
+-- which no such role can turn off. Sent again soon by who has got no answer, it is the same look, and logged once; by
+-- somebody else or later it is refused, or one line would stand for looks of many.
+-- +goose StatementBegin
+CREATE FUNCTION outbox_look(actor text, reason text, event uuid, action_id uuid DEFAULT gen_random_uuid())
+RETURNS TABLE (payload_json json, headers json, dedupe_key text) LANGUAGE plpgsql SECURITY DEFINER AS $$
+BEGIN
+    IF coalesce(btrim(outbox_look.actor), '') = '' THEN
+        RAISE EXCEPTION 'actor: a look must have one: the log says who has seen a payload'
+            USING ERRCODE = 'invalid_parameter_value';
+    END IF;
+    -- Two rows may have one id: the first of them is meant.
+    SELECT e.payload_json, e.headers, e.dedupe_key INTO payload_json, headers, dedupe_key
+      FROM outbox_events e WHERE e.id = outbox_look.event ORDER BY e.seq LIMIT 1;
+    IF NOT FOUND THEN
+        SELECT d.payload_json, d.headers, d.dedupe_key INTO payload_json, headers, dedupe_key
+          FROM (SELECT d.* FROM outbox_dlq d WHERE d.event_id = outbox_look.event OFFSET 0) d
+         ORDER BY d.id DESC LIMIT 1;
+        IF NOT FOUND THEN
+            RETURN;
+        END IF;
+    END IF;
+    IF outbox_done_before('look', outbox_look.action_id) AND EXISTS (
+        SELECT FROM outbox_actions a
+         WHERE a.action_id = outbox_look.action_id
+           AND (a.actor <> outbox_look.actor OR a.session_role <> session_user
+                OR a.acted_at < clock_timestamp() - interval '10 minutes')) THEN
+        RAISE EXCEPTION 'the action''s id was used before, by somebody else or long ago: another look needs another id'
+            USING ERRCODE = 'unique_violation';
+    END IF;
+    RAISE LOG 'outbox_look: the role % looks at the payload of event % (action %)', session_user, outbox_look.event,
+        outbox_look.action_id;
+    INSERT INTO outbox_actions (action_id, verb, event_id, actor, reason)
+    VALUES (outbox_look.action_id, 'look', outbox_look.event, outbox_look.actor, coalesce(outbox_look.reason, ''))
+        ON CONFLICT ON CONSTRAINT outbox_actions_once DO NOTHING;
+    RETURN NEXT;
+END
+$$;
+-- +goose StatementEnd
+COMMENT ON FUNCTION outbox_look(text, text, uuid, uuid) IS 'Shows payload, headers and dedupe key of one event. Who '
+    'looked and why is written to outbox_actions.';
+
 -- Gives a role of the outbox to a database role: the least that it needs. Database roles belong to the cluster and
 -- many hosts do not let an application create them, so none is created here: name your own. One may be given several
 -- roles. Run it again after a migration that adds tables.
@@ -102,8 +149,11 @@ BEGIN
         grants := ARRAY['EXECUTE ON FUNCTION outbox_act, outbox_redeliver, outbox_cancel, outbox_reissue, '
             'outbox_erase, outbox_start_job, outbox_change_job, outbox_take_job, outbox_work_job, outbox_fail_job, '
             'outbox_pause, outbox_resume, outbox_limit, outbox_wake'];
+    WHEN 'reader' THEN grants := ARRAY[
+        -- It adds to viewer or operator. By a function alone, which logs every look.
+        'EXECUTE ON FUNCTION outbox_look'];
     ELSE
-        RAISE EXCEPTION 'role: % is not one of producer, relay, janitor, viewer, operator', role
+        RAISE EXCEPTION 'role: % is not one of producer, relay, janitor, viewer, operator, reader', role
             USING ERRCODE = 'invalid_parameter_value';
     END CASE;
     EXECUTE format('GRANT USAGE ON SCHEMA %s TO %I', own_schema, grantee);
@@ -114,12 +164,13 @@ END
 $$;
 -- +goose StatementEnd
 COMMENT ON FUNCTION outbox_grant(text, name) IS 'Gives a database role what a role of the outbox needs: producer, '
-    'relay, janitor, viewer or operator.';
+    'relay, janitor, viewer, operator or reader.';
 
 SELECT outbox_seal();
 UPDATE outbox_meta SET schema_version = 12;
 
 -- +goose Down
 DROP FUNCTION outbox_grant(text, name);
+DROP FUNCTION outbox_look(text, text, uuid, uuid);
 DROP VIEW outbox_status;
 UPDATE outbox_meta SET schema_version = 11;

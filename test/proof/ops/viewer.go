@@ -27,6 +27,7 @@ func forbidden() []string {
 		"SELECT public.outbox_cancel('a', 'b', " + id + ")",
 		"SELECT public.outbox_reissue('a', 'b', '{}')",
 		"SELECT public.outbox_erase('a', 'b', '{}')",
+		"SELECT public.outbox_look('a', 'b', gen_random_uuid())",
 		"SELECT public.outbox_limit('a', 'b', 'orders', 1)",
 		"SELECT public.outbox_pause('a', 'b', 'all', '')",
 		"SELECT public.outbox_resume('a', 'b', 'all', '')",

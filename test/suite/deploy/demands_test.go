@@ -226,7 +226,7 @@ func laterOnes(page string) (ids []string) {
 }
 
 // The reading of the source documents is as it says: every demand has a state, what is named exists, nothing differs
-// without a row, and only the console is missing.
+// without a row, and nothing is missing.
 func TestEveryDemandHasItsPlace(t *testing.T) {
 	t.Parallel()
 	page, rules := read(t, "docs/internals/demands.md"), read(t, "docs/internals/conformance.md")
@@ -236,7 +236,7 @@ func TestEveryDemandHasItsPlace(t *testing.T) {
 	if n := len(demands(page)); n < 300 {
 		t.Errorf("found %d demands: this test does not see them", n)
 	}
-	if got := laterOnes(rules); !slices.Equal(got, []string{"DL-5", "OP-6"}) {
+	if got := laterOnes(rules); len(got) > 0 {
 		t.Errorf("docs/internals/conformance.md leaves %v for later", got)
 	}
 }

@@ -94,7 +94,7 @@ func newEnv(t *testing.T, server pgtest.Server, bin string) *env {
 		t: t, server: server.Name, bin: bin, database: pgtest.NewName("doctor"), schema: outboxName,
 		roles: map[string]string{},
 	}
-	for _, part := range []string{"producer", "relay", "janitor", "viewer", "operator", "stranger"} {
+	for _, part := range []string{"producer", "relay", "janitor", "viewer", "operator", "reader", "stranger"} {
 		e.roles[part] = pgtest.NewRole(t, server, part) // goes after the database, which has grants for it
 	}
 	std := pgtest.OpenSQL(t, "pgx", server.URL)

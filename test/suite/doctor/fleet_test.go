@@ -25,7 +25,7 @@ func TestFleetCommands(t *testing.T) {
 			"topics", `(?m)^orders  failing, paused  order_created  steady +steady, .* ago: no stream; type order_created ` +
 				`paused by ada`, "topic", `"orders"`,
 		},
-		{"grants", `(?m)^outbox_events +SELECT +- +yes +6 columns +13 columns +13 columns$`, "kind", `"function"`},
+		{"grants", `(?m)^outbox_events +SELECT +- +yes +6 columns +13 columns +13 columns +-$`, "kind", `"function"`},
 	} {
 		code, stdout, stderr := e.run(viewer, "", filepath.Join(e.bin, "outboxctl"), command.name, "--schema", e.schema)
 		if code != 0 || stderr != "" || !matches(command.table, stdout) || matches("\x1b", stdout) {

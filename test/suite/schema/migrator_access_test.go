@@ -67,7 +67,7 @@ func TestTheOwnerOfASchemaIsEnough(t *testing.T) {
 		}
 		got.mustEqual(t, reference(t, server, 0))
 		pool := openPool(t, asOwner.URL)
-		for _, part := range []string{"producer", "relay", "janitor", "viewer", "operator"} {
+		for _, part := range []string{"producer", "relay", "janitor", "viewer", "operator", "reader"} {
 			if _, err := pool.Exec(t.Context(), "SELECT "+quote(name)+".outbox_grant($1, $2)", part, other); err != nil {
 				t.Errorf("grant %s: %v", part, err)
 			}

@@ -2,7 +2,7 @@ package schema
 
 // parts are the columns of the matrix. A stranger may enter the schema, as everyone may enter public,
 // and was granted nothing.
-var parts = []string{"producer", "relay", "janitor", "viewer", "operator", "stranger"}
+var parts = []string{"producer", "relay", "janitor", "viewer", "operator", "reader", "stranger"}
 
 // An operation is a row of the matrix: who may do it. Everyone else is denied, with SQLSTATE 42501.
 type operation struct {
@@ -491,6 +491,12 @@ var operations = []operation{
 	{name: "call outbox_resume", sql: "SELECT {schema}.outbox_resume('me', 'why', 'all')", may: "operator"},
 	{name: "call outbox_limit", sql: "SELECT {schema}.outbox_limit('me', 'why', 'orders', 5)", may: "operator"},
 	{name: "resume a restored database", sql: "SELECT {schema}.outbox_resume('me', 'why', 'restored')", may: "operator"},
+	{name: "look at an event", sql: "SELECT * FROM {schema}.outbox_look('me', 'why', '{ready}')", may: "reader"},
+	{name: "look at what is not there", sql: "SELECT * FROM {schema}.outbox_look('me', 'why', '{new}')", may: "reader"},
+	{
+		name: "look, and read the log", sql: "SELECT * FROM {schema}.outbox_look('me', 'why', '{ready}'); " +
+			"SELECT * FROM {schema}.outbox_actions",
+	},
 	{name: "call outbox_done_before", sql: "SELECT {schema}.outbox_done_before('pause', '{new}')"},
 	{
 		name: "redrive by outbox_act", sql: "SELECT {schema}.outbox_act('me', 'why', 'redrive', '{{dead}, {passed}}')",

@@ -159,6 +159,10 @@ func TestRolesMatrixSeesAWrongGrant(t *testing.T) {
 				"log an action",
 			},
 			{
+				"operator", "GRANT EXECUTE ON FUNCTION {schema}.outbox_look TO",
+				"REVOKE EXECUTE ON FUNCTION {schema}.outbox_look FROM", "look at an event",
+			},
+			{
 				"operator", "REVOKE EXECUTE ON FUNCTION {schema}.outbox_act FROM",
 				"GRANT EXECUTE ON FUNCTION {schema}.outbox_act TO", "skip by outbox_act",
 			},
@@ -200,7 +204,8 @@ func TestGrantRejectsOtherParts(t *testing.T) {
 	pgtest.OnEach(t, func(t *testing.T, db *pgtest.DB) {
 		role := pgtest.NewRole(t, db.Server, "r")
 		_, err := db.Pool.Exec(t.Context(), db.SQL("SELECT {schema}.outbox_grant('publisher', $1)"), role)
-		if pgtest.SQLState(err) != "22023" || !strings.Contains(err.Error(), "producer, relay, janitor, viewer, operator") {
+		if pgtest.SQLState(err) != "22023" ||
+			!strings.Contains(err.Error(), "producer, relay, janitor, viewer, operator, reader") {
 			t.Errorf("got %v", err)
 		}
 		if _, err := db.Pool.Exec(t.Context(),
@@ -219,7 +224,7 @@ func TestRevokeAllTakesEverythingBack(t *testing.T) {
 	pgtest.OnEach(t, func(t *testing.T, db *pgtest.DB) {
 		before := readCatalog(t, db.Server, db.Schema)
 		role := pgtest.NewRole(t, db.Server, "leaving")
-		for _, part := range parts[:5] {
+		for _, part := range parts[:6] {
 			db.Exec(t, "SELECT {schema}.outbox_grant($1, $2)", part, role)
 		}
 		if slices.Equal(before, readCatalog(t, db.Server, db.Schema)) {

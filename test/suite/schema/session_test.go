@@ -207,8 +207,8 @@ func TestFunctionsArePinned(t *testing.T) {
 			WHERE p.pronamespace = $1::regnamespace AND p.prosecdef ORDER BY 1`, db.Schema)
 		want := []string{
 			"outbox_act", "outbox_cancel", "outbox_change_job", "outbox_erase", "outbox_fail_job", "outbox_limit",
-			"outbox_pause", "outbox_redeliver", "outbox_reissue", "outbox_resume", "outbox_start_job", "outbox_take_job",
-			"outbox_work_job",
+			"outbox_look", "outbox_pause", "outbox_redeliver", "outbox_reissue", "outbox_resume", "outbox_start_job",
+			"outbox_take_job", "outbox_work_job",
 		}
 		if !slices.Equal(definers, want) {
 			t.Errorf("%v run as the owner, want %v", definers, want)
