@@ -1,0 +1,82 @@
+package console
+
+import (
+	"net/http"
+
+	"github.com/posthaste-dev/posthaste/console/access"
+)
+
+// Scope is how far into an outbox an entry reaches, which matters to users who are bound to tenants.
+type Scope string
+
+// The scopes.
+const (
+	ScopeNone   Scope = "none"   // of no outbox
+	ScopeOutbox Scope = "outbox" // of all tenants: who is bound to some may not enter
+	ScopeTenant Scope = "tenant" // of many events: who is bound to tenants sees and changes only theirs
+	ScopeEvent  Scope = "event"  // of one event or job: another tenant's is not there
+)
+
+// An Entry is one way into the console: who may use it, and how far it reaches. There is no other way.
+type Entry struct {
+	Method, Pattern, Name string
+	Role                  access.Role
+	// Payloads tells that the user must have the right to read payloads as well.
+	Payloads bool
+	Scope    Scope
+}
+
+type entry struct {
+	Method, Pattern, Name string
+	Role                  access.Role
+	Payloads              bool
+	Scope                 Scope
+	handle                func(*request) error
+}
+
+// Entries are all of them, for tests and for whoever puts rules of a proxy before them.
+func Entries() (all []Entry) {
+	for _, e := range entries() {
+		all = append(all, Entry{e.Method, e.Pattern, e.Name, e.Role, e.Payloads, e.Scope})
+	}
+	return all
+}
+
+const (
+	get  = http.MethodGet
+	post = http.MethodPost
+)
+
+// entries is the table of all ways in.
+func entries() []entry {
+	var all []entry
+	see := func(name, pattern string, scope Scope, handle func(*request) error) {
+		all = append(all, entry{get, pattern, name, access.Viewer, false, scope, handle})
+	}
+	change := func(name, method, pattern string, scope Scope, handle func(*request) error) {
+		all = append(all, entry{method, pattern, name, access.Operator, false, scope, handle})
+	}
+	see("outboxes", "/{$}", ScopeNone, (*request).outboxes)
+	see("asset", "/assets/{file}", ScopeNone, (*request).asset)
+	see("overview", "/o/{outbox}/{$}", ScopeOutbox, (*request).overview)
+	see("events", "/o/{outbox}/events", ScopeTenant, (*request).events)
+	see("export", "/o/{outbox}/export", ScopeTenant, (*request).export)
+	see("event", "/o/{outbox}/events/{id}", ScopeEvent, (*request).event)
+	all = append(all, entry{
+		post, "/o/{outbox}/events/{id}", "payload", access.Viewer, true, ScopeEvent, (*request).payload,
+	})
+	see("aggregate", "/o/{outbox}/aggregate", ScopeTenant, (*request).aggregate)
+	see("dead", "/o/{outbox}/dead", ScopeTenant, (*request).dead)
+	see("problems", "/o/{outbox}/problems", ScopeOutbox, (*request).problems)
+	change("confirm", get, "/o/{outbox}/act", ScopeTenant, (*request).confirm)
+	change("act", post, "/o/{outbox}/act", ScopeTenant, (*request).act)
+	all = append(all,
+		entry{post, "/o/{outbox}/events/{id}/edit", "edit", access.Operator, true, ScopeEvent, (*request).edit},
+		entry{post, "/o/{outbox}/events/{id}/reissue", "reissue", access.Operator, true, ScopeEvent, (*request).reissue})
+	see("jobs", "/o/{outbox}/jobs", ScopeTenant, (*request).jobs)
+	see("job", "/o/{outbox}/jobs/{id}", ScopeEvent, (*request).job)
+	change("plan", get, "/o/{outbox}/replay", ScopeTenant, (*request).plan)
+	change("start", post, "/o/{outbox}/replay", ScopeTenant, (*request).start)
+	change("steer", post, "/o/{outbox}/jobs/{id}", ScopeEvent, (*request).steer)
+	return append(all, more()...)
+}

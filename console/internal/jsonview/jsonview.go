@@ -1,0 +1,177 @@
+// Package jsonview shows JSON as HTML as it stands: numbers keep all their digits, keys their order, and what is
+// written twice is seen twice. Values that nobody shall see are masked by JSON pointers.
+package jsonview
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"html/template"
+	"io"
+	"slices"
+	"strings"
+)
+
+// deepest is how deep values are shown one in another. Deeper ones are shown as they are stored.
+const deepest = 200
+
+// HTML shows a document. Marks are JSON pointers of values that are wrong.
+func HTML(raw json.RawMessage, mask, marks []string) template.HTML {
+	v := &view{decoder: json.NewDecoder(bytes.NewReader(raw)), mask: split(mask), marks: split(marks)}
+	v.decoder.UseNumber()
+	if err := v.value(nil); err != nil {
+		if len(mask) > 0 { // what cannot be read cannot be masked
+			return "not shown: it is no JSON, and parts of payloads are masked"
+		}
+		return template.HTML(template.HTMLEscapeString(string(raw))) //nolint:gosec // it is escaped
+	}
+	return template.HTML(v.out.String()) //nolint:gosec // every text in it is escaped
+}
+
+type view struct {
+	decoder     *json.Decoder
+	out         strings.Builder
+	mask, marks [][]string
+}
+
+func split(pointers []string) (all [][]string) {
+	unescape := strings.NewReplacer("~1", "/", "~0", "~")
+	for _, pointer := range pointers {
+		parts := strings.Split(strings.TrimPrefix(pointer, "/"), "/")
+		for i := range parts {
+			parts[i] = unescape.Replace(parts[i])
+		}
+		all = append(all, parts)
+	}
+	return all
+}
+
+func meets(pointers [][]string, path []string) bool {
+	for _, pointer := range pointers {
+		if len(pointer) != len(path) {
+			continue
+		}
+		same := true
+		for i, part := range pointer {
+			same = same && (part == "*" || part == path[i])
+		}
+		if same {
+			return true
+		}
+	}
+	return false
+}
+
+func (v *view) value(path []string) error {
+	token, err := v.decoder.Token()
+	if err != nil {
+		return fmt.Errorf("read: %w", err)
+	}
+	if meets(v.mask, path) {
+		v.span("jm", "masked")
+		return v.skip(token)
+	}
+	marked := meets(v.marks, path)
+	if marked {
+		v.out.WriteString("<mark>")
+	}
+	switch token := token.(type) {
+	case json.Delim:
+		err = v.inside(token, path)
+	case string:
+		v.span("js", quoted(token))
+	case json.Number:
+		v.span("jn", token.String())
+	default:
+		v.span("jn", fmt.Sprint(orNull(token)))
+	}
+	if marked {
+		v.out.WriteString("</mark>")
+	}
+	return err
+}
+
+func orNull(token json.Token) any {
+	if token == nil {
+		return "null"
+	}
+	return token
+}
+
+// inside shows an object or array.
+func (v *view) inside(open json.Delim, path []string) error {
+	if len(path) >= deepest {
+		return io.ErrShortBuffer
+	}
+	end := "}"
+	if open == '[' {
+		end = "]"
+	}
+	v.out.WriteString(open.String())
+	count := 0
+	for ; v.decoder.More(); count++ {
+		if count > 0 {
+			v.out.WriteString(",")
+		}
+		v.line(len(path) + 1)
+		key := fmt.Sprint(count)
+		if open == '{' {
+			token, err := v.decoder.Token()
+			if err != nil {
+				return fmt.Errorf("read a key: %w", err)
+			}
+			key = fmt.Sprint(token)
+			v.span("jk", quoted(key))
+			v.out.WriteString(": ")
+		}
+		if err := v.value(append(slices.Clip(path), key)); err != nil {
+			return err
+		}
+	}
+	if count > 0 {
+		v.line(len(path))
+	}
+	v.out.WriteString(end)
+	if _, err := v.decoder.Token(); err != nil {
+		return fmt.Errorf("read the end: %w", err)
+	}
+	return nil
+}
+
+// skip passes over the rest of a value.
+func (v *view) skip(token json.Token) error {
+	depth := 0
+	for {
+		if delim, ok := token.(json.Delim); ok {
+			if delim == '{' || delim == '[' {
+				depth++
+			} else {
+				depth--
+			}
+		}
+		if depth == 0 {
+			return nil
+		}
+		var err error
+		if token, err = v.decoder.Token(); err != nil {
+			return fmt.Errorf("read: %w", err)
+		}
+	}
+}
+
+func (v *view) line(depth int) { v.out.WriteString("\n" + strings.Repeat("  ", depth)) }
+
+func (v *view) span(class, text string) {
+	v.out.WriteString(`<span class="` + class + `">` + template.HTMLEscapeString(text) + `</span>`)
+}
+
+// quoted writes a string as JSON does, and leaves < and > as they are: they are escaped for HTML afterwards.
+func quoted(text string) string {
+	var out bytes.Buffer
+	encoder := json.NewEncoder(&out)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(text); err != nil {
+		return text
+	}
+	return strings.TrimSuffix(out.String(), "\n")
+}

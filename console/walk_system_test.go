@@ -1,0 +1,21 @@
+package console_test
+
+import (
+	"net/url"
+
+	"github.com/posthaste-dev/posthaste/console"
+)
+
+// systemParameters are those of the screens about the system.
+func (w *walk) systemParameters(entry console.Entry) (query string, body url.Values, known bool) {
+	switch entry.Name {
+	case "topics", "relays", "path", "audit", "types", "database":
+		return "", nil, true
+	case "pause", "order":
+		return "verb=pause&scope=all", form("verb", "pause", "scope", "all", "reason", "the walk"), true
+	case "restored", "trust":
+		return "", form("reason", "the walk"), true
+	default:
+		return "", nil, false
+	}
+}
