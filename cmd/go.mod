@@ -6,6 +6,7 @@ require (
 	github.com/jackc/pgx/v5 v5.11.0
 	github.com/nats-io/nats.go v1.55.0
 	github.com/posthaste-dev/posthaste v0.0.0
+	github.com/posthaste-dev/posthaste/console v0.0.0
 	github.com/posthaste-dev/posthaste/inbox/redisinbox v0.0.0
 	github.com/posthaste-dev/posthaste/internal/torture v0.0.0
 	github.com/redis/go-redis/v9 v9.23.0

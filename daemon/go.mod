@@ -2,7 +2,10 @@ module github.com/posthaste-dev/posthaste/daemon
 
 go 1.26.0
 
-require github.com/posthaste-dev/posthaste v0.0.0
+require (
+	github.com/posthaste-dev/posthaste v0.0.0
+	github.com/posthaste-dev/posthaste/console v0.0.0
+)
 
 require (
 	cloud.google.com/go v0.123.0 // indirect

@@ -233,5 +233,5 @@ func (p Program) keys() []config.AnyKey {
 		relayMaxAttempts, relayBaseDelay, relayMaxDelay, relayUnknownAge, relayFailover,
 		retentionEvery, retentionPublished, retentionDead, retentionDedupe, retentionBatch, retentionConfirmed,
 		httpListen,
-	}, metrics, p.tracingKeys(), []config.AnyKey{logLevel, logFormat, logSample, InsecureAllow})
+	}, metrics, p.tracingKeys(), p.consoleKeys(), []config.AnyKey{logLevel, logFormat, logSample, InsecureAllow})
 }

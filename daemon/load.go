@@ -45,6 +45,7 @@ func (p Program) load(args, environ []string) (*loaded, error) {
 			}
 		}
 		problems = append(problems, p.checkTracing(values)...)
+		problems = append(problems, p.checkConsole(values)...)
 		problems = append(problems, p.loadRegistry(values, &found)...)
 		return append(problems, checkFormats(values, found.registry)...)
 	}

@@ -40,6 +40,8 @@ type Program struct {
 	Metrics Metrics
 	// Tracing sends a span of every publish somewhere: otlp.New() of daemon/otlp. Defaults to none.
 	Tracing *Tracing
+	// Console serves pages about the outbox: consoleserver.New() of daemon/consoleserver. Defaults to none.
+	Console *Console
 	// Handlers answer on the probes' address, by pattern of [http.ServeMux], for instance "GET /debug/shop".
 	Handlers map[string]http.Handler
 

@@ -156,6 +156,11 @@ func (p *publisher) run(ctx context.Context) error {
 	if err != nil {
 		return errors.Join(err, p.close())
 	}
+	console, err := p.openConsole(ctx)
+	if err != nil {
+		server.close() //nolint:contextcheck // nobody reads an answer yet
+		return errors.Join(err, p.close())
+	}
 	p.sayHello(ctx)
 	working, stop := context.WithCancel(ctx)
 	var running sync.WaitGroup
@@ -164,6 +169,7 @@ func (p *publisher) run(ctx context.Context) error {
 		running.Go(func() { _ = p.retention.Run(working) }) // it logs what fails, and returns nothing else
 	}
 	running.Go(func() { p.jobs.Run(working) })
+	running.Go(func() { console(working) })
 	err = p.relay.Run(ctx)
 	stop()
 	running.Wait()

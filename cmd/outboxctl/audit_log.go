@@ -21,9 +21,9 @@ func newAuditLog(root *rootCommand) *cobra.Command {
 		Use:   "log",
 		Short: "Show who did what, and why, the newest first",
 		Long: `Show who did what, and why, the newest first. The verbs are redrive, skip, release, discard, reissue,
-redeliver, cancel, erase, pause, resume and limit, and fail of a job that could not go on. Each line was written in the
-same transaction as the change itself. ACTOR is who decided, as they said, and the worker of a job that failed; ROLE is
-the database role that had logged in, which nobody can write.
+redeliver, cancel, erase, pause, resume and limit, fail of a job that could not go on, and look: somebody has seen the
+payload of that event. Each line was written in the same transaction as the change itself. ACTOR is who decided, as
+they said, and the worker of a job that failed; ROLE is the database role that had logged in, which nobody can write.
 
 One page reads at most 10,000 lines. If few of them match, a page can be empty although there is a next one. An action
 is deleted together with the dead letter that it resolved. The viewer role is enough.`,

@@ -24,6 +24,7 @@ type devCommand struct {
 	root       *rootCommand
 	demo, take bool
 	registry   string
+	console    string
 }
 
 func newDev(root *rootCommand) *cobra.Command {
@@ -41,6 +42,8 @@ Every event type is accepted; its topic is named after the aggregate type. With 
 are, and an event of another one is parked. --demo has a small shop emit events: one type fails and ends as dead
 letters, one topic goes down and comes back, so that the other commands have something to show.
 
+The console of 'outboxctl console' is served beside it, on this machine alone, with all rights.
+
 What is printed here counts as published, and goes nowhere else. So it stops where other relays publish from the same
 outbox, or where there are events and no 'outboxctl dev' was there within the last day, unless --yes-take-events is
 given. It looks before it changes anything.`,
@@ -50,6 +53,7 @@ given. It looks before it changes anything.`,
 		Args: cobra.NoArgs,
 	}
 	cmd.Flags().BoolVar(&c.demo, "demo", false, "emit the events of a small shop, with failures")
+	cmd.Flags().StringVar(&c.console, "console", "127.0.0.1:8087", "where the console listens; empty: nowhere")
 	cmd.Flags().StringVar(&c.registry, "registry", "", "a file of contracts, as outbox-publisher has it")
 	cmd.Flags().BoolVar(&c.take, "yes-take-events", false, "also where other relays publish from this outbox, or may have")
 	return root.show(cmd, c.run)
@@ -85,7 +89,9 @@ func (c *devCommand) run(ctx context.Context, p *present.Printer) error {
 		return nil
 	}
 	settings.Delivered, settings.Notice = told.delivered, told.notice
-	settings.Ready = func() { told.ready(config, found, c.demo, types, example) }
+	page, end := c.serveConsole(ctx, config, told)
+	defer end()
+	settings.Ready = func() { told.ready(config, page, found, c.demo, types, example) }
 	delivered, err := dev.Run(ctx, pool, settings)
 	if err != nil {
 		return c.root.hint(err, "relay")

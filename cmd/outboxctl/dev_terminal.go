@@ -67,8 +67,11 @@ func exampleEvent(registry *outbox.Registry) demoEvent {
 }
 
 // ready says what to try next, in lines that can be copied.
-func (d *devTerminal) ready(config *pgx.ConnConfig, found, demo bool, types string, example demoEvent) {
+func (d *devTerminal) ready(config *pgx.ConnConfig, page string, found, demo bool, types string, example demoEvent) {
 	d.done("relay ready: events of " + types + " are delivered here")
+	if page != "" {
+		d.done("console: " + page)
+	}
 	emit := "outboxctl emit " + example.eventType + " --aggregate " + example.aggregate + "/1 --data '" + example.data +
 		"'" + d.root.sameOutbox()
 	function := "outbox_emit"

@@ -14,7 +14,7 @@ import (
 
 // parts are what outbox_grant knows, inboxParts what inbox_grant does.
 var (
-	parts      = []string{"producer", "relay", "janitor", "viewer", "operator"}
+	parts      = []string{"producer", "relay", "janitor", "viewer", "operator", "reader"}
 	inboxParts = []string{"consumer", "janitor", "viewer"}
 )
 
@@ -38,6 +38,8 @@ func (c *grantCommand) command() *cobra.Command {
   viewer    look at everything but payloads, headers and keys
   operator  what the viewer may; redrive, skip, release, discard, reissue, replay and erase; pause, resume and limit;
             work on jobs
+  reader    look at the payload of one event at a time, each look with a line in the log of actions; beside viewer or
+            operator, which do not have it
 
 and with --inbox, of the tables of an inbox:
 

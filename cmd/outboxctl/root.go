@@ -113,7 +113,7 @@ func (c *rootCommand) addCommands(root *cobra.Command) {
 		{"start", "Start:", []*cobra.Command{newDev(c), newInit(c), newEmit(c), newListen(c)}},
 		{"look", "Look:", []*cobra.Command{
 			newStatus(c), newTop(c), newProblems(c), newEvents(c), newAggregate(c), newDead(c, ofDead), newLanes(c),
-			newRelays(c), newTopics(c), newPauses(c),
+			newRelays(c), newTopics(c), newPauses(c), newConsole(c),
 		}},
 		{"check", "Check:", []*cobra.Command{
 			newDoctor(c), newCheck(c), newAudit(c), newGrants(c), newConfig(c), newRegistry(c),

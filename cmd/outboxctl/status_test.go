@@ -18,7 +18,7 @@ func TestLatencyColumn(t *testing.T) {
 	for bucket := range len(bounds) + 1 {
 		took := make([]int64, len(bounds)+1)
 		took[bucket] = 1
-		text := column.Of(operator.Traffic{Latencies: took})
+		text := column.Of(operator.Traffic{Counts: operator.Counts{Latencies: took}})
 		got = append(got, text)
 		bound, err := time.ParseDuration(strings.TrimLeft(text, "≤>"))
 		if want := bounds[min(bucket, len(bounds)-1)]; err != nil || bound != want {

@@ -1,0 +1,155 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/posthaste-dev/posthaste/console"
+	"github.com/posthaste-dev/posthaste/console/access"
+)
+
+// consoleCommand serves the console.
+type consoleCommand struct {
+	root           *rootCommand
+	prefix, role   string
+	outboxes, mask []string
+	payloads       bool
+	settings       access.Settings
+}
+
+func newConsole(root *rootCommand) *cobra.Command {
+	c := &consoleCommand{root: root}
+	cmd := &cobra.Command{
+		Use:   "console",
+		Short: "Serve the console: see, understand and repair in a browser",
+		Long: `Serve the console: see, understand and repair in a browser. It runs until Ctrl-C.
+
+It listens on this machine alone, for whoever is on it, who can look and change nothing; --role operator lets them
+decide, and --payloads look at payloads, each look of which is written into the log of actions. What the console can do
+in the database is what its database role can: 'outboxctl grant viewer ROLE', operator, and reader for payloads.
+
+On another address it needs users: --users FILE, which 'outboxctl console token' helps to write, and TLS by --tls-cert
+and --tls-key. Behind a proxy that knows who people are --proxy-from names the proxy's networks.
+
+One console serves several outboxes: --outbox NAME=SCHEMA for each.`,
+		Example: `  outboxctl console
+  outboxctl console --role operator --payloads
+  outboxctl console --outbox shop=shop --outbox billing=billing
+  outboxctl console --listen :8443 --users users.json --tls-cert cert.pem --tls-key key.pem`,
+		Args: cobra.NoArgs,
+		RunE: run(c.run),
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&c.settings.Listen, "listen", "127.0.0.1:8087", "where it listens")
+	flags.StringVar(&c.prefix, "prefix", "", "the path under which a proxy shows it, such as /outbox")
+	flags.StringArrayVar(&c.outboxes, "outbox", nil, "an outbox as NAME=SCHEMA (default: one, of --schema)")
+	flags.StringArrayVar(&c.mask, "mask", nil,
+		"a JSON pointer whose value nobody sees, such as /data/email or /data/*/iban")
+	flags.StringVar(&c.role, "role", "viewer", "what whoever is on this machine may do: viewer, operator, admin")
+	flags.BoolVar(&c.payloads, "payloads", false, "let them look at payloads as well")
+	flags.StringVar(&c.settings.Users, "users", "", "a file of users")
+	flags.BoolVar(&c.settings.GroupMayRead, "group-may-read", false,
+		"the group of the files with secrets may read them, as in a pod")
+	flags.StringVar(&c.settings.ProxyFrom, "proxy-from", "", "networks of a proxy that says who somebody is, with commas")
+	flags.StringVar(&c.settings.ProxySecretFile, "proxy-secret-file", "", "a file with the secret that this proxy sends")
+	flags.StringVar(&c.settings.TLSCert, "tls-cert", "", "a file with the certificate")
+	flags.StringVar(&c.settings.TLSKey, "tls-key", "", "a file with its key")
+	flags.BoolVar(&c.settings.AllowPlainHTTP, "allow-plain-http", false,
+		"another address without TLS, behind a proxy that ends TLS")
+	cmd.AddCommand(newConsoleToken())
+	return cmd
+}
+
+func (c *consoleCommand) run(ctx context.Context, out io.Writer) error {
+	logger := slog.New(slog.NewTextHandler(c.root.warn, nil))
+	role, err := access.ParseRole(c.role)
+	if err != nil {
+		return usageError{"--role: " + err.Error()}
+	}
+	c.settings.Local = access.User{Name: c.root.actor(""), Role: role, Payloads: c.payloads}
+	handler, end, err := c.handler(ctx, logger)
+	if err != nil {
+		return err
+	}
+	defer end()
+	door, err := c.settings.Open(ctx, logger)
+	if err != nil {
+		return usageError{err.Error()}
+	}
+	address := door.Address + strings.TrimRight(c.prefix, "/") + "/"
+	if err := say(out, "the console is at %s until Ctrl-C\n", address); err != nil {
+		return errors.Join(err, door.Close())
+	}
+	return door.Serve(ctx, handler, logger)
+}
+
+// handler is the console with a pool for all of its outboxes.
+func (c *consoleCommand) handler(ctx context.Context, logger *slog.Logger) (
+	handler *console.Console, end func(), err error,
+) {
+	connection, err := c.root.config()
+	if err != nil {
+		return nil, nil, err
+	}
+	pool, err := console.PoolOf(ctx, connection, nil)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := pool.Ping(ctx); err != nil {
+		pool.Close()
+		return nil, nil, notConnected(err, connection)
+	}
+	config := console.Config{Prefix: c.prefix, Log: logger}
+	named := c.outboxes
+	if len(named) == 0 {
+		named = []string{"outbox=" + c.root.schema}
+	}
+	for _, pair := range named {
+		name, schemaName, ok := strings.Cut(pair, "=")
+		if !ok || schemaName == "" {
+			pool.Close()
+			return nil, nil, usageError{fmt.Sprintf("--outbox %q: write it as NAME=SCHEMA", pair)}
+		}
+		config.Outboxes = append(config.Outboxes, console.Outbox{Name: name, DB: pool, Schema: schemaName, Mask: c.mask})
+	}
+	if handler, err = console.New(config); err != nil {
+		pool.Close()
+		return nil, nil, usageError{err.Error()}
+	}
+	return handler, pool.Close, nil
+}
+
+// newConsoleToken makes a secret for a users file.
+func newConsoleToken() *cobra.Command {
+	return &cobra.Command{
+		Use:   "token NAME ROLE",
+		Short: "Make a token for a user of the console, and the user's entry in the users file",
+		Long: `Make a token for a user of the console, and print it with the user's entry in the users file. The token is
+shown this once: the file has its hash alone. A browser asks for it as the password of the name; programs send it as
+"Authorization: Bearer TOKEN".`,
+		Example: "  outboxctl console token oncall@example.com operator",
+		Args:    cobra.ExactArgs(2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			role, err := access.ParseRole(args[1])
+			if err != nil {
+				return usageError{err.Error()}
+			}
+			token, stored := access.NewToken()
+			return run(func(_ context.Context, out io.Writer) error {
+				return say(out, `token: %s
+
+in the users file:
+{"users": [
+  {"name": %q, "role": %q, "secret": %q}
+]}
+`, token, args[0], role, stored)
+			})(cmd, args)
+		},
+	}
+}
