@@ -92,6 +92,8 @@ proof-inbox: services-postgres ## Prove the inboxes: consumers killed at every p
 	@$(call program,./test/cmd/proof-inbox,-tags crash) $(if $(SHORT),-short) $(if $(RESULTS),-results $(RESULTS))
 proof-ops: services-postgres ## Prove repair and replay: 100,000 dead letters and as many copies by jobs whose workers are killed, while live events flow (SHORT=1 for 4,000)
 	@$(call program,./test/cmd/proof-ops,-tags crash) $(if $(SHORT),-short)
+proof-console: services-postgres ## Prove the console in a real Chromium: every page and verb, hostile texts, accessibility, a repair (SHORT=1: times do not decide; INTO=docs/img for a picture of every page)
+	@$(call program,./test/cmd/proof-console) $(if $(SHORT),-short) $(if $(INTO),-into $(INTO))
 proof-mutants: services-postgres ## Prove the proofs: every mutant is caught by the cheapest of them
 	@services/services up nats pubsub redis >/dev/null
 	@$(call program,./test/cmd/proof-mutants)
@@ -142,4 +144,4 @@ publisher-binaries:
 services-postgres:
 	@services/services up postgres18 postgres15 pgbouncer >/dev/null
 
-.PHONY: run-outbox-publisher example-event marketplace help services services-status services-check services-down build test examples lint format tidy house coverage check-deps check-deploy check-alerts check-costs vulncheck cli-reference pictures notices proof-emit bench-emit proof-sim proof-model proof-order proof-crash proof-chaos proof-failover proof-hostile proof-inbox proof-ops proof-mutants proof-retention proof-publisher proof-drain-stop proof-leaks proof-marketplace proof-pubsub proof-quickstart proofs fuzz bench-inbox bench-pinned bench-growth bench-look bench-pubsub bench-drain ci publisher-binaries services-postgres
+.PHONY: run-outbox-publisher example-event marketplace help services services-status services-check services-down build test examples lint format tidy house coverage check-deps check-deploy check-alerts check-costs vulncheck cli-reference pictures notices proof-emit bench-emit proof-sim proof-model proof-order proof-crash proof-chaos proof-failover proof-hostile proof-inbox proof-ops proof-console proof-mutants proof-retention proof-publisher proof-drain-stop proof-leaks proof-marketplace proof-pubsub proof-quickstart proofs fuzz bench-inbox bench-pinned bench-growth bench-look bench-pubsub bench-drain ci publisher-binaries services-postgres

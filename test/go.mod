@@ -13,6 +13,7 @@ require (
 	github.com/posthaste-dev/posthaste v0.0.0
 	github.com/posthaste-dev/posthaste/broker/googlepubsub v0.0.0
 	github.com/posthaste-dev/posthaste/broker/natsjetstream v0.0.0
+	github.com/posthaste-dev/posthaste/console v0.0.0
 	github.com/posthaste-dev/posthaste/daemon v0.0.0
 	github.com/posthaste-dev/posthaste/examples/marketplace v0.0.0
 	github.com/posthaste-dev/posthaste/inbox/redisinbox v0.0.0

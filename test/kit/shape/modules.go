@@ -12,7 +12,7 @@ import (
 )
 
 // wantModules is how many modules there are: one per broker, and none that could be part of another.
-const wantModules = 12
+const wantModules = 13
 
 var modulePattern = regexp.MustCompile(`(?m)^module\s+(\S+)`)
 
