@@ -28,8 +28,8 @@ func (r *run) pages(ctx context.Context) error {
 			if err != nil {
 				return err
 			}
-			for _, p := range all {
-				what := wish{faults: name != "phone", width: true}
+			for i, p := range all {
+				what := wish{faults: name != "phone" && r.turn(i, name), width: true}
 				if r.plan.Pictures != "" {
 					what.picture = filepath.Join(r.plan.Pictures, p.name+"-"+name+".png")
 				}
@@ -43,6 +43,11 @@ func (r *run) pages(ctx context.Context) error {
 		})
 	}
 	return group.Wait()
+}
+
+// turn tells whether axe looks at a page in this theme.
+func (r *run) turn(page int, theme string) bool {
+	return r.plan.Themes > 1 || (page%2 == 0) == (theme == "dark")
 }
 
 // leastRead is how many characters every screen has for whoever reads it.

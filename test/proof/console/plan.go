@@ -16,6 +16,8 @@ type Plan struct {
 	TimesDecide bool
 	// Paints is how often each page is opened to measure that.
 	Paints int
+	// Themes is in how many themes axe looks at each page: in both, or in one by turns, which takes half as long.
+	Themes int
 	// Orders is how many orders the shop has before somebody looks.
 	Orders int
 	// Customers have each Invoices that died of the same error.
@@ -27,11 +29,11 @@ type Plan struct {
 // Long is the full form.
 func Long() Plan {
 	p := Short()
-	p.TimesDecide, p.Paints, p.Orders = true, 15, 2_000
+	p.TimesDecide, p.Paints, p.Themes, p.Orders = true, 15, 2, 2_000
 	return p
 }
 
 // Short is for every change.
 func Short() Plan {
-	return Plan{Paints: 1, Orders: 200, Customers: 20, Invoices: 3, Patience: 5 * time.Minute}
+	return Plan{Paints: 1, Themes: 1, Orders: 200, Customers: 20, Invoices: 3, Patience: 5 * time.Minute}
 }

@@ -81,7 +81,8 @@ func (r *Report) Problems() (problems []string) {
 	for _, v := range r.Others {
 		v.problems(m)
 	}
-	m(faulted == 2*r.Pages, "axe looked at %d pages, and there are %d in two themes", faulted, r.Pages)
+	m(faulted >= r.plan.Themes*r.Pages, "axe looked at %d pages, and there are %d in %d themes", faulted, r.Pages,
+		r.plan.Themes)
 	m(len(r.Plain) > 0 && r.PlainFilter, "%d screens were read without scripts, and a filter works there: %t",
 		len(r.Plain), r.PlainFilter)
 	for name, characters := range r.Plain {
