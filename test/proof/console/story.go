@@ -102,7 +102,7 @@ func (s *storyteller) problem(ctx context.Context, eventType string) error {
 
 // group is the dead letters of a type among the problems.
 func group(eventType string) string {
-	return fmt.Sprintf("li.card:has-text(%q):has-text(\"dead letters\")", eventType)
+	return fmt.Sprintf("li.card:has-text(%q):has-text(\"dead letter\")", eventType)
 }
 
 func (s *storyteller) findBlocker(ctx context.Context) (err error) {
