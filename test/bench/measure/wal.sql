@@ -5,8 +5,10 @@ WITH records AS MATERIALIZED (
       FROM pg_get_wal_records_info($1::text::pg_lsn, $2::text::pg_lsn)
 ), here AS (
     SELECT oid FROM pg_database WHERE datname = current_database()
-), transactions AS (
-    SELECT DISTINCT xid FROM records WHERE xid <> '0' AND database = (SELECT oid FROM here)
+), transactions AS ( -- not those of autovacuum, which come when they want and write into catalogs alone
+    SELECT DISTINCT r.xid
+      FROM records r JOIN pg_class c ON c.relfilenode = r.filenode AND c.oid >= 16384
+     WHERE r.xid <> '0' AND r.database = (SELECT oid FROM here)
 )
 SELECT CASE WHEN r.database IS NULL THEN 'transactions' WHEN c.oid >= 16384 THEN c.relname
        ELSE 'catalog' END AS relation, count(*) AS records,
