@@ -158,6 +158,17 @@ func (s *pubSubStage) arrivals(context.Context) (uint64, error) {
 	return uint64(len(s.list)), nil
 }
 
+func (s *pubSubStage) arrivalsOf(events map[outbox.ID]bool) (messages uint64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, delivery := range s.list {
+		if events[delivery.ID] {
+			messages++
+		}
+	}
+	return messages
+}
+
 // How long nothing must have arrived before the rest is taken for lost, also where a mutant loses some,
 // and before no more copies are expected. The first only ends a hang: a machine may stand still for long.
 const (

@@ -29,6 +29,18 @@ func (e *Env) Collect(ctx context.Context, folder string) (unwitnessed int, err 
 // Arrivals is how many messages have arrived at the broker.
 func (e *Env) Arrivals(ctx context.Context) (uint64, error) { return e.stage.arrivals(ctx) }
 
+// ArrivalsOf is how many messages of these events have arrived, where we see what is delivered: copies of others may be
+// on their way for long. Of a broker that tells what it has, known is false: all that has arrived is there.
+func (e *Env) ArrivalsOf(events map[outbox.ID]bool) (messages uint64, known bool) {
+	delivered, known := e.stage.(interface {
+		arrivalsOf(events map[outbox.ID]bool) uint64
+	})
+	if !known {
+		return 0, false
+	}
+	return delivered.arrivalsOf(events), true
+}
+
 // Registry has the contracts of the env's events, for relays that a staged run starts itself.
 func (e *Env) Registry() (*outbox.Registry, error) { return e.contracts.registry() }
 
