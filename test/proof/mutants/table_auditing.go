@@ -58,7 +58,10 @@ var auditing = []mutant{
 	{
 		"gap-in-pieces",
 		"an audit of the sequence takes a gap for two where a step of it ends", "A15",
-		[]change{{auditTests + "/sequence.go", "s.gap.Last+1 == begin {", "s.gap.Last == begin {"}},
+		[]change{ // a jump takes a gap beyond its step, and what it does not reach is joined: each does alone
+			{auditTests + "/sequence.go", "s.gap.Last+1 == begin {", "s.gap.Last == begin {"},
+			{auditTests + "/sequence.go", "s.gap.Last != last || last == end {", "s.gap.Last != last || last <= end {"},
+		},
 		test(auditTests, "TestEveryNumberIsAccountedFor", `"gap 11-50000"`),
 	},
 	{

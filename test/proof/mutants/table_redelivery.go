@@ -79,7 +79,10 @@ var redelivery = []mutant{
 	{
 		"copies-blamed-for-others-deaths",
 		"copies that wait while relays die of others are counted as taken each time, until they fail", "OP-5",
-		[]change{{coreTests + "/take.go", "crowded || l.survived > 0", "crowded"}},
+		[]change{ // either keeps the others from six takes
+			{coreTests + "/take.go", "crowded || l.survived > 0", "crowded"},
+			{coreTests + "/take.go", "return l.suspects > 0 }", "return false && l.suspects > 0 }"},
+		},
 		test(coreTests, "TestNothingIsTakenBesideWhatRelaysMayDieOf", `the copy that waited is`),
 	},
 	{
