@@ -12,7 +12,6 @@ import (
 	"github.com/posthaste-dev/posthaste/internal/wait"
 	"github.com/posthaste-dev/posthaste/outbox"
 	"github.com/posthaste-dev/posthaste/relay/operator"
-	"github.com/posthaste-dev/posthaste/test/kit/leases"
 )
 
 // The trials without a point.
@@ -118,7 +117,7 @@ func (t *trial) poisoned(ctx context.Context, p *child, quarantines int) (*child
 			return p, nil
 		}
 		t.outcome.Kills++
-		if err := t.died(ctx, p); err != nil {
+		if err := t.died(ctx, p, check.Kill); err != nil {
 			return nil, err
 		}
 		if p, err = t.start(task{Role: relays}, ""); err != nil {
@@ -127,23 +126,6 @@ func (t *trial) poisoned(ctx context.Context, p *child, quarantines int) (*child
 	}
 	t.problemf("the event is not quarantined after %d deaths", mostDeaths+1)
 	return p, nil
-}
-
-// died writes down that a relay is dead, and ends its lease at once. How many relays an event may kill is counted in
-// those that come to it while they isolate it, and they do for two leases: if these were so short that a busy machine
-// can outlast them, its pauses would be counted too, and if nobody ended long ones, the trial would only wait.
-func (t *trial) died(ctx context.Context, p *child) error {
-	if _, err := t.env.Pool.Exec(ctx, t.env.SQL(leases.Expire), p.task.Name); err != nil {
-		return fmt.Errorf("crash: end the lease of a dead relay: %w", err)
-	}
-	now := time.Now().UnixMicro()
-	for _, kind := range []check.FaultKind{check.Kill, check.LeaseLost} {
-		err := t.faults.Add(check.Record{Fault: &check.Fault{Kind: kind, Relay: p.task.Name, From: now, To: now}})
-		if err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // outlives waits until the event is quarantined or has killed the relay.

@@ -18,11 +18,11 @@ import (
 // drainTime is the plans' own.
 const drainTime = 45 * time.Second
 
-// lease is short, because whoever takes over from a dead relay waits for its end, and long enough for a machine that
-// stands still for a moment. Those who are asked to stop give their lanes back, so theirs is longer: a publish that is
-// given up, after a third of it, is one that comes twice. A relay takes no more care once it has
-// held a lane for two leases, so where it must note three events first, they last longer.
-const lease, leaseOfIsolation, leaseOfStops = 2 * time.Second, 10 * time.Second, time.Minute
+// lease is so long that a machine which is busy, or stands still for a moment, cannot outlast it: a relay that loses
+// its lanes does not come to its point. Nobody waits for its end, for the trial ends that of a dead relay. Points at a
+// beat are why it is no longer: there is one in every third of it. Those who are asked to stop give their lanes back,
+// so theirs is longer: a publish that is given up, after a third of it, is one that comes twice.
+const lease, leaseOfStops = 15 * time.Second, time.Minute
 
 // Outcome is what a trial came to.
 type Outcome struct {
@@ -177,11 +177,8 @@ func (t *trial) start(l task, point string) (*child, error) {
 	}
 	l.Name = string(l.Role) + "-" + strconv.Itoa(len(t.children)+1)
 	l.Database, l.Broker, l.Folder, l.Lease = t.plan.Postgres, t.plan.Broker, t.folder, lease
-	switch {
-	case t.name == Stops:
+	if t.name == Stops {
 		l.Lease = leaseOfStops
-	case t.setting.isolating || t.name == Poison:
-		l.Lease = leaseOfIsolation
 	}
 	p, err := start(t.plan.Executable, l, point, t.hitFile(), t.plan.Environment)
 	if err != nil {

@@ -22,7 +22,7 @@ func (t *trial) relayDies(ctx context.Context) error {
 	if err := t.produce(ctx, t.plan.Events/2); err != nil {
 		return err
 	}
-	if err := t.prepare(ctx); err != nil {
+	if err := t.prepare(ctx); err != nil || len(t.outcome.Problems) > 0 {
 		return err
 	}
 	produced := make(chan error, 1)
@@ -106,6 +106,11 @@ func (t *trial) publishFirst(ctx context.Context) error {
 	events, err := pgx.CollectRows(rows, pgx.RowTo[outbox.ID])
 	if err != nil {
 		return fmt.Errorf("crash: %w", err)
+	}
+	if len(events) < t.setting.passage {
+		t.problemf("%s published %d events, too few for the trial to begin: %s", first.task.Name, len(events),
+			first.LastWords())
+		return nil
 	}
 	action := operator.Action{ID: outbox.NewID(), Actor: actor, Reason: "once more"}
 	_, err = operator.New(t.env.Pool, t.env.Run).Redeliver(ctx, action, operator.Redelivery{}, events...)
@@ -202,10 +207,28 @@ func (t *trial) sacrifice(ctx context.Context, run string, l task) error {
 	}
 	victim.Kill()
 	t.outcome.Kills++
+	return t.died(ctx, victim, kind)
+}
+
+// died ends the lease of a relay that is dead, and writes down the death: others take over what it held when its time
+// has passed, and to wait for that would show no more.
+func (t *trial) died(ctx context.Context, p *child, kind check.FaultKind) error {
+	deaths := []check.Fault{{Kind: kind, Point: t.point.Name}}
+	if p.task.Role == relays {
+		if _, err := t.env.Pool.Exec(ctx, t.env.SQL(leases.Expire), p.task.Name); err != nil {
+			return fmt.Errorf("crash: end the lease of a dead relay: %w", err)
+		}
+		deaths = append(deaths, check.Fault{Kind: check.LeaseLost})
+	}
+	// Only now, for a beat that the relay sent before its death may have come after it.
 	now := time.Now().UnixMicro()
-	return t.faults.Add(check.Record{
-		Fault: &check.Fault{Kind: kind, Relay: victim.task.Name, Point: t.point.Name, From: now, To: now},
-	})
+	for _, death := range deaths {
+		death.Relay, death.From, death.To = p.task.Name, now, now
+		if err := t.faults.Add(check.Record{Fault: &death}); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // dieByItself lets the victim end itself.
