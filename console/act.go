@@ -116,17 +116,21 @@ func (q *request) verb() (verb, error) {
 	return verb{}, invalid("There is no such verb: it must be redrive, reissue, skip, discard, release or redeliver.")
 }
 
+// picked reads a verb and the events that it is about, all of them the user's.
+func (q *request) picked() (v verb, ids []outbox.ID, err error) {
+	if v, err = q.verb(); err != nil {
+		return v, nil, err
+	}
+	if ids, err = q.ids(); err != nil {
+		return v, nil, err
+	}
+	return v, ids, q.mine(ids)
+}
+
 // confirm shows what an action would be about.
 func (q *request) confirm() error {
-	v, err := q.verb()
+	v, ids, err := q.picked()
 	if err != nil {
-		return err
-	}
-	ids, err := q.ids()
-	if err != nil {
-		return err
-	}
-	if err := q.mine(ids); err != nil {
 		return err
 	}
 	page, err := q.outbox.op.Events(q.Context(), operator.Filter{IDs: ids}, operator.Page{Limit: len(ids)})
@@ -140,11 +144,7 @@ func (q *request) confirm() error {
 
 // act does it. A form that is sent twice is done once.
 func (q *request) act() error {
-	v, err := q.verb()
-	if err != nil {
-		return err
-	}
-	ids, err := q.ids()
+	v, ids, err := q.picked()
 	if err != nil {
 		return err
 	}
@@ -152,14 +152,16 @@ func (q *request) act() error {
 	if err != nil {
 		return err
 	}
-	if err := q.mine(ids); err != nil {
-		return err
-	}
 	results, made, err := v.do(q.outbox.op, q.Context(), action, ids)
 	if err != nil {
 		return err
 	}
-	p := &confirmPage{Verb: v, Counts: map[operator.Outcome]int{}}
+	return q.done(v.Label, results, made)
+}
+
+// done shows what an action came to, and which events it made.
+func (q *request) done(title string, results []operator.Result, made []outbox.ID) error {
+	p := &confirmPage{Counts: map[operator.Outcome]int{}}
 	for i, r := range results {
 		line := resultLine{Event: r.Event, Outcome: r.Outcome, Was: r.Was}
 		if i < len(made) && made[i] != (outbox.ID{}) {
@@ -168,7 +170,7 @@ func (q *request) act() error {
 		p.Results = append(p.Results, line)
 		p.Counts[r.Outcome]++
 	}
-	return q.ok("act", v.Label, 0, p)
+	return q.ok("act", title, 0, p)
 }
 
 // editPage is the form in which somebody changes an event's data.
@@ -229,13 +231,7 @@ func (q *request) reissue() error {
 	if err != nil {
 		return err
 	}
-	line := resultLine{Event: result.Event, Outcome: result.Outcome, Was: result.Was}
-	if made != (outbox.ID{}) {
-		line.New = made.String()
-	}
-	return q.ok("act", "Edit and reissue", 0, &confirmPage{
-		Verb: verb{Name: "reissue"}, Results: []resultLine{line}, Counts: map[operator.Outcome]int{result.Outcome: 1},
-	})
+	return q.done("Edit and reissue", []operator.Result{result}, []outbox.ID{made})
 }
 
 func whyNoJSON(data string) string {

@@ -50,7 +50,6 @@ type Config struct {
 
 // Console is the handler.
 type Console struct {
-	config   Config
 	prefix   string
 	outboxes []*served
 	pages    map[string]*template.Template
@@ -73,7 +72,7 @@ var outboxName = regexp.MustCompile(`^[a-z0-9_-]{1,64}$`)
 
 // New makes the handler.
 func New(config Config) (*Console, error) {
-	c := &Console{config: config, prefix: strings.TrimRight(config.Prefix, "/"), log: config.Log}
+	c := &Console{prefix: strings.TrimRight(config.Prefix, "/"), log: config.Log}
 	if c.log == nil {
 		c.log = slog.Default()
 	}
@@ -97,7 +96,7 @@ func New(config Config) (*Console, error) {
 	for _, e := range entries() {
 		c.mux.Handle(e.Method+" "+c.prefix+e.Pattern, c.serve(e))
 	}
-	nothing := entry{Name: "nothing", Role: access.Viewer, Scope: ScopeNone, handle: (*request).nothing}
+	nothing := entry{Entry{Name: "nothing", Role: access.Viewer, Scope: ScopeNone}, (*request).nothing}
 	c.mux.Handle(c.prefix+"/", c.serve(nothing))
 	return c, nil
 }

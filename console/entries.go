@@ -27,17 +27,14 @@ type Entry struct {
 }
 
 type entry struct {
-	Method, Pattern, Name string
-	Role                  access.Role
-	Payloads              bool
-	Scope                 Scope
-	handle                func(*request) error
+	Entry
+	handle func(*request) error
 }
 
 // Entries are all of them, for tests and for whoever puts rules of a proxy before them.
 func Entries() (all []Entry) {
 	for _, e := range entries() {
-		all = append(all, Entry{e.Method, e.Pattern, e.Name, e.Role, e.Payloads, e.Scope})
+		all = append(all, e.Entry)
 	}
 	return all
 }
@@ -51,10 +48,13 @@ const (
 func entries() []entry {
 	var all []entry
 	see := func(name, pattern string, scope Scope, handle func(*request) error) {
-		all = append(all, entry{get, pattern, name, access.Viewer, false, scope, handle})
+		all = append(all, entry{Entry{get, pattern, name, access.Viewer, false, scope}, handle})
 	}
 	change := func(name, method, pattern string, scope Scope, handle func(*request) error) {
-		all = append(all, entry{method, pattern, name, access.Operator, false, scope, handle})
+		all = append(all, entry{Entry{method, pattern, name, access.Operator, false, scope}, handle})
+	}
+	withPayload := func(name, pattern string, role access.Role, handle func(*request) error) {
+		all = append(all, entry{Entry{post, pattern, name, role, true, ScopeEvent}, handle})
 	}
 	see("outboxes", "/{$}", ScopeNone, (*request).outboxes)
 	see("asset", "/assets/{file}", ScopeNone, (*request).asset)
@@ -62,21 +62,18 @@ func entries() []entry {
 	see("events", "/o/{outbox}/events", ScopeTenant, (*request).events)
 	see("export", "/o/{outbox}/export", ScopeTenant, (*request).export)
 	see("event", "/o/{outbox}/events/{id}", ScopeEvent, (*request).event)
-	all = append(all, entry{
-		post, "/o/{outbox}/events/{id}", "payload", access.Viewer, true, ScopeEvent, (*request).payload,
-	})
+	withPayload("payload", "/o/{outbox}/events/{id}", access.Viewer, (*request).payload)
 	see("aggregate", "/o/{outbox}/aggregate", ScopeTenant, (*request).aggregate)
 	see("dead", "/o/{outbox}/dead", ScopeTenant, (*request).dead)
 	see("problems", "/o/{outbox}/problems", ScopeOutbox, (*request).problems)
 	change("confirm", get, "/o/{outbox}/act", ScopeTenant, (*request).confirm)
 	change("act", post, "/o/{outbox}/act", ScopeTenant, (*request).act)
-	all = append(all,
-		entry{post, "/o/{outbox}/events/{id}/edit", "edit", access.Operator, true, ScopeEvent, (*request).edit},
-		entry{post, "/o/{outbox}/events/{id}/reissue", "reissue", access.Operator, true, ScopeEvent, (*request).reissue})
+	withPayload("edit", "/o/{outbox}/events/{id}/edit", access.Operator, (*request).edit)
+	withPayload("reissue", "/o/{outbox}/events/{id}/reissue", access.Operator, (*request).reissue)
 	see("jobs", "/o/{outbox}/jobs", ScopeTenant, (*request).jobs)
 	see("job", "/o/{outbox}/jobs/{id}", ScopeEvent, (*request).job)
 	change("plan", get, "/o/{outbox}/replay", ScopeTenant, (*request).plan)
 	change("start", post, "/o/{outbox}/replay", ScopeTenant, (*request).start)
 	change("steer", post, "/o/{outbox}/jobs/{id}", ScopeEvent, (*request).steer)
-	return append(all, more()...)
+	return append(all, systemEntries()...)
 }

@@ -21,8 +21,10 @@ type eventPage struct {
 	Why           operator.Explanation
 	Line          []moment
 	Before, After *operator.Event
-	Verbs         []verb
-	Command, SQL  string
+	// None is what stands where there is none before or after it.
+	None         string
+	Verbs        []verb
+	Command, SQL string
 	// Content is there when somebody has looked at it.
 	Content *content
 }
@@ -66,7 +68,10 @@ func (q *request) eventPage() (*eventPage, error) {
 	if err != nil {
 		return nil, err
 	}
-	p.Before, p.After = q.own(beside.Before), q.own(beside.After)
+	p.Before, p.After, p.None = q.own(beside.Before), q.own(beside.After), "none of its aggregate"
+	if !beside.Complete {
+		p.None = "none of its aggregate that is near"
+	}
 	schema := cmp.Or(q.outbox.Schema, outbox.DefaultSchema)
 	p.Command = "outboxctl events explain " + detail.ID.String() + " --schema " + schema
 	p.SQL = fmt.Sprintf(`SELECT * FROM "%s".outbox_status WHERE id = '%s';`,

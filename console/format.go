@@ -15,15 +15,15 @@ import (
 // functions are those of all templates.
 func (c *Console) functions() template.FuncMap {
 	all := template.FuncMap{
-		"num":   number,
-		"rate":  rate,
-		"age":   age,
-		"stamp": func(at any) string { return stamp(timeOf(at)) },
-		"class": classOf,
-		"many":  plural,
-		"cut":   cut,
-		"join":  strings.Join,
-		"words": func(text any) string { return strings.ReplaceAll(fmt.Sprint(text), "_", " ") },
+		"num":     number,
+		"rate":    rate,
+		"age":     age,
+		"stamp":   func(at any) string { return stamp(timeOf(at)) },
+		"class":   classOf,
+		"counted": counted,
+		"cut":     cut,
+		"join":    strings.Join,
+		"words":   func(text any) string { return strings.ReplaceAll(fmt.Sprint(text), "_", " ") },
 		"title": func(text any) string {
 			word := fmt.Sprint(text)
 			return strings.ToUpper(word[:min(1, len(word))]) + word[min(1, len(word)):]
@@ -146,10 +146,10 @@ func cut(most int, text string) string {
 	return string(letters[:most-1]) + "…"
 }
 
-// plural is a count with its word.
-func plural(n int64, one, more string) string {
-	if n == 1 {
+// counted says how many of something there are.
+func counted(n any, one, several string) string {
+	if number(n) == "1" {
 		return "1 " + one
 	}
-	return number(n) + " " + more
+	return number(n) + " " + several
 }

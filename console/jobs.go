@@ -1,7 +1,6 @@
 package console
 
 import (
-	"crypto/sha256"
 	"net/http"
 	"slices"
 	"strconv"
@@ -182,13 +181,8 @@ func (q *request) cancel(action operator.Action, job operator.Job) (operator.Out
 	if job.Verb != operator.VerbRedeliver {
 		return outcome, nil
 	}
-	// Another decision, with an id that comes from this one's: so it can be sent again as well.
-	sum := sha256.Sum256(append([]byte("copies of "), action.ID[:]...))
-	ofCopies := action
-	copy(ofCopies.ID[8:], sum[:8])
-	ofCopies.ID[8] = ofCopies.ID[8]&0x3f | 0x80
 	for {
-		canceled, left, err := q.outbox.op.Cancel(q.Context(), ofCopies, job.ID)
+		canceled, left, err := q.outbox.op.Cancel(q.Context(), action.OfCopies(), job.ID)
 		if canceled > 0 {
 			outcome = operator.Done
 		}

@@ -2,6 +2,7 @@ package console
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 )
@@ -12,6 +13,9 @@ const fresh = 2 * time.Second
 
 // mostKept is how many different answers are kept, such as charts of different topics.
 const mostKept = 100
+
+// errPanic is the answer of a question that came to no end.
+var errPanic = errors.New("console: the question ended with a panic")
 
 // latest keeps answers for a moment, each under a key. While one is being read, others who want it wait for it.
 type latest[T any] struct {
@@ -33,15 +37,15 @@ func (l *latest[T]) get(ctx context.Context, key string, read func(context.Conte
 		if l.kept == nil || len(l.kept) >= mostKept {
 			l.kept = map[string]*answer[T]{}
 		}
-		a = &answer[T]{done: make(chan struct{})}
+		a = &answer[T]{done: make(chan struct{}), err: errPanic}
 		l.kept[key] = a
 		l.mu.Unlock()
+		defer close(a.done) // also when it panics: a server goes on then, and others would wait for good
 		// Whoever began it may go away; others wait for it still.
 		readCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
 		defer cancel()
 		a.value, a.err = read(readCtx)
 		a.at = time.Now()
-		close(a.done)
 		return a.value, a.err
 	}
 	l.mu.Unlock()

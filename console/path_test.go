@@ -43,7 +43,7 @@ func render(t *testing.T, name string, data any) string {
 	q := &request{
 		Request: httptest.NewRequestWithContext(t.Context(), get, "/o/shop/"+name, nil), w: w, console: c,
 		outbox: c.outboxes[0], user: access.User{Name: "vera", Role: access.Viewer},
-		entry: entry{Name: name, Role: access.Viewer}, now: time.Now(),
+		entry: entry{Entry: Entry{Name: name, Role: access.Viewer}}, now: time.Now(),
 	}
 	if err := q.ok(name, name, 3, data); err != nil || w.Code != 200 {
 		t.Fatalf("status %d, %v: %s", w.Code, err, w.Body)

@@ -20,14 +20,13 @@ import (
 
 // The bounds of what a request may bring.
 const (
-	mostText   = 2_048     // characters of a parameter
-	mostData   = 1 << 20   // bytes of an event's new data, and of a form
-	mostPage   = 500       // rows
-	mostIDs    = 200       // events that are named one by one
-	mostFields = 1_000     // parameters
-	mostQuery  = 64 << 10  // bytes of a query
-	mostExport = 10_000    // events of a file
-	maxPages   = 1_000_000 // pages that somebody may turn
+	mostText   = 2_048    // characters of a parameter
+	mostData   = 1 << 20  // bytes of an event's new data, and of a form
+	mostPage   = 500      // rows
+	mostIDs    = 200      // events that are named one by one
+	mostFields = 1_000    // parameters
+	mostQuery  = 64 << 10 // bytes of a query
+	mostExport = 10_000   // events of a file
 )
 
 // request is one request, with who makes it and what outbox it is about.

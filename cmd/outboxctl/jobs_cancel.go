@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
@@ -27,7 +26,7 @@ func cancelJob(ctx context.Context, out io.Writer, note func(string, ...any), op
 	ofJob := outcome == operator.Done || outcome == operator.DoneBefore
 	ofCopies := action
 	if ofJob { // the job's end is one action, that of its copies another
-		ofCopies.ID = actionOfCopies(action.ID)
+		ofCopies = action.OfCopies()
 	}
 	mayHaveCopies := job.Verb == operator.VerbRedeliver &&
 		(again || outcome == operator.Done || !job.Ended() || job.Copies.Open > 0)
@@ -79,16 +78,6 @@ func noCopies(ctx context.Context, op *operator.Operator, id outbox.ID) error {
 func usedBefore(err error) bool {
 	var state sqlState
 	return errors.As(err, &state) && state.SQLState() == "23505"
-}
-
-// actionOfCopies is the id of the action that ends the copies of a job: the same for the same action, so that it can be
-// sent again.
-func actionOfCopies(action outbox.ID) (id outbox.ID) {
-	sum := sha256.Sum256(append([]byte("copies of "), action[:]...))
-	id = action
-	copy(id[8:], sum[:8])
-	id[8] = id[8]&0x3f | 0x80
-	return id
 }
 
 // lookAgain is how long a relay is given for what it has in its hands.

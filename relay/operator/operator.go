@@ -5,6 +5,7 @@ package operator
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"strings"
@@ -90,6 +91,15 @@ type Action struct {
 	Actor string
 	// Reason is why, at most 2,048 characters. A discard, an erasure and a pause must have one.
 	Reason string
+}
+
+// OfCopies is the decision to end the copies that a job has asked for, where a is the one that ends the job. It has an
+// id of its own, which is always the same for the same a: so both can be sent again.
+func (a Action) OfCopies() Action {
+	sum := sha256.Sum256(append([]byte("copies of "), a.ID[:]...))
+	copy(a.ID[8:], sum[:8])
+	a.ID[8] = a.ID[8]&0x3f | 0x80
+	return a
 }
 
 // A Result says what an action came to for one event.

@@ -8,10 +8,10 @@ import (
 	"github.com/posthaste-dev/posthaste/relay/operator"
 )
 
-// more are the entries of the screens about the system. All of them are about all tenants.
-func more() []entry {
+// systemEntries are those of the screens about the system. All of them are about all tenants.
+func systemEntries() []entry {
 	as := func(role access.Role, method, pattern, name string, handle func(*request) error) entry {
-		return entry{method, "/o/{outbox}/" + pattern, name, role, false, ScopeOutbox, handle}
+		return entry{Entry{method, "/o/{outbox}/" + pattern, name, role, false, ScopeOutbox}, handle}
 	}
 	return []entry{
 		as(access.Viewer, get, "topics", "topics", (*request).topicsPage),
@@ -54,20 +54,11 @@ func (s *served) forgetOrders() {
 func systemFunctions() template.FuncMap {
 	return template.FuncMap{
 		// on hands a template the page beside what it is about.
-		"on":      func(p *page, of any) map[string]any { return map[string]any{"Page": p, "Of": of} },
-		"term":    term,
-		"size":    sizeOf,
-		"counted": counted[int],
+		"on":   func(p *page, of any) map[string]any { return map[string]any{"Page": p, "Of": of} },
+		"term": term,
+		"size": sizeOf,
 		// ranges writes lanes as people do; more is how many of a list are not shown.
 		"ranges": operator.Ranges,
 		"more":   func(list []string, shown int) int { return max(len(list)-shown, 0) },
 	}
-}
-
-// counted says how many of something there are.
-func counted[N int | int64](n N, one, several string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return number(n) + " " + several
 }
