@@ -8,44 +8,15 @@ import (
 
 	"github.com/posthaste-dev/posthaste/internal/figures"
 	"github.com/posthaste-dev/posthaste/test/bench/measure"
+	"github.com/posthaste-dev/posthaste/test/bench/steady"
 )
 
-// A Stretch is one of a pair. Its events are those that were committed within it.
+// A Stretch is one of a pair.
 type Stretch struct {
-	Pair          int
-	With          bool // retention worked
-	From, To      int64
-	Offered       float64 // events per second
-	P50, P99, Max time.Duration
-	Late          time.Duration // how far the producers were behind their times, at the 99th percentile
-}
+	steady.Stretch
 
-// measure reads the load's notes. An event that has not arrived counts with the time that it has waited.
-func (s *Stretch) measure(l *load) {
-	var latencies, late []time.Duration
-	now := l.since()
-	for i := range l.committed {
-		committed, acked := l.committed[i].Load(), l.acked[i].Load()
-		if committed < s.From || committed >= s.To {
-			continue
-		}
-		if acked == 0 {
-			acked = now
-		}
-		latencies = append(latencies, time.Duration(max(acked-committed, 0)))
-		late = append(late, time.Duration(l.late[i/l.plan.PerTx].Load()))
-	}
-	s.Offered = float64(len(latencies)) / time.Duration(s.To-s.From).Seconds()
-	s.P50, s.P99, s.Max, s.Late = quantile(latencies, 0.5), quantile(latencies, 0.99), quantile(latencies, 1),
-		quantile(late, 0.99)
-}
-
-func quantile(list []time.Duration, q float64) time.Duration {
-	if len(list) == 0 {
-		return 0
-	}
-	slices.Sort(list)
-	return list[int(q*float64(len(list)-1))]
+	Pair int
+	With bool // retention worked
 }
 
 // Report is what a proof came to.

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/posthaste-dev/posthaste/test/bench/steady"
 	"github.com/posthaste-dev/posthaste/test/proof/retention"
 )
 
@@ -37,7 +38,9 @@ func TestTheRatioDecidesInTheFullForm(t *testing.T) {
 					if with {
 						p99 = time.Duration(c.with[pair]) * time.Millisecond
 					}
-					report.Stretches = append(report.Stretches, retention.Stretch{Pair: pair, With: with, P99: p99, Offered: c.rate})
+					report.Stretches = append(report.Stretches, retention.Stretch{
+						Pair: pair, With: with, Stretch: steady.Stretch{P99: p99, Offered: c.rate},
+					})
 				}
 			}
 			problems := strings.Join(report.Problems(), "\n")

@@ -6,17 +6,11 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"strings"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-
 	"github.com/posthaste-dev/posthaste/internal/wait"
-	"github.com/posthaste-dev/posthaste/outbox"
-	"github.com/posthaste-dev/posthaste/publish"
-	"github.com/posthaste-dev/posthaste/relay"
 	"github.com/posthaste-dev/posthaste/relay/retention"
-	"github.com/posthaste-dev/posthaste/test/kit/server"
+	"github.com/posthaste-dev/posthaste/test/bench/steady"
 )
 
 // A Janitor deletes what is due; ours, or one with a mutant.
@@ -33,10 +27,9 @@ func Retention(db retention.DB, config retention.Config) (Janitor, error) {
 type run struct {
 	plan    Plan
 	db      *database
-	load    *load
+	load    *steady.Load
 	janitor func(retention.DB, retention.Config) (Janitor, error)
 	say     io.Writer
-	logged  *logs
 	report  *Report
 }
 
@@ -44,7 +37,7 @@ type run struct {
 func Run(ctx context.Context, plan Plan, janitor func(retention.DB, retention.Config) (Janitor, error),
 	say io.Writer,
 ) (_ *Report, err error) {
-	r := &run{plan: plan, janitor: janitor, say: say, logged: &logs{}, report: NewReport(plan)}
+	r := &run{plan: plan, janitor: janitor, say: say, report: NewReport(plan)}
 	began := time.Now()
 	if r.db, err = newDatabase(ctx, plan); err != nil {
 		return nil, err
@@ -59,7 +52,7 @@ func Run(ctx context.Context, plan Plan, janitor func(retention.DB, retention.Co
 	if r.report.left, err = r.db.left(ctx); err != nil {
 		return nil, err
 	}
-	r.report.Order, r.report.Warnings, r.report.Seconds = int(r.load.inverted.Load()), r.logged.lines(),
+	r.report.Order, r.report.Warnings, r.report.Seconds = r.load.Inverted(), r.load.Warnings(),
 		time.Since(began).Seconds()
 	return r.report, nil
 }
@@ -68,44 +61,17 @@ func (r *run) sayf(format string, args ...any) {
 	_, _ = fmt.Fprintf(r.say, "proof-retention: "+format+"\n", args...) // of no consequence
 }
 
-// live runs a relay and producers, and measures all stretches meanwhile.
-func (r *run) live(ctx context.Context) (err error) {
-	ctx, fail := context.WithCancelCause(ctx)
-	defer fail(nil)
-	bell := outbox.NewDoorbell(outbox.RingPgx(r.db.Producers, outbox.DefaultSchema))
-	defer bell.Close()
-	r.load = newLoad(r.plan, r.db.Producers, bell)
-	stopRelay, err := r.startRelay(ctx, fail)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, stopRelay()) }()
-	if err := r.warmUp(ctx); err != nil {
-		return err
-	}
-	r.load.began = time.Now()
-	stop, loaded := make(chan struct{}), make(chan error, 1)
-	go func() {
-		err := r.load.run(ctx, stop)
-		if err != nil {
-			fail(err)
-		}
-		loaded <- err
-	}()
-	err = r.stretches(ctx)
-	close(stop)
-	if err = errors.Join(err, <-loaded); err != nil {
-		return err
-	}
-	for deadline := time.Now().Add(r.plan.Drain); ; {
-		r.report.Committed, r.report.Lost = r.load.count()
-		if r.report.Lost == 0 || time.Now().After(deadline) {
-			return context.Cause(ctx)
-		}
-		if err := wait.For(ctx, 50*time.Millisecond); err != nil {
-			return err
-		}
-	}
+// live measures all stretches while events flow.
+func (r *run) live(ctx context.Context) error {
+	// Twice the planned time, and a machine that stands still.
+	longest := 4*time.Duration(r.plan.MostPairs)*(r.plan.Settle+r.plan.Length) + 10*time.Minute
+	r.load = steady.New(steady.Plan{
+		Rate: r.plan.Rate, PerTx: r.plan.PerTx, Workers: r.plan.Workers, Aggregates: r.plan.Aggregates, Longest: longest,
+		Drain: r.plan.Drain,
+	}, r.db.Outbox, "proof-retention", r.say)
+	err := r.load.During(ctx, r.stretches)
+	r.report.Committed, r.report.Lost = r.load.Count()
+	return err
 }
 
 // stretches measures with and without retention, in turns.
@@ -120,7 +86,7 @@ func (r *run) stretches(ctx context.Context) error {
 		if err := wait.For(ctx, r.plan.Settle); err != nil {
 			return err
 		}
-		s := Stretch{Pair: i / 2, With: with(i), From: r.load.since()}
+		s, from := Stretch{Pair: i / 2, With: with(i)}, r.load.Since()
 		worked := make(chan error, 1)
 		if s.With {
 			go func() { worked <- r.retain(ctx, i/2) }()
@@ -128,14 +94,14 @@ func (r *run) stretches(ctx context.Context) error {
 			worked <- nil
 		}
 		err := wait.For(ctx, r.plan.Length)
-		s.To = r.load.since()
+		to := r.load.Since()
 		if err = errors.Join(err, <-worked); err != nil { // it may take longer than planned; that is not measured
 			return err
 		}
 		if err := wait.For(ctx, min(r.plan.Settle, time.Second)); err != nil { // the last events of the stretch
 			return err
 		}
-		s.measure(r.load)
+		s.Stretch = r.load.Measure(from, to)
 		r.report.Stretches = append(r.report.Stretches, s)
 		r.sayf("pair %d, retention %t: %.0f events/s, p50 %s, p99 %s", s.Pair+1, s.With, s.Offered, s.P50, s.P99)
 	}
@@ -197,59 +163,3 @@ func (r *run) look(ctx context.Context) error {
 	r.report.Blocked += n
 	return nil
 }
-
-// startRelay runs a relay until stop is called.
-func (r *run) startRelay(ctx context.Context, fail context.CancelCauseFunc) (stop func() error, err error) {
-	registry, err := outbox.NewRegistry(moved())
-	if err != nil {
-		return nil, err
-	}
-	made, err := relay.New(relay.Config{
-		Database: r.db.URL, Registry: registry, Publisher: publish.PublisherFunc(r.load.publish), Name: "proof-retention",
-		Logger: slog.New(slog.NewTextHandler(io.MultiWriter(r.say, r.logged), &slog.HandlerOptions{Level: slog.LevelWarn})),
-	})
-	if err != nil {
-		return nil, err
-	}
-	running, end := context.WithCancel(ctx)
-	done := make(chan error, 1)
-	go func() {
-		err := made.Run(running)
-		if err != nil {
-			fail(fmt.Errorf("retention: the relay: %w", err))
-		}
-		done <- err
-	}()
-	return func() error {
-		end()
-		return <-done
-	}, nil
-}
-
-// warmUp waits until the relay has delivered a few events, one after the other.
-func (r *run) warmUp(ctx context.Context) error {
-	for n := range int64(5) {
-		err := pgx.BeginFunc(ctx, r.db.Producers, func(tx pgx.Tx) error {
-			_, err := outbox.Emit(ctx, tx, moved().New(probe, body{Filler: filler}))
-			return err
-		})
-		if err != nil {
-			return fmt.Errorf("retention: a probe: %w", err)
-		}
-		r.load.bell.Ring()
-		for deadline := time.Now().Add(r.plan.Drain); r.load.probes.Load() <= n; {
-			if time.Now().After(deadline) {
-				return fmt.Errorf("retention: the relay did not deliver probe %d within %s", n, r.plan.Drain)
-			}
-			if err := wait.For(ctx, 10*time.Millisecond); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
-// logs count what the relay warned of.
-type logs struct{ server.Output }
-
-func (l *logs) lines() int { return strings.Count(l.String(), "\n") }
