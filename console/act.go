@@ -3,6 +3,7 @@ package console
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"slices"
 
 	"github.com/posthaste-dev/posthaste/outbox"
@@ -176,7 +177,7 @@ func (q *request) done(title string, results []operator.Result, made []outbox.ID
 // editPage is the form in which somebody changes an event's data.
 type editPage struct {
 	operator.EventDetail
-	Data, Action string
+	Data, Action, Reason string
 	// Why says why it was not accepted.
 	Why string
 }
@@ -224,7 +225,14 @@ func (q *request) reissue() error {
 	data := q.form.Get("data")
 	if len(data) > mostData || !json.Valid([]byte(data)) {
 		return q.ok("edit", "Edit and reissue", 0, &editPage{
-			EventDetail: detail, Data: data, Action: action.ID.String(), Why: "This is no JSON: " + whyNoJSON(data),
+			EventDetail: detail, Data: data, Action: action.ID.String(), Reason: action.Reason,
+			Why: "This is no JSON: " + whyNoJSON(data),
+		})
+	}
+	if why := q.broken(detail, data); why != "" {
+		return q.ok("edit", "Edit and reissue", 0, &editPage{
+			EventDetail: detail, Data: data, Action: action.ID.String(), Reason: action.Reason,
+			Why: "This breaks the contract of " + detail.Type + ": " + why,
 		})
 	}
 	result, made, err := q.outbox.op.Edit(q.Context(), action, detail.ID, json.RawMessage(data))
@@ -232,6 +240,28 @@ func (q *request) reissue() error {
 		return err
 	}
 	return q.done("Edit and reissue", []operator.Result{result}, []outbox.ID{made})
+}
+
+// broken says how an event with these data would break its contract, as far as this console knows it.
+func (q *request) broken(of operator.EventDetail, data string) string {
+	if q.outbox.Check == nil {
+		return ""
+	}
+	body, err := json.Marshal(outbox.Envelope{
+		Version: 1, EventID: of.ID, OccurredAt: of.CreatedAt, Data: json.RawMessage(data),
+	})
+	if err != nil {
+		return err.Error()
+	}
+	_, err = q.outbox.Check(outbox.Stored{
+		ID: of.ID, EventType: of.Type, AggregateType: of.AggregateType, AggregateID: of.AggregateID,
+		Namespace: of.Namespace, TenantID: of.Tenant, Payload: body,
+	})
+	var broken *outbox.ContractError
+	if !errors.As(err, &broken) || broken.Reason == outbox.UnknownEventType { // of that a relay may know more
+		return ""
+	}
+	return broken.Detail
 }
 
 func whyNoJSON(data string) string {

@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/posthaste-dev/posthaste/console/access"
+	"github.com/posthaste-dev/posthaste/outbox"
 	"github.com/posthaste-dev/posthaste/outbox/contracts"
 	"github.com/posthaste-dev/posthaste/relay/operator"
 )
@@ -36,6 +37,9 @@ type Outbox struct {
 	Mask []string
 	// Registry is the contracts that the screen of types compares with what was emitted. Nil: what relays know.
 	Registry *contracts.Document
+	// Check holds an event that somebody edits to its contract, as [outbox.Registry.Check] does. Nil: a relay does so,
+	// after the event was made.
+	Check func(outbox.Stored) (outbox.Contract, error)
 }
 
 // Config is what a console serves, and how.
@@ -82,8 +86,8 @@ func New(config Config) (*Console, error) {
 	if len(config.Outboxes) == 0 {
 		return nil, errors.New("console: there is no outbox to show")
 	}
-	for _, outbox := range config.Outboxes {
-		if err := c.add(outbox); err != nil {
+	for _, one := range config.Outboxes {
+		if err := c.add(one); err != nil {
 			return nil, err
 		}
 	}
@@ -101,22 +105,22 @@ func New(config Config) (*Console, error) {
 	return c, nil
 }
 
-func (c *Console) add(outbox Outbox) error {
-	if !outboxName.MatchString(outbox.Name) {
-		return fmt.Errorf("console: the outbox name %q must be of lower-case letters, digits, _ and -", outbox.Name)
+func (c *Console) add(one Outbox) error {
+	if !outboxName.MatchString(one.Name) {
+		return fmt.Errorf("console: the outbox name %q must be of lower-case letters, digits, _ and -", one.Name)
 	}
-	if c.find(outbox.Name) != nil {
-		return fmt.Errorf("console: two outboxes have the name %q", outbox.Name)
+	if c.find(one.Name) != nil {
+		return fmt.Errorf("console: two outboxes have the name %q", one.Name)
 	}
-	if outbox.DB == nil {
-		return fmt.Errorf("console: the outbox %q has no database", outbox.Name)
+	if one.DB == nil {
+		return fmt.Errorf("console: the outbox %q has no database", one.Name)
 	}
-	for _, pointer := range outbox.Mask {
+	for _, pointer := range one.Mask {
 		if !strings.HasPrefix(pointer, "/") {
-			return fmt.Errorf("console: the mask %q of outbox %q is no JSON pointer: it begins with /", pointer, outbox.Name)
+			return fmt.Errorf("console: the mask %q of outbox %q is no JSON pointer: it begins with /", pointer, one.Name)
 		}
 	}
-	s := &served{Outbox: outbox, op: operator.New(outbox.DB, outbox.Schema)}
+	s := &served{Outbox: one, op: operator.New(one.DB, one.Schema)}
 	c.outboxes = append(c.outboxes, s)
 	return nil
 }

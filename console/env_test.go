@@ -65,8 +65,14 @@ func newEnv(t *testing.T, address string, parts ...string) *env {
 		t.Fatal(err)
 	}
 	t.Cleanup(pool.Close)
+	registry, err := outbox.NewRegistry(outbox.Define[struct {
+		Total int `json:"total"`
+	}](outbox.Contract{Type: "order_checked", Aggregate: "order", Topic: "orders"}))
+	if err != nil {
+		t.Fatal(err)
+	}
 	e.console, err = console.New(console.Config{
-		Outboxes: []console.Outbox{{Name: "shop", DB: pool, Schema: e.schema}},
+		Outboxes: []console.Outbox{{Name: "shop", DB: pool, Schema: e.schema, Check: registry.Check}},
 		Log:      slog.New(slog.NewTextHandler(e.log, nil)),
 	})
 	if err != nil {

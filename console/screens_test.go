@@ -117,6 +117,30 @@ func TestEditMakesANewEvent(t *testing.T) {
 	})
 }
 
+// TestAnEditIsHeldToItsContract before an event is made, where the console knows it.
+func TestAnEditIsHeldToItsContract(t *testing.T) {
+	t.Parallel()
+	onEachServer(t, func(t *testing.T, e *env) {
+		id := e.dead(event{aggregate: "1", kind: "order_checked", failure: "no"})
+		body := e.does(operates, path("events/%s/reissue", id), "reason", "a slip", "data", `{"total": "five"}`).body
+		for _, want := range []string{
+			"This breaks the contract of order_checked", "total", `{&#34;total&#34;: &#34;five&#34;}`, `value="a slip"`,
+		} {
+			if !strings.Contains(body, want) {
+				t.Errorf("the page does not have %q: %s", want, text(body))
+			}
+		}
+		made := `SELECT count(*)::text FROM {schema}.outbox_events WHERE event_type = 'order_checked'`
+		if n := e.one(made); n != "1" {
+			t.Errorf("there are %s events", n)
+		}
+		e.does(operates, path("events/%s/reissue", id), "reason", "a slip", "data", `{"total": 5}`)
+		if n := e.one(made); n != "2" {
+			t.Errorf("there are %s events", n)
+		}
+	})
+}
+
 // TestJobsArePlannedStartedAndSteered from the pages.
 func TestJobsArePlannedStartedAndSteered(t *testing.T) {
 	t.Parallel()

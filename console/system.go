@@ -19,6 +19,8 @@ func systemEntries() []entry {
 		as(access.Operator, post, "pause", "order", (*request).giveOrder),
 		as(access.Admin, get, "restored", "restored", (*request).confirmOrder),
 		as(access.Admin, post, "restored", "trust", (*request).giveOrder),
+		as(access.Admin, get, "erase", "erasure", (*request).confirmErasure),
+		as(access.Admin, post, "erase", "erase", (*request).erase),
 		as(access.Viewer, get, "relays", "relays", (*request).relaysPage),
 		as(access.Viewer, get, "path", "path", (*request).pathPage),
 		as(access.Viewer, get, "audit", "audit", (*request).auditPage),

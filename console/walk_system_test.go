@@ -11,6 +11,8 @@ func (w *walk) systemParameters(entry console.Entry) (query string, body url.Val
 	switch entry.Name {
 	case "topics", "relays", "path", "audit", "types", "database":
 		return "", nil, true
+	case "erasure", "erase": // of nothing, for the others want the event
+		return "q=type%3Anothing", form("q", "type:nothing", "typed", "0", "reason", "the walk"), true
 	case "pause", "order":
 		return "verb=pause&scope=all", form("verb", "pause", "scope", "all", "reason", "the walk"), true
 	case "restored", "trust":

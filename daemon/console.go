@@ -8,6 +8,8 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/posthaste-dev/posthaste/daemon/config"
+	"github.com/posthaste-dev/posthaste/outbox"
+	"github.com/posthaste-dev/posthaste/outbox/contracts"
 )
 
 // Console serves pages about the outbox, on an address of its own.
@@ -27,7 +29,10 @@ type ConsoleOptions struct {
 	Database      *pgx.ConnConfig
 	BeforeConnect func(ctx context.Context, config *pgx.ConnConfig) error
 	Schema        string
-	Logger        *slog.Logger
+	// Registry has the contracts, Document the same as registry.file has them; nil where the registry is compiled in.
+	Registry *outbox.Registry
+	Document *contracts.Document
+	Logger   *slog.Logger
 }
 
 func (p Program) consoleKeys() []config.AnyKey {
@@ -51,7 +56,7 @@ func (p *publisher) openConsole(ctx context.Context) (serve func(context.Context
 	}
 	console, err := p.program.Console.Open(ctx, p.values, ConsoleOptions{
 		Database: p.database.Config().ConnConfig, BeforeConnect: p.beforeConnect, Schema: databaseSchema.Get(p.values),
-		Logger: p.logger,
+		Registry: p.registry, Document: p.document(), Logger: p.logger,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("console: %w", err)
@@ -65,4 +70,17 @@ func (p *publisher) openConsole(ctx context.Context) (serve func(context.Context
 			p.logger.ErrorContext(ctx, "the console is no longer served", slog.String("error", err.Error()))
 		}
 	}, nil
+}
+
+// document has the contracts as a console compares them with what was emitted; nil: nobody can write them down, and it
+// does without.
+func (p *publisher) document() *contracts.Document {
+	if p.file == nil {
+		return nil
+	}
+	document, err := p.file.Contracts()
+	if err != nil {
+		return nil
+	}
+	return &document
 }

@@ -20,11 +20,12 @@ type consoleCommand struct {
 	prefix, role   string
 	outboxes, mask []string
 	payloads       bool
+	registry       registrySource
 	settings       access.Settings
 }
 
 func newConsole(root *rootCommand) *cobra.Command {
-	c := &consoleCommand{root: root}
+	c := &consoleCommand{root: root, registry: registrySource{root: root}}
 	cmd := &cobra.Command{
 		Use:   "console",
 		Short: "Serve the console: see, understand and repair in a browser",
@@ -37,15 +38,17 @@ in the database is what its database role can: 'outboxctl grant viewer ROLE', op
 On another address it needs users: --users FILE, which 'outboxctl console token' helps to write, and TLS by --tls-cert
 and --tls-key. Behind a proxy that knows who people are --proxy-from names the proxy's networks.
 
-One console serves several outboxes: --outbox NAME=SCHEMA for each.`,
+One console serves several outboxes: --outbox NAME=SCHEMA for each. With --registry, or --config of outbox-publisher, it
+compares types with the contracts, and holds what somebody edits to them.`,
 		Example: `  outboxctl console
   outboxctl console --role operator --payloads
   outboxctl console --outbox shop=shop --outbox billing=billing
+  outboxctl console --role operator --registry registry.yaml
   outboxctl console --listen :8443 --users users.json --tls-cert cert.pem --tls-key key.pem`,
 		Args: cobra.NoArgs,
 		RunE: run(c.run),
 	}
-	flags := cmd.Flags()
+	flags := c.registry.flags(cmd).Flags()
 	flags.StringVar(&c.settings.Listen, "listen", "127.0.0.1:8087", "where it listens")
 	flags.StringVar(&c.prefix, "prefix", "", "the path under which a proxy shows it, such as /outbox")
 	flags.StringArrayVar(&c.outboxes, "outbox", nil, "an outbox as NAME=SCHEMA (default: one, of --schema)")
@@ -93,6 +96,10 @@ func (c *consoleCommand) run(ctx context.Context, out io.Writer) error {
 func (c *consoleCommand) handler(ctx context.Context, logger *slog.Logger) (
 	handler *console.Console, end func(), err error,
 ) {
+	registry, given, err := c.registry.find()
+	if err != nil {
+		return nil, nil, err
+	}
 	connection, err := c.root.config()
 	if err != nil {
 		return nil, nil, err
@@ -116,7 +123,14 @@ func (c *consoleCommand) handler(ctx context.Context, logger *slog.Logger) (
 			pool.Close()
 			return nil, nil, usageError{fmt.Sprintf("--outbox %q: write it as NAME=SCHEMA", pair)}
 		}
-		config.Outboxes = append(config.Outboxes, console.Outbox{Name: name, DB: pool, Schema: schemaName, Mask: c.mask})
+		one := console.Outbox{Name: name, DB: pool, Schema: schemaName, Mask: c.mask}
+		if given {
+			one.Check = registry.File.Registry.Check
+			if registry.undocumented == nil {
+				one.Registry = &registry.Document
+			}
+		}
+		config.Outboxes = append(config.Outboxes, one)
 	}
 	if handler, err = console.New(config); err != nil {
 		pool.Close()

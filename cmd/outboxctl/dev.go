@@ -16,6 +16,7 @@ import (
 	"github.com/posthaste-dev/posthaste/cmd/outboxctl/internal/dev"
 	"github.com/posthaste-dev/posthaste/cmd/outboxctl/internal/present"
 	"github.com/posthaste-dev/posthaste/daemon/registryfile"
+	"github.com/posthaste-dev/posthaste/outbox"
 	"github.com/posthaste-dev/posthaste/schema"
 )
 
@@ -25,6 +26,7 @@ type devCommand struct {
 	demo, take bool
 	registry   string
 	console    string
+	contracts  *outbox.Registry // of the file; nil: there is none
 }
 
 func newDev(root *rootCommand) *cobra.Command {
@@ -67,6 +69,7 @@ func (c *devCommand) run(ctx context.Context, p *present.Printer) error {
 		if err != nil {
 			return usageError{"--registry: " + err.Error()}
 		}
+		c.contracts = file.Registry
 		settings.Registry, types = file.Registry, plural(len(file.Registry.Types()), "type", "types")
 		example = exampleEvent(file.Registry)
 	}

@@ -37,9 +37,11 @@ func (c *devCommand) startConsole(ctx context.Context, config *pgx.ConnConfig, s
 	if err != nil {
 		return "", err
 	}
-	handler, err := console.New(console.Config{
-		Outboxes: []console.Outbox{{Name: "dev", DB: pool, Schema: c.root.schema}}, Log: quiet,
-	})
+	shown := console.Outbox{Name: "dev", DB: pool, Schema: c.root.schema}
+	if c.contracts != nil {
+		shown.Check = c.contracts.Check
+	}
+	handler, err := console.New(console.Config{Outboxes: []console.Outbox{shown}, Log: quiet})
 	if err != nil {
 		pool.Close()
 		return "", err

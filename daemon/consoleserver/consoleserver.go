@@ -101,10 +101,13 @@ func open(ctx context.Context, values *config.Values, options daemon.ConsoleOpti
 	if err != nil {
 		return nil, err
 	}
-	page, err := console.New(console.Config{
-		Outboxes: []console.Outbox{{Name: name.Get(values), DB: pool, Schema: options.Schema, Mask: mask.Get(values)}},
-		Log:      options.Logger,
-	})
+	shown := console.Outbox{
+		Name: name.Get(values), DB: pool, Schema: options.Schema, Mask: mask.Get(values), Registry: options.Document,
+	}
+	if options.Registry != nil {
+		shown.Check = options.Registry.Check
+	}
+	page, err := console.New(console.Config{Outboxes: []console.Outbox{shown}, Log: options.Logger})
 	if err != nil {
 		pool.Close()
 		return nil, err

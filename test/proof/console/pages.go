@@ -64,6 +64,7 @@ func (r *run) shopPages(ctx context.Context) ([]page, error) {
 		page{"pause", inShop("pause", "verb", "pause", "scope", "topic", "name", ordersTopic)},
 		page{"limit", inShop("pause", "verb", "limit", "scope", "topic", "name", ordersTopic)},
 		page{"restored", inShop("restored")},
+		page{"erase", inShop("erase", "q", "type:invoice_issued state:dead")},
 		page{"relays-ended", inShop("relays", "ended", "1")},
 		page{"overview-day", inShop("", "minutes", "1440")},
 		page{"not-found", inShop("events/" + outbox.NewID().String())},
@@ -111,7 +112,8 @@ func (r *run) hostilePages(ctx context.Context) (paths []string, err error) {
 	h := r.hostile
 	paths = append(paths, in(hostileName, "jobs", "all", "1"), in(hostileName, "dead", "all", "1", "limit", "200"),
 		in(hostileName, "audit", "limit", "1000"), in(hostileName, "relays", "ended", "1"),
-		in(hostileName, "restored"), in(hostileName, "act", "verb", "skip", "id", h.others[4].String()),
+		in(hostileName, "restored"), in(hostileName, "erase", "q", "state:dead"),
+		in(hostileName, "act", "verb", "skip", "id", h.others[4].String()),
 		in(hostileName, "replay", "verb", "redrive", "q", "state:dead"))
 	for i := range h.events {
 		if i%4 == 0 || r.plan.TimesDecide {
@@ -137,6 +139,7 @@ func (r *run) reflected(list []string) (paths []string) {
 			return in(hostileName, "replay", "verb", text, "q", text, "topic", text, "rate", text)
 		},
 		func(text string) string { return in(hostileName, "topics", "topic", text) },
+		func(text string) string { return in(hostileName, "erase", "q", text, "typed", text) },
 		func(text string) string {
 			return in(hostileName, "audit", "actor", text, "verb", text, "role", text, "event", text)
 		},

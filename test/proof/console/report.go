@@ -16,7 +16,7 @@ const (
 	// leastFields is how many fields hostile texts must be in.
 	leastFields = 36
 	// leastVerbs is how many verbs must be used.
-	leastVerbs = 18
+	leastVerbs = 19
 	// phoneWidth is how wide a page may be on a phone.
 	phoneWidth = 390
 	// mostShift is how much of a page may move by itself while it refreshes.

@@ -37,7 +37,7 @@ func (r *run) verbs(ctx context.Context) error {
 	}
 	for verb, use := range map[string]func(context.Context, *tab) error{
 		"release": r.release, "redeliver": r.redeliver, "steer": r.steer, "export": r.export, "order": r.order,
-		"large": r.large,
+		"large": r.large, "erase": r.erase,
 	} {
 		if err := use(ctx, t); err != nil {
 			return fmt.Errorf("%s: %w%s", verb, err, t.said(ctx))
@@ -148,6 +148,34 @@ func (r *run) redeliver(ctx context.Context, t *tab) error {
 		return copies > 0, nil
 	})
 	r.came("redeliver", 1, int64(copies))
+	return err
+}
+
+// erase erases one event that was published.
+func (r *run) erase(ctx context.Context, t *tab) error {
+	id, err := r.event(ctx, "e.event_type = 'order_paid' AND e.state = 6")
+	if err != nil {
+		return err
+	}
+	if _, err := t.Open(ctx, t.address+inShop("events", "q", "id:"+id)); err != nil {
+		return err
+	}
+	if err := t.Click(ctx, "a.button", "Erase"); err != nil {
+		return err
+	}
+	for field, value := range map[string]string{"#typed": "1", "#reason": "by hand"} {
+		if err := t.Fill(ctx, field, value); err != nil {
+			return err
+		}
+	}
+	if err := t.Click(ctx, "button", "Erase 1 event"); err != nil {
+		return err
+	}
+	if err := t.Until(ctx, `return document.body.innerText.includes(argument)`, "1 event is erased"); err != nil {
+		return err
+	}
+	n, err := r.db.number(ctx, `SELECT count(*) FROM shop.outbox_actions WHERE verb = 'erase' AND event_id = $1`, id)
+	r.came("erase", 1, n)
 	return err
 }
 
