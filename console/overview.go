@@ -102,17 +102,20 @@ func (q *request) overview() error {
 	if err != nil {
 		return err
 	}
-	status, err := q.outbox.statusNow(q.Context())
-	if err != nil {
-		return err
-	}
-	all, err := q.outbox.series.get(q.Context(), strconv.FormatInt(minutes, 10),
-		func(ctx context.Context) ([]operator.Minute, error) { return q.outbox.op.Series(ctx, int(minutes), "") })
-	if err != nil {
-		return err
-	}
-	topics, err := q.outbox.topics.get(q.Context(), "", q.outbox.op.Topics)
-	if err != nil {
+	var status *operator.Status
+	var all []operator.Minute
+	var topics []operator.Topic
+	ctx, of := q.Context(), q.outbox
+	if err := sideBySide(
+		func() (err error) { status, err = of.statusNow(ctx); return err },
+		func() (err error) {
+			all, err = of.series.get(ctx, strconv.FormatInt(minutes, 10), func(ctx context.Context) ([]operator.Minute, error) {
+				return of.op.Series(ctx, int(minutes), "")
+			})
+			return err
+		},
+		func() (err error) { topics, err = of.topics.get(ctx, "", of.op.Topics); return err },
+	); err != nil {
 		return err
 	}
 	points, each := thin(all)

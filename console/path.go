@@ -19,7 +19,8 @@ func (q *request) pathPage() error {
 
 func (s *served) pathFacts(ctx context.Context) (*pathFacts, error) {
 	f := &pathFacts{}
-	for _, read := range []func() error{
+	var topics []operator.Topic
+	if err := sideBySide(
 		func() (err error) { f.status, err = s.statusNow(ctx); return err },
 		func() (err error) { f.relays, err = s.relaysNow(ctx, false); return err },
 		func() (err error) { f.lanes, err = s.lanesNow(ctx); return err },
@@ -27,13 +28,7 @@ func (s *served) pathFacts(ctx context.Context) (*pathFacts, error) {
 		func() (err error) { f.writers, err = s.system.writers.get(ctx, "", s.op.OpenWriters); return err },
 		func() (err error) { f.restored, err = s.system.restored.get(ctx, "", s.op.Restored); return err },
 		func() (err error) { f.blocking, err = s.system.blocking.get(ctx, "", s.readBlocking); return err },
-		func() error {
-			topics, err := s.topics.get(ctx, "", s.op.Topics)
-			if err == nil {
-				f.topics = topicLines(topics, f.status.Topics)
-			}
-			return err
-		},
+		func() (err error) { topics, err = s.topics.get(ctx, "", s.op.Topics); return err },
 		func() error {
 			minutes, err := s.series.get(ctx, "5", func(ctx context.Context) ([]operator.Minute, error) {
 				return s.op.Series(ctx, 5, "")
@@ -43,11 +38,10 @@ func (s *served) pathFacts(ctx context.Context) (*pathFacts, error) {
 			}
 			return err
 		},
-	} {
-		if err := read(); err != nil {
-			return nil, err
-		}
+	); err != nil {
+		return nil, err
 	}
+	f.topics = topicLines(topics, f.status.Topics)
 	return f, nil
 }
 

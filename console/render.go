@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"html/template"
 	"io/fs"
+	"math"
 	"net/http"
 	"net/url"
 	"slices"
@@ -79,9 +80,21 @@ func (q *request) show(status int, name string, p *page) {
 }
 
 func (q *request) ok(name, title string, refresh int, data any) error {
-	q.show(http.StatusOK, name, &page{Title: title, Refresh: refresh, Data: data})
+	q.show(http.StatusOK, name, &page{Title: title, Refresh: again(refresh, time.Since(q.now)), Data: data})
 	return nil
 }
+
+// again is after how many seconds a page that took so long is read again: not so soon that one that is left open costs
+// the database more than about a hundredth of a core, some of it side by side, and not so late that nobody would look.
+func again(usual int, took time.Duration) int {
+	if usual == 0 {
+		return 0
+	}
+	return max(usual, min(longestWait, int(math.Ceil(150*took.Seconds()))))
+}
+
+// longestWait is the longest wait of seconds that a slow page makes of a shorter one.
+const longestWait = 15
 
 // path is the address of a page of the outbox, with pairs of parameters; empty values are left out.
 func (q *request) path(page string, pairs ...string) string {

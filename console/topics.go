@@ -43,11 +43,7 @@ func (q *request) topicsPage() error {
 	if err != nil {
 		return err
 	}
-	lines, status, err := q.topicLines()
-	if err != nil {
-		return err
-	}
-	pauses, err := q.outbox.system.pauses.get(q.Context(), "", q.outbox.op.Pauses)
+	lines, status, pauses, err := q.topicLines()
 	if err != nil {
 		return err
 	}
@@ -77,21 +73,22 @@ func (q *request) topicsPage() error {
 	return q.ok("topics", title, 5, screen)
 }
 
-// topicLines are the topics with what they carried, as the status of the outbox has it.
-func (q *request) topicLines() ([]topicLine, *operator.Status, error) {
-	status, err := q.outbox.statusNow(q.Context())
-	if err != nil {
-		return nil, nil, err
+// topicLines are the topics with what they carried, as the status of the outbox has it, and what is paused.
+func (q *request) topicLines() (lines []topicLine, status *operator.Status, pauses []operator.Pause, err error) {
+	var topics []operator.Topic
+	ctx, of := q.Context(), q.outbox
+	if err := sideBySide(
+		func() (err error) { status, err = of.statusNow(ctx); return err },
+		func() (err error) { topics, err = of.topics.get(ctx, "", of.op.Topics); return err },
+		func() (err error) { pauses, err = of.system.pauses.get(ctx, "", of.op.Pauses); return err },
+	); err != nil {
+		return nil, nil, nil, err
 	}
-	topics, err := q.outbox.topics.get(q.Context(), "", q.outbox.op.Topics)
-	if err != nil {
-		return nil, nil, err
-	}
-	lines := topicLines(topics, status.Topics)
+	lines = topicLines(topics, status.Topics)
 	slices.SortStableFunc(lines, func(a, b topicLine) int { // what fails is before what people have decided
 		return cmp.Compare(min(len(b.Failing), 1), min(len(a.Failing), 1))
 	})
-	return lines, status, nil
+	return lines, status, pauses, nil
 }
 
 // oneTopic is a topic with its types and charts; nil where nobody knows it.

@@ -4,15 +4,16 @@
 -- column is how many that are published or discarded were seen, the last how many open ones. States: 1 held,
 -- 6 published, 7 discarded.
 WITH RECURSIVE sampled AS MATERIALIZED (
-    SELECT {columns} FROM {schema}.outbox_events e
+    SELECT e.lane, e.seq, e.state, e.namespace FROM {schema}.outbox_events e
      WHERE e.aggregate_type = $1::text AND e.aggregate_id = $2::text LIMIT (SELECT $5::integer)
 ), lines AS MATERIALIZED (
     SELECT DISTINCT e.lane, e.namespace FROM sampled e LIMIT (SELECT 100)
 ), latest AS MATERIALIZED (
-    SELECT {columns}
+    SELECT e.lane, e.seq, e.state
       FROM (SELECT DISTINCT l.lane FROM lines l WHERE (SELECT count(*) FROM sampled) >= $5::integer) l
      CROSS JOIN LATERAL (
-           SELECT {columns} FROM {schema}.outbox_events e WHERE e.lane = l.lane
+           SELECT e.lane, e.seq, e.state, e.aggregate_type, e.aggregate_id
+             FROM {schema}.outbox_events e WHERE e.lane = l.lane
             ORDER BY e.seq DESC LIMIT (SELECT $5::integer)) e
      WHERE e.aggregate_type = $1::text AND e.aggregate_id = $2::text
 ), types AS (
@@ -35,12 +36,16 @@ WITH RECURSIVE sampled AS MATERIALIZED (
            AND h.aggregate_id = $2::text AND h.event_type = t.event_type
          ORDER BY h.seq LIMIT (SELECT $4::integer)) h
 ), seen AS MATERIALIZED (
-    SELECT {columns} FROM sampled e
+    SELECT e.lane, e.seq, e.state FROM sampled e
     UNION
-    SELECT {columns} FROM latest e
+    SELECT e.lane, e.seq, e.state FROM latest e
     UNION
-    SELECT {columns} FROM held h CROSS JOIN LATERAL (
-        SELECT {columns} FROM {schema}.outbox_events e WHERE e.lane = h.lane AND e.seq = h.seq OFFSET 0) e
+    SELECT e.lane, e.seq, e.state FROM held h CROSS JOIN LATERAL (
+        SELECT e.lane, e.seq, e.state FROM {schema}.outbox_events e WHERE e.lane = h.lane AND e.seq = h.seq OFFSET 0) e
+), shown AS MATERIALIZED (
+    (SELECT s.lane, s.seq FROM seen s ORDER BY s.seq DESC LIMIT (SELECT $3::integer))
+    UNION
+    (SELECT s.lane, s.seq FROM seen s WHERE s.state NOT IN (6, 7) ORDER BY s.seq LIMIT (SELECT $4::integer))
 ), counts AS MATERIALIZED (
     SELECT count(*) FILTER (WHERE e.state IN (6, 7)) AS closed,
            count(*) FILTER (WHERE e.state NOT IN (1, 6, 7)) + (
@@ -59,12 +64,10 @@ SELECT c.closed, e.id::text, e.seq, e.lane, e.namespace, e.event_type, e.aggrega
        e.attempt_count, coalesce(e.last_error, ''), EXISTS (
            SELECT FROM {schema}.outbox_actions a WHERE a.event_id = e.id AND a.verb = 'erase' OFFSET 0),
        NULL, NULL, NULL, c.opened
-  FROM counts c CROSS JOIN (
-       SELECT e.*, row_number() OVER (ORDER BY e.seq DESC) AS newest,
-              row_number() OVER (PARTITION BY e.state IN (6, 7) ORDER BY e.seq) AS oldest
-         FROM seen e) e
+  FROM counts c CROSS JOIN shown s
+ CROSS JOIN LATERAL (
+       SELECT {columns} FROM {schema}.outbox_events e WHERE e.lane = s.lane AND e.seq = s.seq OFFSET 0) e
   LEFT JOIN LATERAL (
        SELECT h.kind, h.since, h.due FROM {schema}.outbox_held h
         WHERE e.state = 1 AND h.lane = e.lane AND h.seq = e.seq OFFSET 0) h ON true
- WHERE e.newest <= $3::integer OR e.state NOT IN (6, 7) AND e.oldest <= $4::integer
  ORDER BY e.seq
