@@ -127,7 +127,7 @@ bench-pinned: services-postgres ## Measure the relay under a held snapshot and a
 	@$(call program,./test/cmd/bench-pinned) $(if $(LONG),-long) $(if $(SHORT),-short)
 bench-growth: services-postgres ## Measure the relay beside a backlog, dead and parked events and type names without number (SHORT=1: a tenth)
 	@$(call program,./test/cmd/bench-growth) $(if $(SHORT),-short)
-bench-look: services-postgres publisher-binaries ## Measure what it takes to look at 5,000,000 events with outboxctl (SHORT=1: a tenth, and pages decide)
+bench-look: services-postgres publisher-binaries ## Measure what it takes to look at 10,000,000 events with outboxctl and the console (SHORT=1: 500,000, and pages decide)
 	@$(call program,./test/cmd/bench-look) $(if $(SHORT),-short)
 bench-pubsub: ## Measure how fast one topic of Pub/Sub takes events with a round trip of 30 ms (SHORT=1: only what is counted decides)
 	@$(call program,./test/cmd/bench-pubsub) $(if $(SHORT),-short)

@@ -10,12 +10,22 @@ type Plan struct {
 	// Timed tells that times decide: every command within mostTime, the statements of the look-ups within mostLookup.
 	// Otherwise pages do.
 	Timed bool
+	// Pairs of stretches are measured in which events flow, one while people look and one while nobody does. Each lasts
+	// Length, after Settle. 0: nothing flows.
+	Pairs          int
+	Length, Settle time.Duration
+	// Rest is how long consoles are left open while nothing flows. 0: they are not.
+	Rest time.Duration
 }
 
-// Full is 5,000,000 events.
-func Full() Plan { return Plan{Events: 5_000_000, Timed: true} }
+// Full is 10,000,000 events.
+func Full() Plan {
+	return Plan{
+		Events: 10_000_000, Timed: true, Pairs: 5, Length: 40 * time.Second, Settle: 3 * time.Second, Rest: time.Minute,
+	}
+}
 
-// Short is a tenth of it. What decides are pages, which depend on no machine.
+// Short is 500,000. What decides are pages, which depend on no machine.
 func Short() Plan { return Plan{Events: 500_000} }
 
 // The musts.
@@ -30,9 +40,13 @@ const (
 type command struct {
 	name string
 	args []string
+	// path is a screen's, where there are no args.
+	path string
 	// pages is the most that its statements may look at, in the short form, and why what it is made of costs so much.
 	pages int64
 	why   string
+	// most is how long it may take. Defaults to mostTime, and mostScreen of a screen.
+	most time.Duration
 	// lookup tells that it is one of the three that must be fast.
 	lookup bool
 	// exits are codes other than 0 that it may end with: those that tell what was found.

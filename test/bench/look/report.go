@@ -24,17 +24,24 @@ type Report struct {
 	Commands []Found
 	// WALBefore and WALAfter are the bytes that an emit writes without and with the optional look-ups.
 	WALBefore, WALAfter float64
-	Took                time.Duration
+	// Open is what consoles cost that are left open, each on another screen, while nothing else happens.
+	Open []Open
+	// Flows are the stretches in which events flowed, of which Lost did not arrive.
+	Flows []Flow
+	Lost  int
+	Took  time.Duration
+
+	screens map[string][]time.Duration // how long each took meanwhile
 }
 
 // Problems lists the musts that were missed.
 func (r *Report) Problems() (problems []string) {
-	if len(r.Commands) != len(commands) || r.WALBefore <= 0 || r.WALAfter <= r.WALBefore {
+	if len(r.Commands) != len(everything()) || r.WALBefore <= 0 || r.WALAfter <= r.WALBefore {
 		problems = append(problems, "too little was tested")
 	}
 	for _, found := range r.Commands {
-		if r.Plan.Timed && found.Time > mostTime {
-			problems = append(problems, fmt.Sprintf("%s took %s, at most %s", found.name, found.Time, mostTime))
+		if r.Plan.Timed && found.Time > found.limit() {
+			problems = append(problems, fmt.Sprintf("%s took %s, at most %s", found.name, found.Time, found.limit()))
 		}
 		if r.Plan.Timed && found.lookup && found.Database > mostLookup {
 			problems = append(problems, fmt.Sprintf("%s took the database %s, at most %s", found.name, found.Database,
@@ -45,19 +52,27 @@ func (r *Report) Problems() (problems []string) {
 				found.pages, found.why))
 		}
 	}
-	return problems
+	return append(problems, r.watchProblems()...)
 }
 
 // Print writes the table, the musts that were missed, and the line of figures.
 func (r *Report) Print(to io.Writer) error {
-	table := bench.NewTable("command", "time", "worst", "in the database", "pages", "outboxctl")
+	table := bench.NewTable("command", "time", "worst", "in the database", "pages", "what")
 	line := figures.New("bench-look")
 	line.Addf("events", "%d", r.Plan.Events)
-	slowest := time.Duration(0)
+	var slowest, slowestScreen time.Duration
 	for _, found := range r.Commands {
+		what := strings.Join(found.args, " ")
+		if found.screen() {
+			what = "/" + found.path
+			if found.most == 0 {
+				slowestScreen = max(slowestScreen, found.Time)
+			}
+		} else {
+			slowest = max(slowest, found.Time)
+		}
 		table.Add(found.name, milliseconds(found.Time), milliseconds(found.Worst), milliseconds(found.Database),
-			fmt.Sprint(found.Pages), strings.Join(found.args, " "))
-		slowest = max(slowest, found.Time)
+			fmt.Sprint(found.Pages), what)
 		if found.lookup {
 			line.Addf(found.name+"_ms", "%.1f", found.Database.Seconds()*1e3)
 		}
@@ -66,11 +81,15 @@ func (r *Report) Print(to io.Writer) error {
 	if err := table.Print(to, "What it takes to look"); err != nil {
 		return err
 	}
+	if err := r.printWatched(to, line); err != nil {
+		return err
+	}
 	problems := r.Problems()
 	for _, problem := range problems {
 		_, _ = fmt.Fprintln(to, "MISSED:", problem) // the last line tells
 	}
 	line.Addf("slowest_ms", "%.0f", slowest.Seconds()*1e3)
+	line.Addf("slowest_screen_ms", "%.0f", slowestScreen.Seconds()*1e3)
 	line.Addf("emit_wal", "%.0f", r.WALBefore)
 	line.Addf("emit_wal_with_type", "%.0f", r.WALAfter)
 	line.Addf("seconds", "%.0f", r.Took.Seconds())

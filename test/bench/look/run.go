@@ -12,6 +12,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/posthaste-dev/posthaste/console"
 	"github.com/posthaste-dev/posthaste/outbox"
 	"github.com/posthaste-dev/posthaste/test/bench/measure"
 )
@@ -26,6 +29,9 @@ type run struct {
 	say   io.Writer
 	began time.Time
 	words *strings.Replacer // ids that are in the outbox
+	pool  *pgxpool.Pool     // the console's
+	// opened is how many screens somebody has opened while events flowed.
+	opened int
 }
 
 // Run fills an outbox and asks each command.
@@ -39,12 +45,16 @@ func Run(ctx context.Context, plan Plan, say io.Writer) (report *Report, err err
 	if err := r.fill(ctx); err != nil {
 		return nil, err
 	}
+	if r.pool, err = console.OpenPool(ctx, db.URL); err != nil {
+		return nil, fmt.Errorf("look: %w", err)
+	}
+	defer r.pool.Close()
 	report = &Report{Plan: plan}
 	if report.WALBefore, err = r.emitWAL(ctx); err != nil {
 		return nil, err
 	}
 	added := false
-	for _, c := range commands {
+	for _, c := range everything() {
 		if c.needs != "" && !added {
 			added = true
 			r.sayf("the optional look-ups are added")
@@ -61,8 +71,25 @@ func Run(ctx context.Context, plan Plan, say io.Writer) (report *Report, err err
 		}
 		report.Commands = append(report.Commands, found)
 	}
+	if plan.Pairs > 0 {
+		if err := r.watched(ctx, report); err != nil {
+			return nil, err
+		}
+	}
 	report.Took = time.Since(r.began)
 	return report, nil
+}
+
+// watched measures consoles that are left open, at rest and while events flow.
+func (r *run) watched(ctx context.Context, report *Report) (err error) {
+	if err := r.db.Exec(ctx, settled...); err != nil {
+		return err
+	}
+	if report.Open, err = r.rest(ctx); err != nil {
+		return err
+	}
+	report.Flows, report.Lost, report.screens, err = r.flow(ctx)
+	return err
 }
 
 func (r *run) sayf(format string, args ...any) {
@@ -114,7 +141,8 @@ func (r *run) name(ctx context.Context) error {
 		return fmt.Errorf("look: names: %w", err)
 	}
 	r.words = strings.NewReplacer("{published}", published, "{dead}", dead, "{waiting}", waiting, "{ready}", ready,
-		"{aggregate}", aggregate, "{hour}", from+".."+to, "{missing}", outbox.NewID().String())
+		"{aggregate}", aggregate, "{order}", strings.TrimPrefix(aggregate, "order/"), "{hour}", from+".."+to,
+		"{missing}", outbox.NewID().String())
 	return nil
 }
 
@@ -142,7 +170,13 @@ func (r *run) measure(ctx context.Context, c command) (Found, error) {
 		return Found{}, err
 	}
 	for range runs {
-		took, err := r.call(ctx, c.exits, args...)
+		var took time.Duration
+		var err error
+		if c.screen() {
+			took, err = r.first(ctx, c.path)
+		} else {
+			took, err = r.call(ctx, c.exits, args...)
+		}
 		if err != nil {
 			return Found{}, err
 		}
