@@ -8,6 +8,8 @@ import (
 	"log/slog"
 	"strings"
 
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/spf13/cobra"
 
 	"github.com/posthaste-dev/posthaste/console"
@@ -38,11 +40,13 @@ in the database is what its database role can: 'outboxctl grant viewer ROLE', op
 On another address it needs users: --users FILE, which 'outboxctl console token' helps to write, and TLS by --tls-cert
 and --tls-key. Behind a proxy that knows who people are --proxy-from names the proxy's networks.
 
-One console serves several outboxes: --outbox NAME=SCHEMA for each. With --registry, or --config of outbox-publisher, it
+One console serves several outboxes: --outbox NAME=SCHEMA for each, and NAME=SCHEMA@VARIABLE for one in another database,
+whose URL that environment variable has, or the file that VARIABLE_FILE names. With --registry, or --config of outbox-publisher, it
 compares types with the contracts, and holds what somebody edits to them.`,
 		Example: `  outboxctl console
   outboxctl console --role operator --payloads
   outboxctl console --outbox shop=shop --outbox billing=billing
+  outboxctl console --outbox shop=public --outbox billing=public@BILLING_DATABASE_URL
   outboxctl console --role operator --registry registry.yaml
   outboxctl console --listen :8443 --users users.json --tls-cert cert.pem --tls-key key.pem`,
 		Args: cobra.NoArgs,
@@ -51,7 +55,8 @@ compares types with the contracts, and holds what somebody edits to them.`,
 	flags := c.registry.flags(cmd).Flags()
 	flags.StringVar(&c.settings.Listen, "listen", "127.0.0.1:8087", "where it listens")
 	flags.StringVar(&c.prefix, "prefix", "", "the path under which a proxy shows it, such as /outbox")
-	flags.StringArrayVar(&c.outboxes, "outbox", nil, "an outbox as NAME=SCHEMA (default: one, of --schema)")
+	flags.StringArrayVar(&c.outboxes, "outbox", nil,
+		"an outbox as NAME=SCHEMA or NAME=SCHEMA@VARIABLE (default: one, of --schema)")
 	flags.StringArrayVar(&c.mask, "mask", nil,
 		"a JSON pointer whose value nobody sees, such as /data/email or /data/*/iban")
 	flags.StringVar(&c.role, "role", "viewer", "what whoever is on this machine may do: viewer, operator, admin")
@@ -92,7 +97,7 @@ func (c *consoleCommand) run(ctx context.Context, out io.Writer) error {
 	return door.Serve(ctx, handler, logger)
 }
 
-// handler is the console with a pool for all of its outboxes.
+// handler is the console with a pool for each of its databases.
 func (c *consoleCommand) handler(ctx context.Context, logger *slog.Logger) (
 	handler *console.Console, end func(), err error,
 ) {
@@ -100,28 +105,26 @@ func (c *consoleCommand) handler(ctx context.Context, logger *slog.Logger) (
 	if err != nil {
 		return nil, nil, err
 	}
-	connection, err := c.root.config()
-	if err != nil {
-		return nil, nil, err
-	}
-	pool, err := console.PoolOf(ctx, connection, nil)
-	if err != nil {
-		return nil, nil, err
-	}
-	if err := pool.Ping(ctx); err != nil {
-		pool.Close()
-		return nil, nil, notConnected(err, connection)
-	}
+	databases := databases{root: c.root, pools: map[string]*pgxpool.Pool{}}
+	defer func() {
+		if err != nil {
+			databases.close()
+		}
+	}()
 	config := console.Config{Prefix: c.prefix, Log: logger}
 	named := c.outboxes
 	if len(named) == 0 {
 		named = []string{"outbox=" + c.root.schema}
 	}
 	for _, pair := range named {
-		name, schemaName, ok := strings.Cut(pair, "=")
-		if !ok || schemaName == "" {
-			pool.Close()
-			return nil, nil, usageError{fmt.Sprintf("--outbox %q: write it as NAME=SCHEMA", pair)}
+		name, place, _ := strings.Cut(pair, "=")
+		schemaName, variable, elsewhere := strings.Cut(place, "@")
+		if schemaName == "" || elsewhere && variable == "" {
+			return nil, nil, usageError{fmt.Sprintf("--outbox %q: write it as NAME=SCHEMA or NAME=SCHEMA@VARIABLE", pair)}
+		}
+		pool, err := databases.pool(ctx, variable)
+		if err != nil {
+			return nil, nil, err
 		}
 		one := console.Outbox{Name: name, DB: pool, Schema: schemaName, Mask: c.mask}
 		if given {
@@ -133,10 +136,57 @@ func (c *consoleCommand) handler(ctx context.Context, logger *slog.Logger) (
 		config.Outboxes = append(config.Outboxes, one)
 	}
 	if handler, err = console.New(config); err != nil {
-		pool.Close()
 		return nil, nil, usageError{err.Error()}
 	}
-	return handler, pool.Close, nil
+	return handler, databases.close, nil
+}
+
+// databases are those of the outboxes of one console, by the variable that has the address. The one without a variable
+// is the command's own.
+type databases struct {
+	root  *rootCommand
+	pools map[string]*pgxpool.Pool
+}
+
+func (d *databases) close() {
+	for _, pool := range d.pools {
+		pool.Close()
+	}
+}
+
+// pool opens a database, once.
+func (d *databases) pool(ctx context.Context, variable string) (*pgxpool.Pool, error) {
+	if pool := d.pools[variable]; pool != nil {
+		return pool, nil
+	}
+	connection, err := d.connection(variable)
+	if err != nil {
+		return nil, err
+	}
+	pool, err := console.PoolOf(ctx, connection, nil)
+	if err != nil {
+		return nil, err
+	}
+	d.pools[variable] = pool
+	if err := pool.Ping(ctx); err != nil {
+		return nil, notConnected(err, connection)
+	}
+	return pool, nil
+}
+
+func (d *databases) connection(variable string) (*pgx.ConnConfig, error) {
+	if variable == "" {
+		return d.root.config()
+	}
+	address, err := d.root.secret(variable)
+	if err != nil {
+		return nil, err
+	}
+	if address == "" {
+		return nil, usageError{fmt.Sprintf("--outbox: neither %s nor %s_FILE is set: one of them has the database's URL",
+			variable, variable)}
+	}
+	return d.root.configOf(address)
 }
 
 // newConsoleToken makes a secret for a users file.

@@ -10,6 +10,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/posthaste-dev/posthaste/relay/relaytest"
 )
 
 // consoleAddress finds the address in what a command prints.
@@ -47,7 +49,9 @@ func (e *env) console(t *testing.T, args ...string) string {
 	go func() {
 		line := append([]string{"console", "--listen", "127.0.0.1:0", "--schema", e.schema}, args...)
 		code := execute(ctx, line, writer, &said,
-			func(name string) string { return map[string]string{"DATABASE_URL": e.url}[name] })
+			func(name string) string {
+				return map[string]string{"DATABASE_URL": e.url, "OTHER_DATABASE_URL": e.other}[name]
+			})
 		_ = writer.Close()
 		ended <- code
 	}()
@@ -102,6 +106,25 @@ func TestConsoleServes(t *testing.T) {
 	})
 }
 
+// TestConsoleOfSeveralDatabases: each outbox is read where its variable says, and the command's own database is not
+// asked where no outbox is in it.
+func TestConsoleOfSeveralDatabases(t *testing.T) {
+	t.Parallel()
+	onEachServer(t, func(t *testing.T, e *env) {
+		pool, schema := relaytest.Database(t, e.url)
+		second := &env{url: "postgres://127.0.0.1:1/nowhere?sslmode=disable", other: e.url, pool: pool, schema: schema}
+		second.letters(t, 2)
+		e.letters(t, 1)
+		address := second.console(t, "--outbox", "one="+e.schema+"@OTHER_DATABASE_URL", "--outbox",
+			"two="+schema+"@OTHER_DATABASE_URL")
+		for outbox, says := range map[string]string{"one": "1 event is dead", "two": "2 events are dead"} {
+			if status, body := fetch(t, address+"o/"+outbox+"/", nil); status != http.StatusOK || !strings.Contains(body, says) {
+				t.Errorf("%s: %d: %s", outbox, status, body)
+			}
+		}
+	})
+}
+
 // TestConsoleIsNotOpenedUnsafely: on other addresses only with users, and with TLS.
 func TestConsoleIsNotOpenedUnsafely(t *testing.T) {
 	t.Parallel()
@@ -117,6 +140,8 @@ func TestConsoleIsNotOpenedUnsafely(t *testing.T) {
 			{"--users /none", 2, "users file"},
 			{"--outbox Shop=x", 2, "lower-case"},
 			{"--outbox shop", 2, "NAME=SCHEMA"},
+			{"--outbox shop=x@", 2, "NAME=SCHEMA@VARIABLE"},
+			{"--outbox shop=x@NONE", 2, "neither NONE nor NONE_FILE"},
 			{"--mask email", 2, "JSON pointer"},
 			{"--listen nowhere", 2, "HOST:PORT"},
 		} {

@@ -111,8 +111,21 @@ func (c *rootCommand) config() (*pgx.ConnConfig, error) {
 	return c.configAt(address)
 }
 
-// configAt is how a database is reached of which the address is known.
+// configAt is how the database is reached when its address is known.
 func (c *rootCommand) configAt(address string) (*pgx.ConnConfig, error) {
+	config, err := c.configOf(address)
+	if err != nil {
+		return nil, err
+	}
+	password, err := c.secret("POSTHASTE_DATABASE_PASSWORD")
+	if password != "" {
+		config.Password = password
+	}
+	return config, err
+}
+
+// configOf is how any database is reached, with nothing but what its address says.
+func (c *rootCommand) configOf(address string) (*pgx.ConnConfig, error) {
 	config, err := pgx.ParseConfig(address)
 	if err != nil {
 		// The cause may quote a piece of the password, for instance as a port that is not a number.
@@ -123,13 +136,6 @@ func (c *rootCommand) configAt(address string) (*pgx.ConnConfig, error) {
 	}
 	if err := c.checkTLS(address); err != nil {
 		return nil, err
-	}
-	password, err := c.secret("POSTHASTE_DATABASE_PASSWORD")
-	if err != nil {
-		return nil, err
-	}
-	if password != "" {
-		config.Password = password
 	}
 	// Statements without a name work behind every pooler.
 	config.DefaultQueryExecMode = pgx.QueryExecModeExec

@@ -29,6 +29,7 @@ func within(t *testing.T) context.Context {
 // An env is an outbox of its own on a real server.
 type env struct {
 	url    string
+	other  string // another database
 	pool   *pgxpool.Pool
 	schema string
 }
