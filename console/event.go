@@ -64,6 +64,9 @@ func (q *request) eventPage() (*eventPage, error) {
 	if p.Why, err = q.outbox.op.Explain(q.Context(), detail.ID); err != nil {
 		return nil, err
 	}
+	if len(q.user.Tenants) > 0 {
+		p.Why = p.Why.WithoutOthers()
+	}
 	beside, err := q.outbox.op.Neighbors(q.Context(), detail.ID)
 	if err != nil {
 		return nil, err
@@ -191,6 +194,8 @@ type aggregatePage struct {
 	operator.Aggregate
 	Hidden, Over int
 	Blocked      map[outbox.ID]bool
+	// OthersBlock tells that one of another tenant does, which is all that may be told of it.
+	OthersBlock bool
 }
 
 func (q *request) aggregate() error {
@@ -202,8 +207,9 @@ func (q *request) aggregate() error {
 	p := &aggregatePage{Aggregate: found, Blocked: map[outbox.ID]bool{}}
 	p.Hidden, p.Over = found.Hidden()
 	if len(q.user.Tenants) > 0 { // how many others there are is not theirs to know
-		p.Events = slices.DeleteFunc(p.Events, func(e operator.Event) bool { return !q.owns(e.Tenant) })
-		p.Heads = slices.DeleteFunc(p.Heads, func(e operator.Event) bool { return !q.owns(e.Tenant) })
+		foreign := func(e operator.Event) bool { return !q.owns(e.Tenant) }
+		p.OthersBlock = slices.ContainsFunc(p.Heads, foreign)
+		p.Events, p.Heads = slices.DeleteFunc(p.Events, foreign), slices.DeleteFunc(p.Heads, foreign)
 		p.Hidden, p.Over = 0, 0
 		if len(p.Events) == 0 {
 			return operator.ErrNoEvent

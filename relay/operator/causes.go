@@ -223,6 +223,7 @@ func (f *facts) pausedBy() []Cause {
 		case p.Kind == TypeScope("").Kind && f.inLine(p.Name):
 			c.Code = CausePausedType
 			c.Says += " An event of it is before this one in its aggregate, and this one waits behind that."
+			c = aboutOthers([]Cause{c})[0] // whose event that is nobody has looked up
 		default:
 			continue
 		}
@@ -279,39 +280,11 @@ func (f *facts) behind() []Cause {
 			continue
 		}
 		named[h.kind] = true
-		it := fmt.Sprintf("%s %s of %s/%s", h.eventType, h.id, f.event.AggregateType, f.event.AggregateID)
-		lastError := ""
-		if h.err != "" {
-			lastError = ": " + quote(h.err)
+		found := f.behindOne(h)
+		if h.tenant != f.event.Tenant {
+			found = aboutOthers(found)
 		}
-		if f.lineUnknown() && h.eventType != f.event.Type {
-			causes = append(causes, maybeBehind(h.kind, it)...)
-			continue
-		}
-		switch h.kind {
-		case state.DeadBlocking:
-			causes = append(causes, Cause{
-				Code: CauseBehindDead, Keeps: true, Says: fmt.Sprintf("It is behind a dead event that blocks its aggregate: %s, "+
-					"dead since %s after %s%s.", it, span(f.now.Sub(h.since)), plural(h.attempts, "attempt"), lastError),
-				Do: decide("dead redrive", h.id) + " when the cause is gone; " + decide("skip", h.id) + ", or discard, lets this " +
-					"one go",
-			})
-		case state.Parked:
-			causes = append(causes, Cause{
-				Code: CauseBehindParked, Keeps: true, Says: fmt.Sprintf("It is behind a parked event of its aggregate: %s, "+
-					"parked since %s%s.", it, span(f.now.Sub(h.since)), lastError),
-				Do: "see outboxctl events explain " + h.id,
-			})
-			if h.eventType != f.event.Type {
-				causes = append(causes, f.unknownType(h.eventType)...)
-			}
-		case state.Retrying:
-			causes = append(causes, Cause{
-				Code: CauseBehindRetrying, Keeps: true, Says: fmt.Sprintf("It is behind an event of its aggregate that failed "+
-					"and is tried again %s: %s, after %s%s.", f.when(h.due), it, plural(h.attempts, "attempt"), lastError),
-			})
-		case state.Ready, state.Waiting, state.Dead, state.Published, state.Discarded: // not what others wait behind
-		}
+		causes = append(causes, found...)
 	}
 	if f.event.State == state.Waiting.String() && len(causes) == 0 && !f.typePaused() {
 		causes = append(causes, Cause{
@@ -322,6 +295,44 @@ func (f *facts) behind() []Cause {
 		})
 	}
 	return causes
+}
+
+// behindOne says what it means that the event is behind this one.
+func (f *facts) behindOne(h head) []Cause {
+	it := fmt.Sprintf("%s %s of %s/%s", h.eventType, h.id, f.event.AggregateType, f.event.AggregateID)
+	lastError := ""
+	if h.err != "" {
+		lastError = ": " + quote(h.err)
+	}
+	if f.lineUnknown() && h.eventType != f.event.Type {
+		return maybeBehind(h.kind, it)
+	}
+	switch h.kind {
+	case state.DeadBlocking:
+		return []Cause{{
+			Code: CauseBehindDead, Keeps: true, Says: fmt.Sprintf("It is behind a dead event that blocks its aggregate: %s, "+
+				"dead since %s after %s%s.", it, span(f.now.Sub(h.since)), plural(h.attempts, "attempt"), lastError),
+			Do: decide("dead redrive", h.id) + " when the cause is gone; " + decide("skip", h.id) + ", or discard, lets this " +
+				"one go",
+		}}
+	case state.Parked:
+		causes := []Cause{{
+			Code: CauseBehindParked, Keeps: true, Says: fmt.Sprintf("It is behind a parked event of its aggregate: %s, "+
+				"parked since %s%s.", it, span(f.now.Sub(h.since)), lastError),
+			Do: "see outboxctl events explain " + h.id,
+		}}
+		if h.eventType != f.event.Type {
+			causes = append(causes, f.unknownType(h.eventType)...)
+		}
+		return causes
+	case state.Retrying:
+		return []Cause{{
+			Code: CauseBehindRetrying, Keeps: true, Says: fmt.Sprintf("It is behind an event of its aggregate that failed "+
+				"and is tried again %s: %s, after %s%s.", f.when(h.due), it, plural(h.attempts, "attempt"), lastError),
+		}}
+	case state.Ready, state.Waiting, state.Dead, state.Published, state.Discarded: // not what others wait behind
+	}
+	return nil
 }
 
 // maybeBehind says that the event is behind another one if both go to the same topic.
@@ -441,6 +452,8 @@ func (f *facts) own() []Cause {
 			Code: CauseQuarantine, Keeps: f.holder.marked != f.id.String(), Says: fmt.Sprintf("Relays died in lane %d, so "+
 				"its events are sent one at a time; the one that is sent is %s, with which %s died.", f.event.Lane,
 				f.holder.marked, relays(f.holder.markedWhile)),
+			others: f.holder.marked != f.id.String(), told: fmt.Sprintf("Relays died in lane %d, so its events are sent one at "+
+				"a time.", f.event.Lane),
 		})
 	}
 	if f.event.State != state.Ready.String() {

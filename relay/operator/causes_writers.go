@@ -43,7 +43,8 @@ func (f *facts) openBefore() []Cause {
 		Code: CauseOpenWriter, Says: "A transaction that may have drawn a lower number is not committed: " +
 			f.list(before) + ". It delays its own events and no others: those show when it commits, and go out behind " +
 			"this one, also of the same aggregate.",
-		Do: "if it is older than it should be, end what holds it open",
+		others: true, // and nobody knows whose
+		Do:     "if it is older than it should be, end what holds it open",
 	}
 	if unseen {
 		c.Do = "to see how old it is: GRANT pg_read_all_stats TO this role"

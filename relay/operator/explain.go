@@ -43,6 +43,35 @@ type Cause struct {
 	Do   string `json:"do,omitempty"`
 	// Keeps tells whether the event waits because of it.
 	Keeps bool `json:"keeps"`
+	// others tells that it names what may be another tenant's, and told is what may be said without that.
+	others bool
+	told   string
+}
+
+// WithoutOthers is the explanation for somebody who may see nothing but what is of the event's own tenant.
+func (e Explanation) WithoutOthers() Explanation {
+	var own []Cause
+	for _, c := range e.Causes {
+		switch {
+		case !c.others:
+			own = append(own, c)
+		case c.told != "":
+			own = append(own, Cause{Code: c.Code, Keeps: c.Keeps, Says: c.told})
+		}
+	}
+	e.Causes = own
+	return e
+}
+
+// behindOthers is what may be told of a cause that is about another tenant's event.
+const behindOthers = "It waits behind an event of its aggregate that is another tenant's."
+
+// aboutOthers marks causes that name another tenant's event.
+func aboutOthers(causes []Cause) []Cause {
+	for i := range causes {
+		causes[i].others, causes[i].told = true, behindOthers
+	}
+	return causes
 }
 
 // CauseCode names a cause.
@@ -172,6 +201,7 @@ type head struct {
 	attempts  int
 	err       string
 	topic     string // of its dead letter
+	tenant    string
 }
 
 // before is what is ready before the event in its lane.
@@ -258,7 +288,7 @@ func (f *facts) gatherLane(ctx context.Context, l *looking) (err error) {
 	var h head
 	var kind int16
 	if _, err = pgx.ForEachRow(rows, []any{
-		&h.seq, &kind, &h.due, &h.since, &h.eventType, &h.id, &h.attempts, &h.err, &h.topic,
+		&h.seq, &kind, &h.due, &h.since, &h.eventType, &h.id, &h.attempts, &h.err, &h.topic, &h.tenant,
 	}, func() error {
 		one := h
 		one.kind = state.State(kind)

@@ -18,7 +18,8 @@ WITH RECURSIVE types AS (
 SELECT h.seq, h.kind, CASE WHEN h.due IS NOT NULL THEN greatest(least(h.due, '9999-12-31'), '0001-01-01') END,
        greatest(least(h.since, '9999-12-31'), '0001-01-01'), h.event_type, e.id::text, e.attempt_count,
        coalesce(e.last_error, ''),
-       coalesce((SELECT d.topic FROM {schema}.outbox_dlq d WHERE d.event_id = e.id ORDER BY d.id DESC LIMIT 1), '')
+       coalesce((SELECT d.topic FROM {schema}.outbox_dlq d WHERE d.event_id = e.id ORDER BY d.id DESC LIMIT 1), ''),
+       coalesce(e.tenant_id, '')
   FROM types t CROSS JOIN LATERAL (
        SELECT h.lane, h.seq, h.kind, h.due, h.since, h.event_type, row_number() OVER (ORDER BY h.seq) AS place
          FROM {schema}.outbox_held h
@@ -26,6 +27,6 @@ SELECT h.seq, h.kind, CASE WHEN h.due IS NOT NULL THEN greatest(least(h.due, '99
           AND h.aggregate_id = $4::text AND h.event_type = t.event_type AND h.seq < $5::bigint
         ORDER BY h.seq LIMIT (SELECT $6::integer)) h
  CROSS JOIN LATERAL (
-       SELECT e.id, e.attempt_count, e.last_error FROM {schema}.outbox_events e
+       SELECT e.id, e.attempt_count, e.last_error, e.tenant_id FROM {schema}.outbox_events e
         WHERE e.lane = h.lane AND e.seq = h.seq OFFSET 0) e
  WHERE h.kind <> 3 OR h.place = 1 ORDER BY h.seq
