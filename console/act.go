@@ -107,21 +107,19 @@ type resultLine struct {
 	New     string
 }
 
-func (q *request) verb() (verb, error) {
-	name := q.text("verb")
+// verb is the one of the entry.
+func (q *request) verb() (of verb) {
 	for _, v := range verbs {
-		if v.Name == name {
-			return v, nil
+		if v.Name == q.entry.Verb {
+			of = v
 		}
 	}
-	return verb{}, invalid("There is no such verb: it must be redrive, reissue, skip, discard, release or redeliver.")
+	return of
 }
 
 // picked reads a verb and the events that it is about, all of them the user's.
 func (q *request) picked() (v verb, ids []outbox.ID, err error) {
-	if v, err = q.verb(); err != nil {
-		return v, nil, err
-	}
+	v = q.verb()
 	if ids, err = q.ids(); err != nil {
 		return v, nil, err
 	}

@@ -110,14 +110,14 @@ func (q *request) jobPage(job operator.Job) (*jobPage, error) {
 	}
 	switch job.State {
 	case operator.JobRunning:
-		p.Controls = []string{"pause", "cancel"}
+		p.Controls = []string{verbPause, verbCancel}
 	case operator.JobPaused:
-		p.Controls = []string{"resume", "cancel"}
+		p.Controls = []string{verbResume, verbCancel}
 	case operator.JobFailed:
-		p.Controls = []string{"resume"}
+		p.Controls = []string{verbResume}
 	default:
 		if job.Copies.Open > 0 {
-			p.Controls = []string{"cancel"}
+			p.Controls = []string{verbCancel}
 		}
 	}
 	if job.Copies.Open > 0 {
@@ -132,9 +132,9 @@ func (q *request) jobPage(job operator.Job) (*jobPage, error) {
 // notices are what a page may say about what was done before. Nothing else from an address is shown as such.
 var notices = map[string]string{
 	"started": "The job is started. You may leave: it goes on.",
-	"pause":   "The job is paused.", "resume": "The job goes on.",
-	"cancel": "The job is canceled. What it has done stays.",
-	"same":   "Nothing changed: it was so already.",
+	verbPause: "The job is paused.", verbResume: "The job goes on.",
+	verbCancel: "The job is canceled. What it has done stays.",
+	"same":     "Nothing changed: it was so already.",
 }
 
 // steer pauses, resumes or cancels a job.
@@ -147,17 +147,15 @@ func (q *request) steer() error {
 	if err != nil {
 		return err
 	}
-	notice := q.text("verb")
+	notice := q.entry.Verb
 	var outcome operator.Outcome
 	switch notice {
-	case "pause":
+	case verbPause:
 		outcome, err = q.outbox.op.PauseJob(q.Context(), action, job.ID)
-	case "resume":
+	case verbResume:
 		outcome, err = q.outbox.op.ResumeJob(q.Context(), action, job.ID)
-	case "cancel":
+	case verbCancel:
 		outcome, err = q.cancel(action, job)
-	default:
-		return invalid("There is no such verb: it must be pause, resume or cancel.")
 	}
 	if err != nil {
 		return err

@@ -3,7 +3,6 @@ package console
 import (
 	"fmt"
 	"net/http"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -11,12 +10,13 @@ import (
 	"github.com/posthaste-dev/posthaste/relay/operator"
 )
 
-// The verbs that say what the relays shall not publish, or not so fast.
+// The verbs that say what the relays shall not publish, or not so fast, and what becomes of a job.
 const (
 	verbPause   = "pause"
 	verbResume  = "resume"
 	verbLimit   = "limit"
 	verbUnlimit = "unlimit"
+	verbCancel  = "cancel"
 )
 
 // mostName is how many characters the name of a topic or type may have.
@@ -26,8 +26,8 @@ const mostName = 512
 type order struct {
 	Verb  string
 	Scope operator.Scope
-	// Entry is the page that takes it: the restored state has one of its own, for admins.
-	Entry string
+	// To is the page that takes it: the restored state has one of its own, for admins.
+	To string
 	// Action tells this decision from any other: a form that is sent twice is done once.
 	Action       string
 	Reason, Rate string
@@ -77,15 +77,13 @@ func (p *page) Cancel(o *order) string { return o.back(p.q, "") }
 // order reads what shall be done, and to what.
 func (q *request) order() (*order, error) {
 	o := &order{
-		Verb: q.form.Get("verb"), Scope: operator.Scope{Kind: q.form.Get("scope"), Name: q.form.Get("name")}, Entry: "pause",
+		Verb: q.entry.Verb, Scope: operator.Scope{Kind: q.form.Get("scope"), Name: q.form.Get("name")},
+		To:     "order/" + q.entry.Verb,
 		Action: q.text("action"), Reason: q.text("reason"), Rate: q.text("rate"),
 	}
 	if q.entry.Name == "restored" || q.entry.Name == "trust" { // they take nothing else
-		o.Verb, o.Scope, o.Entry = verbResume, operator.RestoredScope, "restored"
+		o.Verb, o.Scope, o.To = verbResume, operator.RestoredScope, "restored"
 		return o, nil
-	}
-	if !slices.Contains([]string{verbPause, verbResume, verbLimit, verbUnlimit}, o.Verb) {
-		return nil, invalid("verb must be %s, %s, %s or %s.", verbPause, verbResume, verbLimit, verbUnlimit)
 	}
 	switch {
 	case o.Scope.Kind == operator.AllScope.Kind && o.Scope.Name == "":

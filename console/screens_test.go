@@ -67,24 +67,24 @@ func TestVerbsDoWhatTheySay(t *testing.T) {
 	t.Parallel()
 	onEachServer(t, func(t *testing.T, e *env) {
 		first, second := e.dead(event{aggregate: "1", failure: "x"}), e.dead(event{aggregate: "2", failure: "x"})
-		both := []string{"verb", "redrive", "id", first.String(), "id", second.String()}
-		e.sees(operates, path("act?%s", url.Values{"verb": {"redrive"}, "id": {first.String(), second.String()}}.Encode()),
+		both := []string{"id", first.String(), "id", second.String()}
+		e.sees(operates, path("act/redrive?%s", url.Values{"id": {first.String(), second.String()}}.Encode()),
 			first.String(), "Redrive 2", "They are tried again")
-		if got := e.as(operates, path("act"), form(both...)); got.status != http.StatusBadRequest {
+		if got := e.as(operates, path("act/redrive"), form(both...)); got.status != http.StatusBadRequest {
 			t.Errorf("without a reason: %d", got.status)
 		}
 		again := slices.Concat(both, []string{"reason", "repaired", "action", outbox.NewID().String()})
-		if body := e.does(operates, path("act"), again...).body; !strings.Contains(body, "2 done") {
+		if body := e.does(operates, path("act/redrive"), again...).body; !strings.Contains(body, "2 done") {
 			t.Error(text(body))
 		}
-		if body := e.does(operates, path("act"), again...).body; !strings.Contains(body, "2 done before") {
+		if body := e.does(operates, path("act/redrive"), again...).body; !strings.Contains(body, "2 done before") {
 			t.Error(text(body))
 		}
 		if n := e.one(`SELECT count(*)::text FROM {schema}.outbox_actions WHERE verb = 'redrive' AND actor = 'olga'
 			AND reason = 'repaired'`); n != "2" {
 			t.Errorf("the log has %s redrives", n)
 		}
-		if body := e.sees(viewer, path("dead")); strings.Contains(body, `name="verb"`) {
+		if body := e.sees(viewer, path("dead")); strings.Contains(body, "/act/") {
 			t.Error("a viewer is shown verbs")
 		}
 	})
@@ -160,10 +160,10 @@ func TestJobsArePlannedStartedAndSteered(t *testing.T) {
 		job := got.header.Get("Location")
 		e.sees(viewer, job, "running", "0 of 3 done", "the bank is back", "The job is started")
 		id, _, _ := strings.Cut(strings.TrimPrefix(job, "/o/shop/jobs/"), "?")
-		e.does(operates, path("jobs/%s", id), "verb", "pause", "reason", "lunch")
+		e.does(operates, path("jobs/%s/pause", id), "reason", "lunch")
 		e.sees(viewer, path("jobs/%s", id), "paused")
 		e.sees(viewer, path("jobs"), "order_paid", "paused", "olga")
-		e.does(operates, path("jobs/%s", id), "verb", "cancel", "reason", "enough")
+		e.does(operates, path("jobs/%s/cancel", id), "reason", "enough")
 		e.sees(viewer, path("jobs/%s", id), "canceled")
 	})
 }
@@ -192,8 +192,8 @@ func TestWhatIsNotUnderstoodIsSaid(t *testing.T) {
 			path("events?q=state%%3Anone"): 400, path("events?limit=501"): 400, path("events?limit=-1"): 400,
 			path("events?q=%s", strings.Repeat("x", 3_000)): 400, path("?minutes=9999999"): 400, path("events/none"): 404,
 			path("events/%s", outbox.NewID()): 404, path("jobs/%s", outbox.NewID()): 404, path("nothing"): 404,
-			path("events?after=%%00"): 400, path("events?after=nonsense"): 400, path("act?verb=drop&id=%s", outbox.NewID()): 400,
-			path("act?verb=redrive"): 400, path("replay?verb=redrive&rate=-1"): 400, path("replay?verb=redrive&rate=NaN"): 400,
+			path("events?after=%%00"): 400, path("events?after=nonsense"): 400, path("act/drop?id=%s", outbox.NewID()): 404,
+			path("act/redrive"): 400, path("replay?verb=redrive&rate=-1"): 400, path("replay?verb=redrive&rate=NaN"): 400,
 			path("export?format=exe"): 400, "/o/none/": 404, "/assets/none": 404, path("events?q=%%zz"): 400,
 		} {
 			if got := e.as(operates, target, nil); got.status != status {

@@ -11,12 +11,15 @@ import (
 // systemEntries are those of the screens about the system. All of them are about all tenants.
 func systemEntries() []entry {
 	as := func(role access.Role, method, pattern, name string, handle func(*request) error) entry {
-		return entry{Entry{method, "/o/{outbox}/" + pattern, name, role, false, ScopeOutbox}, handle}
+		return entry{Entry{method, "/o/{outbox}/" + pattern, name, role, false, ScopeOutbox, ""}, handle}
 	}
-	return []entry{
+	var orders []entry
+	for _, verb := range []string{verbPause, verbResume, verbLimit, verbUnlimit} {
+		orders = append(orders, as(access.Operator, get, "order", "ordering", (*request).confirmOrder).by(verb),
+			as(access.Operator, post, "order", "order", (*request).giveOrder).by(verb))
+	}
+	return append(orders,
 		as(access.Viewer, get, "topics", "topics", (*request).topicsPage),
-		as(access.Operator, get, "pause", "pause", (*request).confirmOrder),
-		as(access.Operator, post, "pause", "order", (*request).giveOrder),
 		as(access.Admin, get, "restored", "restored", (*request).confirmOrder),
 		as(access.Admin, post, "restored", "trust", (*request).giveOrder),
 		as(access.Admin, get, "erase", "erasure", (*request).confirmErasure),
@@ -26,7 +29,7 @@ func systemEntries() []entry {
 		as(access.Viewer, get, "audit", "audit", (*request).auditPage),
 		as(access.Viewer, get, "types", "types", (*request).typesPage),
 		as(access.Viewer, get, "database", "database", (*request).databasePage),
-	}
+	)
 }
 
 // systemReads are what was read lately for these screens.

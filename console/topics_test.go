@@ -26,16 +26,16 @@ func TestTopicsScreen(t *testing.T) {
 		}
 		body := e.shows(viewer, "topics", "orders", "failing", "broker: <i>no such topic</i>", "relay-a", "Of 3 topics",
 			"by ann", "it moves", "mails <b>", "10", "5.0")
-		e.hides(body, "<b>", "/pause?", "Verbs")
+		e.hides(body, "<b>", "/order/", "Verbs")
 		body = e.shows(viewer, "topics?topic=orders", "All topics", "order_created", "1 alive", "Events per second",
 			"type%3Aorder_created")
-		e.hides(body, "/pause?", "mails")
+		e.hides(body, "/order/", "mails")
 		e.shows(viewer, "topics?topic=other", "No relay that is there knows the topic", "other", "mails")
-		e.shows(operates, "topics", "/pause?name=orders&scope=topic&verb=pause", "/pause?name=bills&scope=topic&verb=resume",
-			"/pause?scope=all&verb=pause")
-		e.shows(operates, "topics?topic=mails+%3Cb%3E", "/pause?name=mail&scope=type&verb=resume")
+		e.shows(operates, "topics", "/order/pause?name=orders&scope=topic", "/order/resume?name=bills&scope=topic",
+			"/order/pause?scope=all")
+		e.shows(operates, "topics?topic=mails+%3Cb%3E", "/order/resume?name=mail&scope=type")
 		e.isForbidden("topics", tenants)
-		e.isForbidden("pause?verb=pause&scope=all", viewer, tenants)
+		e.isForbidden("order/pause?scope=all", viewer, tenants)
 	})
 }
 
@@ -59,11 +59,11 @@ func TestOrders(t *testing.T) {
 			{"unlimit", "topic", "orders", "", "unlimit-not-applicable&topic=orders", "-"},
 		} {
 			form := []string{
-				"verb", step.verb, "scope", step.scope, "name", step.name, "rate", step.rate, "reason", "it moves",
+				"scope", step.scope, "name", step.name, "rate", step.rate, "reason", "it moves",
 				"action", outbox.NewID().String(),
 			}
-			e.shows(operates, "pause?verb="+step.verb+"&scope="+step.scope+"&name="+step.name, "within about a second")
-			status, body, location := e.posts(operates, "pause", form...)
+			e.shows(operates, "order/"+step.verb+"?scope="+step.scope+"&name="+step.name, "within about a second")
+			status, body, location := e.posts(operates, "order/"+step.verb, form...)
 			if status != http.StatusSeeOther || location != "topics?did="+step.leads {
 				t.Fatalf("%+v: status %d to %s: %s", step, status, location, body)
 			}
@@ -72,7 +72,7 @@ func TestOrders(t *testing.T) {
 				WHERE scope || ' ' || name = $1 AND actor = 'olga'`, step.stands) != "1" {
 				t.Errorf("%+v is not there", step)
 			}
-			if status, _, _ = e.posts(viewer, "pause", form...); status != http.StatusForbidden {
+			if status, _, _ = e.posts(viewer, "order/"+step.verb, form...); status != http.StatusForbidden {
 				t.Errorf("%+v by a viewer: status %d", step, status)
 			}
 		}
@@ -88,26 +88,25 @@ func TestOrdersNotUnderstood(t *testing.T) {
 	onEachServer(t, func(t *testing.T, e *env) {
 		id := outbox.NewID().String()
 		for _, form := range [][]string{
-			{"verb", "stop", "scope", "all"},
-			{"verb", "pause", "scope", "everything"},
-			{"verb", "pause", "scope", "restored"},
-			{"verb", "resume", "scope", "restored"},
-			{"verb", "pause", "scope", "all", "name", "orders"},
-			{"verb", "pause", "scope", "topic"},
-			{"verb", "pause", "scope", "topic", "name", "a\nb"},
-			{"verb", "limit", "scope", "type", "name", "mail", "rate", "1"},
-			{"verb", "limit", "scope", "topic", "name", "mails", "rate", "NaN"},
-			{"verb", "limit", "scope", "topic", "name", "mails", "rate", "0"},
-			{"verb", "limit", "scope", "topic", "name", "mails"},
-			{"verb", "pause", "scope", "all", "action", "x"},
-			{"verb", "pause", "scope", "all", "reason", " "},
+			{"pause", "scope", "everything"},
+			{"pause", "scope", "restored"},
+			{"resume", "scope", "restored"},
+			{"pause", "scope", "all", "name", "orders"},
+			{"pause", "scope", "topic"},
+			{"pause", "scope", "topic", "name", "a\nb"},
+			{"limit", "scope", "type", "name", "mail", "rate", "1"},
+			{"limit", "scope", "topic", "name", "mails", "rate", "NaN"},
+			{"limit", "scope", "topic", "name", "mails", "rate", "0"},
+			{"limit", "scope", "topic", "name", "mails"},
+			{"pause", "scope", "all", "action", "x"},
+			{"pause", "scope", "all", "reason", " "},
 		} {
-			status, body, _ := e.posts(operates, "pause", append(form, "action", id, "reason", "it moves")...)
+			status, body, _ := e.posts(operates, "order/"+form[0], append(form[1:], "action", id, "reason", "it moves")...)
 			if status != http.StatusBadRequest {
 				t.Errorf("%q: status %d: %s", form, status, body)
 			}
 		}
-		status, body, _ := e.posts(operates, "pause", "action", id, "verb", "limit", "scope", "topic", "name", "mails",
+		status, body, _ := e.posts(operates, "order/limit", "action", id, "scope", "topic", "name", "mails",
 			"rate", "fast", "reason", "it moves")
 		for _, kept := range []string{"A limit is a number", `value="fast"`, `value="it moves"`, id} {
 			if !strings.Contains(body, kept) {

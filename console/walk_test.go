@@ -14,7 +14,7 @@ import (
 )
 
 // fewestEntries is how many ways in there must be, so that the walk tests something.
-const fewestEntries = 31
+const fewestEntries = 49
 
 // walk goes to every entry as everybody.
 type walk struct {
@@ -137,9 +137,9 @@ func (w *walk) parameters(entry console.Entry) (query string, body url.Values, k
 	case "aggregate":
 		return "type=order&id=" + secret, nil, true
 	case "confirm":
-		return "verb=redrive&id=" + w.event.String(), nil, true
+		return "id=" + w.event.String(), nil, true
 	case "act":
-		return "", form(append(reason, "verb", "release", "id", w.event.String())...), true
+		return "", form(append(reason, "id", w.event.String())...), true
 	case "reissue":
 		return "", form(append(reason, "data", `{}`)...), true
 	case "plan":
@@ -148,7 +148,7 @@ func (w *walk) parameters(entry console.Entry) (query string, body url.Values, k
 		return "", form(append(reason, "verb", "redrive", "q", "tenant:acme", "expected", "1", "last_seq", "1", "last_at",
 			"2030-01-01T00:00:00Z")...), true
 	case "steer":
-		return "", form(append(reason, "verb", "pause")...), true
+		return "", form(reason...), true
 	default:
 		return w.systemParameters(entry)
 	}

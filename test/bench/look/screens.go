@@ -46,7 +46,7 @@ var screens = []command{
 	{name: "screen_aggregate_busy", path: "aggregate?type=order&id=busy", pages: 8_000, why: whyLarge},
 	{name: "screen_dead", path: "dead", pages: 5_000, why: whyLetters},
 	{name: "screen_problems", path: "problems", pages: 20_000, why: whyProblems},
-	{name: "screen_confirm", path: "act?verb=redrive&id={dead}", pages: 500, why: whyEvent},
+	{name: "screen_confirm", path: "act/redrive?id={dead}", pages: 500, why: whyEvent},
 	{name: "screen_jobs", path: "jobs", pages: 100, why: whyFleet},
 	{name: "screen_plan", path: "replay?verb=redrive&q=state:dead", pages: 20_000, why: whyBoth},
 	{name: "screen_path", path: "path", pages: 20_000, why: whyPath},

@@ -56,13 +56,13 @@ func (r *run) shopPages(ctx context.Context) ([]page, error) {
 		page{"events-none", inShop("events", "q", "type:nothing_of_the_kind")},
 		page{"aggregate", inShop("aggregate", "type", "product", "id", blockedProduct)},
 		page{"dead-filter", inShop("dead", "q", "type:invoice_issued")},
-		page{"confirm", inShop("act", "verb", "discard", "id", dead)},
+		page{"confirm", inShop("act/discard", "id", dead)},
 		page{"replay", inShop("replay")},
 		page{"plan", inShop("replay", "verb", "redrive", "q", "type:invoice_issued")},
 		page{"job", inShop("jobs/" + r.shop.job.String())},
 		page{"topic", inShop("topics", "topic", invoicesTopic)},
-		page{"pause", inShop("pause", "verb", "pause", "scope", "topic", "name", ordersTopic)},
-		page{"limit", inShop("pause", "verb", "limit", "scope", "topic", "name", ordersTopic)},
+		page{"pause", inShop("order/pause", "scope", "topic", "name", ordersTopic)},
+		page{"limit", inShop("order/limit", "scope", "topic", "name", ordersTopic)},
 		page{"restored", inShop("restored")},
 		page{"erase", inShop("erase", "q", "type:invoice_issued state:dead")},
 		page{"relays-ended", inShop("relays", "ended", "1")},
@@ -113,7 +113,7 @@ func (r *run) hostilePages(ctx context.Context) (paths []string, err error) {
 	paths = append(paths, in(hostileName, "jobs", "all", "1"), in(hostileName, "dead", "all", "1", "limit", "200"),
 		in(hostileName, "audit", "limit", "1000"), in(hostileName, "relays", "ended", "1"),
 		in(hostileName, "restored"), in(hostileName, "erase", "q", "state:dead"),
-		in(hostileName, "act", "verb", "skip", "id", h.others[4].String()),
+		in(hostileName, "act/skip", "id", h.others[4].String()),
 		in(hostileName, "replay", "verb", "redrive", "q", "state:dead"))
 	for i := range h.events {
 		if i%4 == 0 || r.plan.TimesDecide {
@@ -121,7 +121,7 @@ func (r *run) hostilePages(ctx context.Context) (paths []string, err error) {
 		}
 		if i < 7 || r.plan.TimesDecide {
 			paths = append(paths, in(hostileName, "topics", "topic", h.topics[i]),
-				in(hostileName, "pause", "verb", "resume", "scope", "topic", "name", h.topics[i]),
+				in(hostileName, "order/resume", "scope", "topic", "name", h.topics[i]),
 				in(hostileName, "events/"+h.others[i].String()), in(hostileName, "aggregate?"+h.aggregates[i]))
 		}
 	}
@@ -145,10 +145,10 @@ func (r *run) reflected(list []string) (paths []string) {
 		},
 		func(text string) string { return in(hostileName, "events/"+url.PathEscape(text)) },
 		func(text string) string { return in(url.PathEscape(text), "events") },
-		func(text string) string { return in(hostileName, "act", "verb", text, "id", text) },
+		func(text string) string { return in(hostileName, "act/redrive", "id", text) },
 		func(text string) string { return in(hostileName, "", "minutes", text) },
 		func(text string) string {
-			return in(hostileName, "pause", "verb", "pause", "scope", "type", "name", text, "rate", text)
+			return in(hostileName, "order/limit", "scope", "type", "name", text, "rate", text)
 		},
 		func(text string) string { return in(hostileName, "topics", "did", text, "topic", text) },
 		func(text string) string {
