@@ -2,11 +2,15 @@ package console
 
 import (
 	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"net/http"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/posthaste-dev/posthaste/outbox"
 	"github.com/posthaste-dev/posthaste/relay/operator"
@@ -31,7 +35,23 @@ type erasePage struct {
 	Problem      string
 	// Done is how many this decision has erased.
 	Done int
+	// Which names the events that were counted: others that meet the filter later are not erased.
+	Which string
 }
+
+// which names a set of events.
+func which(events []outbox.ID) string {
+	events = slices.Clone(events)
+	slices.SortFunc(events, func(a, b outbox.ID) int { return slices.Compare(a[:], b[:]) })
+	sum := sha256.New()
+	for _, id := range slices.Compact(events) {
+		sum.Write(id[:])
+	}
+	return hex.EncodeToString(sum.Sum(nil))
+}
+
+// longestCount is for how long events are looked for, so that whoever asks hears something in time.
+const longestCount = 8 * time.Second
 
 // planned fills in what a plan has counted.
 func (p *erasePage) planned(plan operator.ErasurePlan) {
@@ -59,7 +79,13 @@ func (q *request) erasure() (p *erasePage, plan operator.ErasurePlan, err error)
 	if err != nil {
 		return p, plan, err
 	}
-	plan, err = q.outbox.op.PlanErasure(q.Context(), filter, mostErased)
+	ctx, cancel := context.WithTimeout(q.Context(), longestCount)
+	defer cancel()
+	plan, err = q.outbox.op.PlanErasure(ctx, filter, mostErased)
+	if err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return p, plan, invalid("To find these takes longer than %s, because no index helps. Add an aggregate or a type, "+
+			"or use outboxctl events erase.", duration(longestCount))
+	}
 	if tooMany := (*operator.TooManyError)(nil); errors.As(err, &tooMany) {
 		return p, plan, invalid("These are more than %s events. Ask for fewer, or use outboxctl events erase.",
 			number(mostErased))
@@ -70,15 +96,16 @@ func (q *request) erasure() (p *erasePage, plan operator.ErasurePlan, err error)
 
 // confirmErasure shows what would be erased.
 func (q *request) confirmErasure() error {
-	p, _, err := q.erasure()
+	p, plan, err := q.erasure()
 	if err != nil {
 		return err
 	}
-	p.Action = outbox.NewID().String()
+	p.Action, p.Which = outbox.NewID().String(), which(plan.Events)
 	return q.ok("erase", "Erase events", 0, p)
 }
 
-// erase does it. A form that is sent twice is done once.
+// erase does it, to the events that were counted when the form was made. A form that is sent twice is done once, and one
+// that was cut off goes on.
 func (q *request) erase() error {
 	action, err := q.action()
 	if err != nil {
@@ -89,14 +116,21 @@ func (q *request) erase() error {
 		return err
 	}
 	p.Action, p.Reason = action.ID.String(), action.Reason
-	if p.Done, err = q.outbox.op.ErasedBy(q.Context(), action.ID); err != nil {
+	erased, err := q.outbox.op.ErasedBy(q.Context(), action.ID)
+	if err != nil {
 		return err
 	}
-	if p.Done > 0 && p.Count == 0 || p.Filter == "" {
+	p.Done = len(erased)
+	same := q.text("which") == which(slices.Concat(plan.Events, erased))
+	if p.Done > 0 && (p.Count == 0 || !same) || p.Filter == "" {
 		return q.ok("erase", "Erase events", 0, p)
 	}
-	if typed := q.text("typed"); typed != strconv.Itoa(p.Count) && typed != strconv.Itoa(p.Count+p.Done) {
-		p.Problem = "Type how many events are meant. Perhaps there are others now than when the page was opened."
+	if p.Which = which(plan.Events); !same {
+		p.Problem = "Others meet this filter now than those that were counted. Nothing is erased: these are the new counts."
+	} else if q.text("typed") != strconv.Itoa(p.Count+p.Done) {
+		p.Problem = "Type how many events are meant."
+	}
+	if p.Problem != "" {
 		q.show(http.StatusBadRequest, "erase", &page{Title: "Erase events", Data: p})
 		return nil
 	}

@@ -110,7 +110,7 @@ func (c *eventsErase) run(ctx context.Context, p *present.Printer) error {
 		if err != nil {
 			return err
 		}
-		if err := c.confirmed(report, begun); err != nil {
+		if err := c.confirmed(report, len(begun)); err != nil {
 			return err
 		}
 		if report.Events, err = c.erase(ctx, op, action, report.ErasurePlan.Events); err != nil {

@@ -71,28 +71,46 @@ const mostKept = 1_000_000
 // deleted it finds by their dead letters. It changes nothing, and the grants of the viewer role are enough, unless the
 // filter asks for data. More that would be erased than so many are a [TooManyError].
 func (o *Operator) PlanErasure(ctx context.Context, filter Filter, most int) (ErasurePlan, error) {
-	plan := ErasurePlan{Erased: map[string]int{}, Kept: map[string]int{}}
-	found, err := o.meant(ctx, filter, most+mostKept)
+	plan := ErasurePlan{Erased: map[string]int{}, Kept: map[string]int{}, Unasked: filter.notOfLetters()}
+	var waiting []outbox.ID
+	count := func() error {
+		for part := range slices.Chunk(waiting, MaxEvents) {
+			if err := o.look(ctx, "erasure", func(l *looking) error { return plan.add(ctx, l, part) }); err != nil {
+				return err
+			}
+			if len(plan.Events) > most {
+				return fmt.Errorf("operator: erasure: %w", notUnderstoodError{&TooManyError{Most: most}})
+			}
+		}
+		waiting = waiting[:0]
+		return nil
+	}
+	// As it goes: where there are too many, nobody waits until all of them are found.
+	err := o.meant(ctx, filter, most+mostKept, func(events []outbox.ID) error {
+		if waiting = append(waiting, events...); len(waiting) < MaxEvents {
+			return nil
+		}
+		return count()
+	})
 	if err != nil {
 		return plan, err
 	}
-	plan.Unasked = filter.notOfLetters()
-	for part := range slices.Chunk(found, MaxEvents) {
-		if err := o.look(ctx, "erasure", func(l *looking) error { return plan.add(ctx, l, part) }); err != nil {
-			return plan, err
-		}
-		if len(plan.Events) > most {
-			return plan, fmt.Errorf("operator: erasure: %w", notUnderstoodError{&TooManyError{Most: most}})
-		}
-	}
-	return plan, nil
+	return plan, count()
 }
 
-// ErasedBy is how many events an action has erased so far: one that was cut off goes on.
-func (o *Operator) ErasedBy(ctx context.Context, action outbox.ID) (events int, err error) {
+// ErasedBy are the events that an action has erased so far: one that was cut off goes on.
+func (o *Operator) ErasedBy(ctx context.Context, action outbox.ID) (events []outbox.ID, err error) {
 	err = o.look(ctx, "erasure", func(l *looking) error {
-		return l.QueryRow(ctx, "SELECT count(*) FROM "+l.table("outbox_actions")+
-			" a WHERE a.action_id = $1::text::uuid AND a.verb = 'erase'", action.String()).Scan(&events)
+		rows, err := l.Query(ctx, "SELECT a.event_id FROM "+l.table("outbox_actions")+
+			" a WHERE a.action_id = $1::text::uuid AND a.verb = 'erase'", action.String())
+		if err != nil {
+			return err //nolint:wrapcheck // look says what it was
+		}
+		ids, err := pgx.CollectRows(rows, pgx.RowTo[[16]byte])
+		for _, id := range ids {
+			events = append(events, outbox.ID(id))
+		}
+		return err //nolint:wrapcheck // look says what it was
 	})
 	return events, err
 }

@@ -10,9 +10,9 @@ import (
 	"github.com/posthaste-dev/posthaste/relay/internal/sqlstate"
 )
 
-// meant are the events that a filter means, however old, and those of which only a dead letter is left. Of ids alone
-// also those that are not there.
-func (o *Operator) meant(ctx context.Context, filter Filter, most int) ([]outbox.ID, error) {
+// meant hands on the events that a filter means, each once, however old, and those of which only a dead letter is left.
+// Of ids alone also those that are not there.
+func (o *Operator) meant(ctx context.Context, filter Filter, most int, take func([]outbox.ID) error) error {
 	tooMany := fmt.Errorf("operator: erasure: %w", notUnderstoodError{
 		fmt.Errorf("more than %d events meet this: erase them in parts, by a created: of each", most),
 	})
@@ -20,42 +20,42 @@ func (o *Operator) meant(ctx context.Context, filter Filter, most int) ([]outbox
 		ids := slices.Clone(filter.IDs)
 		slices.SortFunc(ids, func(a, b outbox.ID) int { return slices.Compare(a[:], b[:]) })
 		if ids = slices.Compact(ids); len(ids) > most {
-			return nil, tooMany
+			return tooMany
 		}
-		return ids, nil
+		return take(ids)
 	}
 	err := filter.check()
 	if filter.Reason != "" {
 		err = errors.Join(err, errors.New("reason: it is for dead letters"))
 	}
 	if err != nil {
-		return nil, fmt.Errorf("operator: erasure: %w", notUnderstoodError{err})
+		return fmt.Errorf("operator: erasure: %w", notUnderstoodError{err})
 	}
-	var found []outbox.ID
 	seen := map[outbox.ID]bool{}
 	add := func(events []outbox.ID) error {
+		var found []outbox.ID
 		for _, id := range events {
 			if !seen[id] {
 				seen[id] = true
 				found = append(found, id)
 			}
 		}
-		if len(found) > most {
+		if len(seen) > most {
 			return tooMany
 		}
-		return nil
+		return take(found)
 	}
 	find := o.meantEvents
 	if len(filter.IDs) > 0 {
 		find = o.meantNamed
 	}
 	if err := find(ctx, filter, add); err != nil {
-		return nil, err
+		return err
 	}
-	if len(filter.notOfLetters()) == 0 {
-		err = o.meantLetters(ctx, filter, add)
+	if len(filter.notOfLetters()) > 0 {
+		return nil
 	}
-	return found, err
+	return o.meantLetters(ctx, filter, add)
 }
 
 // meantNamed finds those that are named by their ids and asked for more.
