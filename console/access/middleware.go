@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// mostBodyBytes is the largest body of a request.
-const mostBodyBytes = 1 << 20
+// mostBodyBytes is the largest body of a request: a form with 1 MiB of an event's data, of which each byte may take three.
+const mostBodyBytes = 4 << 20
 
 // Options of [Middleware].
 type Options struct {
@@ -29,7 +29,7 @@ type Options struct {
 // secrets: they are out of the request's header by then.
 //
 // It also keeps out what a page of another site makes a browser send: everything but a click on a link that leads
-// here. And a body must not be larger than 1 MiB.
+// here. And a body must not be larger than 4 MiB.
 func Middleware(mode Mode, options Options) func(http.Handler) http.Handler {
 	if mode == nil {
 		mode = nobody{}

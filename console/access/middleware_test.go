@@ -83,12 +83,12 @@ func TestBodiesAreBounded(t *testing.T) {
 		body, err = io.ReadAll(r.Body)
 		read = len(body)
 	}))
-	for size, ok := range map[int]bool{1 << 20: true, 1<<20 + 1: false} {
+	for size, ok := range map[int]bool{4 << 20: true, 4<<20 + 1: false} {
 		r := httptest.NewRequest(http.MethodPost, "/", strings.NewReader(strings.Repeat("x", size)))
 		r.ContentLength = -1
 		do(handler, r)
 		var large *http.MaxBytesError
-		if (err == nil) != ok || !ok && !errors.As(err, &large) || read > 1<<20 {
+		if (err == nil) != ok || !ok && !errors.As(err, &large) || read > 4<<20 {
 			t.Errorf("%d bytes: read %d, %v", size, read, err)
 		}
 	}

@@ -5,25 +5,39 @@ package jsonview
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"html/template"
 	"io"
-	"slices"
 	"strings"
 )
 
-// deepest is how deep values are shown one in another. Deeper ones are shown as they are stored.
-const deepest = 200
+// The bounds of what is shown: whatever a producer has written, the page stays one that a server can make and a browser
+// can show.
+const (
+	deepest  = 200     // values one in another; deeper ones are shown as they are stored
+	indented = 40      // of them get further to the right
+	longest  = 8 << 20 // bytes of HTML
+)
+
+// errLong ends a view that is long enough.
+var errLong = errors.New("the rest is not shown")
 
 // HTML shows a document. Marks are JSON pointers of values that are wrong.
 func HTML(raw json.RawMessage, mask, marks []string) template.HTML {
 	v := &view{decoder: json.NewDecoder(bytes.NewReader(raw)), mask: split(mask), marks: split(marks)}
 	v.decoder.UseNumber()
-	if err := v.value(nil); err != nil {
+	err := v.value()
+	if errors.Is(err, errLong) {
+		fmt.Fprintf(&v.out, "\n… these are %d bytes: the rest is not shown", len(raw))
+		err = nil
+	}
+	if err != nil {
 		if len(mask) > 0 { // what cannot be read cannot be masked
 			return "not shown: it is no JSON, and parts of payloads are masked"
 		}
-		return template.HTML(template.HTMLEscapeString(string(raw))) //nolint:gosec // it is escaped
+		v.out.Reset()
+		v.text(string(raw))
 	}
 	return template.HTML(v.out.String()) //nolint:gosec // every text in it is escaped
 }
@@ -32,6 +46,7 @@ type view struct {
 	decoder     *json.Decoder
 	out         strings.Builder
 	mask, marks [][]string
+	path        []string // of the value that is shown
 }
 
 func split(pointers []string) (all [][]string) {
@@ -62,22 +77,25 @@ func meets(pointers [][]string, path []string) bool {
 	return false
 }
 
-func (v *view) value(path []string) error {
+func (v *view) value() error {
+	if v.out.Len() >= longest {
+		return errLong
+	}
 	token, err := v.decoder.Token()
 	if err != nil {
 		return fmt.Errorf("read: %w", err)
 	}
-	if meets(v.mask, path) {
+	if meets(v.mask, v.path) {
 		v.span("jm", "masked")
 		return v.skip(token)
 	}
-	marked := meets(v.marks, path)
+	marked := meets(v.marks, v.path)
 	if marked {
 		v.out.WriteString("<mark>")
 	}
 	switch token := token.(type) {
 	case json.Delim:
-		err = v.inside(token, path)
+		err = v.inside(token)
 	case string:
 		v.span("js", quoted(token))
 	case json.Number:
@@ -99,8 +117,9 @@ func orNull(token json.Token) any {
 }
 
 // inside shows an object or array.
-func (v *view) inside(open json.Delim, path []string) error {
-	if len(path) >= deepest {
+func (v *view) inside(open json.Delim) error {
+	depth := len(v.path)
+	if depth >= deepest {
 		return io.ErrShortBuffer
 	}
 	end := "}"
@@ -113,7 +132,7 @@ func (v *view) inside(open json.Delim, path []string) error {
 		if count > 0 {
 			v.out.WriteString(",")
 		}
-		v.line(len(path) + 1)
+		v.line(depth + 1)
 		key := fmt.Sprint(count)
 		if open == '{' {
 			token, err := v.decoder.Token()
@@ -124,12 +143,14 @@ func (v *view) inside(open json.Delim, path []string) error {
 			v.span("jk", quoted(key))
 			v.out.WriteString(": ")
 		}
-		if err := v.value(append(slices.Clip(path), key)); err != nil {
+		v.path = append(v.path, key)
+		if err := v.value(); err != nil {
 			return err
 		}
+		v.path = v.path[:depth]
 	}
 	if count > 0 {
-		v.line(len(path))
+		v.line(depth)
 	}
 	v.out.WriteString(end)
 	if _, err := v.decoder.Token(); err != nil {
@@ -159,10 +180,20 @@ func (v *view) skip(token json.Token) error {
 	}
 }
 
-func (v *view) line(depth int) { v.out.WriteString("\n" + strings.Repeat("  ", depth)) }
+func (v *view) line(depth int) { v.out.WriteString("\n" + strings.Repeat("  ", min(depth, indented))) }
 
 func (v *view) span(class, text string) {
-	v.out.WriteString(`<span class="` + class + `">` + template.HTMLEscapeString(text) + `</span>`)
+	v.out.WriteString(`<span class="` + class + `">`)
+	v.text(text)
+	v.out.WriteString(`</span>`)
+}
+
+// text writes one, as far as there is room.
+func (v *view) text(text string) {
+	if room := max(longest-v.out.Len(), 0); len(text) > room {
+		text = strings.ToValidUTF8(text[:room], "") + "…"
+	}
+	v.out.WriteString(template.HTMLEscapeString(text))
 }
 
 // quoted writes a string as JSON does, and leaves < and > as they are: they are escaped for HTML afterwards.

@@ -75,3 +75,31 @@ func TestWrongValuesAreMarked(t *testing.T) {
 		t.Error(shown)
 	}
 }
+
+// TestTheLargestAreBounded: whatever a producer has written, the view is one that a browser can show.
+func TestTheLargestAreBounded(t *testing.T) {
+	t.Parallel()
+	ones := strings.TrimSuffix(strings.Repeat("1,", 500_000), ",")
+	for name, raw := range map[string]string{
+		"many values": "[" + ones + "]",
+		"deep values": strings.Repeat("[", 199) + ones + strings.Repeat("]", 199),
+		"deeper":      strings.Repeat("[", 300) + ones + strings.Repeat("]", 300),
+		"one string":  `"` + strings.Repeat("<", 9<<20) + `"`,
+		"no JSON":     strings.Repeat("<", 9<<20),
+		"many keys":   `{"` + strings.Repeat(`a":1,"`, 500_000) + `":1}`,
+	} {
+		shown := string(HTML(json.RawMessage(raw), nil, []string{"/0"}))
+		if len(shown) > 5*longest || strings.Count(shown, "<mark>") != strings.Count(shown, "</mark>") ||
+			strings.Count(shown, "<span") != strings.Count(shown, "</span>") {
+			t.Errorf("%s: %d bytes of HTML, or a tag that does not end", name, len(shown))
+		}
+	}
+	shown := string(HTML(json.RawMessage("["+ones+"]"), nil, nil))
+	if !strings.Contains(shown, "these are 1000001 bytes: the rest is not shown") {
+		t.Errorf("it does not say that there is more: %s", shown[len(shown)-200:])
+	}
+	masked := string(HTML(json.RawMessage(`{"a":[`+ones+`],"b":2}`), []string{"/a"}, nil))
+	if len(masked) > 200 || !strings.Contains(masked, "2</span>") {
+		t.Errorf("what is masked has no length: %d bytes", len(masked))
+	}
+}
