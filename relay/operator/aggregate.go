@@ -46,7 +46,7 @@ func (o *Operator) Aggregate(ctx context.Context, aggregateType, id string, limi
 		}
 	case aggregateType == "" || id == "" || len(aggregateType)+len(id) > 4*longestName ||
 		!utf8.ValidString(aggregateType+id):
-		return found, errors.New("operator: aggregate: name its type and its id")
+		return found, notUnderstoodError{errors.New("operator: aggregate: name its type and its id")}
 	}
 	err := o.look(ctx, "aggregate", func(l *looking) error {
 		rows, err := l.Query(ctx, l.sql("aggregate", "{columns}", columns), aggregateType, id, limit, mostOpen, mostGathered)

@@ -176,7 +176,9 @@ type search struct {
 	args   []any
 	// Where it begins and ends: ids, or the number for the look by type.
 	least, below outbox.ID
-	belowSeq     int64
+	// narrowed tells that older ones than least may be meant as well.
+	narrowed bool
+	belowSeq int64
 	// above and upto are the numbers between which a job looks, lastAt when what it means had died or was published.
 	above, upto int64
 	lastAt      time.Time
@@ -223,8 +225,8 @@ func (s *search) begin() error {
 	from, to := s.filter.Created.at(s.now)
 	if published, _ := s.filter.Published.at(s.now); published.After(from) && s.filter.Created == (Period{}) {
 		// What was published then was made before, mostly not long before. What waited for longer than a day is not found:
-		// the window says how far back it looked.
-		from = published.Add(-24 * time.Hour)
+		// the window says how far back it looked, and that older ones are left.
+		from, s.narrowed = published.Add(-24*time.Hour), true
 	}
 	if _, published := s.filter.Published.at(s.now); !published.IsZero() && (to.IsZero() || published.Before(to)) {
 		to = published
@@ -261,10 +263,12 @@ func (s *search) typesOfTopic(ctx context.Context) error {
 	if len(types) == 0 && !slices.Contains(known, s.filter.Topic) {
 		slices.Sort(known)
 		if len(known) == 0 {
-			return fmt.Errorf("topic: which types go to %q only relays know, and none is there", s.filter.Topic)
+			return notUnderstoodError{
+				fmt.Errorf("topic: which types go to %q only relays know, and none is there", s.filter.Topic),
+			}
 		}
-		return fmt.Errorf("topic: no relay that is there publishes to %q; they know %s", s.filter.Topic,
-			strings.Join(known[:min(len(known), 20)], ", "))
+		return notUnderstoodError{fmt.Errorf("topic: no relay that is there publishes to %q; they know %s", s.filter.Topic,
+			strings.Join(known[:min(len(known), 20)], ", "))}
 	}
 	slices.Sort(types)
 	if types == nil {
@@ -308,7 +312,9 @@ func (s *search) choose(ctx context.Context) error {
 	}
 	s.by = "newest"
 	if s.belowSeq != 1<<63-1 {
-		return errors.New("the page before was found by an index that is not there any more: begin anew")
+		return notUnderstoodError{
+			errors.New("the page before was found by an index that is not there any more: begin anew"),
+		}
 	}
 	return nil
 }
@@ -466,6 +472,14 @@ func (s *search) run(ctx context.Context) (page EventPage, err error) {
 	page.Events = events
 	if page.Window, page.Next, err = s.window(ctx, events, last); err != nil {
 		return page, err
+	}
+	if s.narrowed && s.by == "newest" && page.Window.Complete {
+		if err := s.QueryRow(ctx, "SELECT NOT EXISTS (SELECT FROM "+s.table("outbox_events")+
+			" e WHERE e.id < $1::text::uuid)", s.least.String()).Scan(&page.Window.Complete); err != nil {
+			return page, err //nolint:wrapcheck // look says what it was
+		}
+		since := idtime.Of(s.least)
+		page.Window.Since = &since
 	}
 	return page, s.addTopics(ctx, events)
 }

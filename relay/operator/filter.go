@@ -128,6 +128,9 @@ func FilterStates() []string {
 // spaces stands in double quotes, in which \" is a quote. An id alone is its event. All that is wrong is told at once.
 func ParseFilter(text string) (Filter, error) { return parseFilter(text, longestFilter) }
 
+// ParsePlanned reads the filter of a plan or a job, which may be longer: a topic has become a list of types there.
+func ParsePlanned(text string) (Filter, error) { return parseFilter(text, longestStored) }
+
 // parseFilter is the same for texts of another length.
 func parseFilter(text string, longest int) (f Filter, err error) {
 	if len(text) > longest {

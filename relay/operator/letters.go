@@ -42,6 +42,8 @@ type DeadLetterFilter struct {
 	// Reason is the class of the error: max_attempts, unknown_event_type, invalid_payload, aggregate_mismatch,
 	// too_large, rejected or crash_suspect. Empty: any.
 	Reason string
+	// Error is a piece of the error's text, in upper or lower case. Empty: any.
+	Error string
 	// Since and Before are when it died, by the database's clock: not before the one, and before the other. Zero: any.
 	Since, Before time.Time
 	// Events are ids of events, at most MaxEvents. Empty: any. One that died twice has two dead letters.
@@ -141,6 +143,7 @@ func (o *Operator) deadLetters(ctx context.Context, filter DeadLetterFilter) (pa
 	err = tx.QueryRow(ctx, o.letters, filter.ids(), before.at, before.id, filter.since(), filter.Topic, filter.Type,
 		filter.Namespace,
 		filter.AggregateType, filter.AggregateID, filter.Tenant, filter.Reason, filter.Unresolved, mostLooked, limit,
+		strings.ToLower(filter.Error),
 	).Scan(&looked, &last.at, &last.id, &found)
 	if err != nil {
 		return page, err //nolint:wrapcheck // DeadLetters says what it was
@@ -220,6 +223,7 @@ func (f DeadLetterFilter) check() error {
 		{"the aggregate's type", f.AggregateType},
 		{"the aggregate's id", f.AggregateID},
 		{"the tenant", f.Tenant},
+		{"the error", f.Error},
 	} {
 		invalid(utf8.RuneCountInString(text.value) > longestName, "%s has more than %d characters", text.field, longestName)
 		invalid(!utf8.ValidString(text.value) || strings.ContainsFunc(text.value, unicode.IsControl),
@@ -297,14 +301,14 @@ func (f DeadLetterFilter) begin() (place letterPosition, known bool) {
 
 // DeadLetters is the filter for dead letters. Fields that are about the event's own state it cannot have.
 func (f Filter) DeadLetters() (DeadLetterFilter, error) {
-	if len(f.Types) > 1 || len(f.States) > 0 || f.Error != "" || f.Created != (Period{}) || f.Published != (Period{}) ||
+	if len(f.Types) > 1 || len(f.States) > 0 || f.Created != (Period{}) || f.Published != (Period{}) ||
 		f.Attempts.Set || len(f.Data) > 0 {
 		return DeadLetterFilter{}, errors.New("filter: of dead letters it can have one type, aggregate, tenant, namespace, " +
-			"topic, reason and ids; for state, error, created, published, attempts and data look at events")
+			"topic, reason, error and ids; for state, created, published, attempts and data look at events")
 	}
 	letters := DeadLetterFilter{
 		Topic: f.Topic, Namespace: f.Namespace, AggregateType: f.AggregateType, AggregateID: f.AggregateID,
-		Tenant: f.Tenant, Reason: f.Reason, Events: f.IDs,
+		Tenant: f.Tenant, Reason: f.Reason, Error: f.Error, Events: f.IDs,
 	}
 	if len(f.Types) == 1 {
 		letters.Type = f.Types[0]

@@ -1,9 +1,9 @@
 -- Finds a page of dead letters, newest first: $1 ids of events, null for all; $2 and $3 the time and number before
 -- which it begins, $4 since when; $5 topic, $6 event type, $7 namespace, $8 aggregate type, $9 aggregate id, $10
--- tenant, $11 reason, each empty for all; $12 whether only those that nobody has resolved; $13 how many to look at, $14
--- how many to find. Answers how many it looked at, time and number of the last of these, and the numbers of what it
--- found. Of the two ways to look one finds something, each by its index: a page looks at no more than $13 rows, or at
--- those of the events that were named, however rare is what it asks for.
+-- tenant, $11 reason, $15 a piece of the error in lower case, each empty for all; $12 whether only those that nobody
+-- has resolved; $13 how many to look at, $14 how many to find. Answers how many it looked at, time and number of the
+-- last of these, and the numbers of what it found. Of the two ways to look one finds something, each by its index: a
+-- page looks at no more than $13 rows, or at those of the events that were named, however rare is what it asks for.
 WITH looked AS MATERIALIZED (
     (SELECT d.id, d.failed_at, d.topic, d.event_type, d.namespace, d.aggregate_type, d.aggregate_id, d.tenant_id,
         d.error_reason
@@ -29,6 +29,9 @@ SELECT (SELECT count(*) FROM looked), (SELECT failed_at FROM last), (SELECT id F
        AND ($7::text = '' OR l.namespace = $7::text) AND ($8::text = '' OR l.aggregate_type = $8::text)
        AND ($9::text = '' OR l.aggregate_id = $9::text) AND ($10::text = '' OR l.tenant_id = $10::text)
        AND ($11::text = '' OR l.error_reason = $11::text)
+       AND ($15::text = '' OR EXISTS (
+            SELECT FROM {schema}.outbox_dlq d
+             WHERE d.id = l.id AND strpos(lower(d.error_detail), $15::text) > 0 OFFSET 0))
        AND (NOT $12::boolean OR NOT EXISTS (
             SELECT FROM {schema}.outbox_actions a
              WHERE a.dlq_id = l.id AND a.verb IN ('redrive', 'discard', 'reissue') OFFSET 0))
