@@ -196,6 +196,9 @@ func (q *request) edit() error {
 	if err := json.Unmarshal(found.Payload, &envelope); err != nil || envelope.Data == nil {
 		return invalid("The payload of this event has no data that could be changed.")
 	}
+	if len(envelope.Data) > mostData {
+		return invalid("These are more than 1 MiB of data, for which a form has no room. Use outboxctl dead edit.")
+	}
 	return q.ok("edit", "Edit and reissue", 0, &editPage{
 		EventDetail: detail, Data: indent(envelope.Data), Action: outbox.NewID().String(),
 	})

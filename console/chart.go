@@ -88,15 +88,15 @@ func path(values []float64, highest float64) string {
 	return out.String()
 }
 
-// thin puts minutes together until a chart has no more points than can be seen. How many minutes a point is of, it
-// tells as well.
+// thin puts minutes together until a chart has no more points than can be seen. How many minutes each point is of, it
+// tells as well; the oldest minutes, of which there are too few for one, are left out.
 func thin(minutes []operator.Minute) (points []operator.Minute, each int) {
 	each = (len(minutes) + mostPoints - 1) / mostPoints
 	if each <= 1 {
 		return minutes, 1
 	}
-	for at := 0; at < len(minutes); at += each {
-		points = append(points, together(minutes[at:min(at+each, len(minutes))]))
+	for at := len(minutes) % each; at < len(minutes); at += each {
+		points = append(points, together(minutes[at:at+each]))
 	}
 	return points, each
 }

@@ -59,6 +59,7 @@ type Console struct {
 	pages    map[string]*template.Template
 	mux      *http.ServeMux
 	log      *slog.Logger
+	turns    turns
 }
 
 // served is an outbox with what was read of it lately.

@@ -11,12 +11,31 @@ import (
 
 const operatorRole = access.Operator
 
+// mostIndented bounds what a text may grow to on its way: what is nested deeply grows by its depth with every line.
+const mostIndented = 16 << 20
+
+// indent makes JSON legible, unless a form has no room for it then.
 func indent(raw json.RawMessage) string {
 	var out bytes.Buffer
-	if json.Indent(&out, raw, "", "  ") != nil {
+	if len(raw)*(depth(raw)+1) > mostIndented || json.Indent(&out, raw, "", "  ") != nil || out.Len() > mostData {
 		return string(raw)
 	}
 	return out.String()
+}
+
+// depth is how many values stand one in another at the most; brackets in texts count as well.
+func depth(raw []byte) (most int) {
+	now := 0
+	for _, c := range raw {
+		switch c {
+		case '{', '[':
+			now++
+			most = max(most, now)
+		case '}', ']':
+			now--
+		}
+	}
+	return most
 }
 
 // deadPage is what the screen of dead letters has.

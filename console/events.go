@@ -48,7 +48,7 @@ func (q *request) events() error {
 		return err
 	}
 	list := &eventList{
-		Filter: text, Page: found, Words: words, Help: filterHelp(), States: stateChips(text), Live: q.text("after") == "",
+		Filter: text, Page: found, Words: words, Help: filterHelp(), States: stateChips(filter), Live: q.text("after") == "",
 		Looked: looked(found), Most: mostExport,
 	}
 	refresh := 0
@@ -62,6 +62,8 @@ func (q *request) events() error {
 func looked(found operator.EventPage) string {
 	w := found.Window
 	switch {
+	case !w.Complete && found.Next == "" && w.Since != nil:
+		return "These are those of them that were made since " + stamp(*w.Since) + "."
 	case w.Complete && found.Next == "":
 		return "These are all."
 	case w.By == "newest" && w.Since != nil:
@@ -73,22 +75,14 @@ func looked(found operator.EventPage) string {
 }
 
 // stateChips are the states, each with the filter that is shown but for its state.
-func stateChips(text string) []chip {
-	var rest []string
-	now := ""
-	for term := range strings.FieldsSeq(text) {
-		if after, ok := strings.CutPrefix(term, "state:"); ok {
-			now = after
-			continue
-		}
-		rest = append(rest, term)
-	}
-	if strings.Contains(text, `"`) { // a value with spaces is left as it is
-		rest = nil
-	}
-	chips := []chip{{"all", strings.Join(rest, " "), now == ""}}
+func stateChips(filter operator.Filter) []chip {
+	now := filter.States
+	filter.States = nil
+	others := filter.String()
+	chips := []chip{{"all", others, len(now) == 0}}
 	for _, state := range operator.FilterStates() {
-		chips = append(chips, chip{state, strings.Join(append(slices.Clone(rest), "state:"+state), " "), now == state})
+		only, err := operator.ParseFilter(strings.TrimSpace(others + " state:" + state))
+		chips = append(chips, chip{state, only.String(), err == nil && slices.Equal(only.States, now)})
 	}
 	return chips
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/posthaste-dev/posthaste/internal/wait"
 	"github.com/posthaste-dev/posthaste/outbox"
 	"github.com/posthaste-dev/posthaste/relay/operator"
 )
@@ -26,19 +27,45 @@ type jobsPage struct {
 	Idle bool
 }
 
-const jobsOfAPage = 100
+// How many jobs a page has, and how many are read at once.
+const (
+	jobsOfAPage = 100
+	jobsLooked  = 500
+)
 
 func (q *request) jobs() error {
-	all := q.text("all") != ""
-	jobs, err := q.outbox.op.Jobs(q.Context(), all, nil, jobsOfAPage)
-	if err != nil {
-		return err
+	p := &jobsPage{All: q.text("all") != "", May: q.user.Can(operatorRole)}
+	var after *operator.Job
+	if text := q.text("after"); text != "" {
+		id, err := outbox.ParseID(text)
+		if err != nil {
+			return invalid("after must be the id of a job.")
+		}
+		job, err := q.outbox.op.Job(q.Context(), id)
+		if err != nil {
+			return err
+		}
+		after = &job
 	}
-	p := &jobsPage{All: all, May: q.user.Can(operatorRole)}
-	for _, job := range jobs {
-		if q.ownsJob(job) {
-			p.Jobs = append(p.Jobs, job)
+	// Of all tenants' jobs a user may be shown few: the next ones are looked at until a page is full.
+	for looked := jobsLooked; looked == jobsLooked && len(p.Jobs) < jobsOfAPage; {
+		jobs, err := q.outbox.op.Jobs(q.Context(), p.All, after, jobsLooked)
+		if err != nil {
+			return err
+		}
+		for i, job := range jobs {
+			if !q.ownsJob(job) {
+				continue
+			}
+			if len(p.Jobs) == jobsOfAPage {
+				p.Next = p.Jobs[jobsOfAPage-1].ID.String()
+				break
+			}
+			p.Jobs = append(p.Jobs, jobs[i])
 			p.Idle = p.Idle || job.State == operator.JobRunning && job.Worker == ""
+		}
+		if looked = len(jobs); looked > 0 {
+			after = &jobs[looked-1]
 		}
 	}
 	return q.ok("jobs", "Replay and jobs", 3, p)
@@ -49,7 +76,7 @@ func (q *request) ownsJob(job operator.Job) bool {
 	if len(q.user.Tenants) == 0 {
 		return true
 	}
-	filter, err := operator.ParseFilter(job.Filter)
+	filter, err := operator.ParsePlanned(job.Filter)
 	return err == nil && filter.Tenant != "" && q.owns(filter.Tenant)
 }
 
@@ -63,6 +90,7 @@ type jobPage struct {
 	May      bool
 	Controls []string
 	Notice   string
+	Warned   bool // by the notice
 }
 
 func (q *request) oneJob() (operator.Job, error) {
@@ -94,7 +122,10 @@ func (q *request) job() error {
 }
 
 func (q *request) jobPage(job operator.Job) (*jobPage, error) {
-	p := &jobPage{Job: job, May: q.user.Can(operatorRole), Notice: notices[q.text("notice")]}
+	p := &jobPage{
+		Job: job, May: q.user.Can(operatorRole), Notice: notices[q.text("notice")],
+		Warned: q.text("notice") == string(partly),
+	}
 	did := job.Done + job.Passed
 	if job.Expected > 0 {
 		p.Share = int(min(100, 100*did/job.Expected))
@@ -115,12 +146,11 @@ func (q *request) jobPage(job operator.Job) (*jobPage, error) {
 		p.Controls = []string{verbResume, verbCancel}
 	case operator.JobFailed:
 		p.Controls = []string{verbResume}
-	default:
-		if job.Copies.Open > 0 {
-			p.Controls = []string{verbCancel}
-		}
 	}
 	if job.Copies.Open > 0 {
+		if !slices.Contains(p.Controls, verbCancel) {
+			p.Controls = append(p.Controls, verbCancel)
+		}
 		var err error
 		if p.Waits, err = q.outbox.op.CopiesWait(q.Context(), job.ID); err != nil {
 			return nil, err
@@ -134,7 +164,9 @@ var notices = map[string]string{
 	"started": "The job is started. You may leave: it goes on.",
 	verbPause: "The job is paused.", verbResume: "The job goes on.",
 	verbCancel: "The job is canceled. What it has done stays.",
-	"same":     "Nothing changed: it was so already.",
+	string(partly): "The job is canceled, but relays have some of its copies in their hands. They send them, or give them " +
+		"back: cancel again to be sure.",
+	"same": "Nothing changed: it was so already.",
 }
 
 // steer pauses, resumes or cancels a job.
@@ -160,8 +192,11 @@ func (q *request) steer() error {
 	if err != nil {
 		return err
 	}
-	if outcome == operator.NotApplicable {
+	switch outcome {
+	case operator.NotApplicable:
 		notice = "same"
+	case partly:
+		notice = string(partly)
 	}
 	http.Redirect(q.w, q.Request, q.path("jobs/"+job.ID.String(), "notice", notice), http.StatusSeeOther)
 	return nil
@@ -179,16 +214,35 @@ func (q *request) cancel(action operator.Action, job operator.Job) (operator.Out
 	if job.Verb != operator.VerbRedeliver {
 		return outcome, nil
 	}
-	for {
+	for begun := time.Now(); ; {
 		canceled, left, err := q.outbox.op.Cancel(q.Context(), action.OfCopies(), job.ID)
 		if canceled > 0 {
 			outcome = operator.Done
 		}
-		if err != nil || canceled == 0 || left == 0 { // what a relay has in its hands it still sends
+		if err != nil || left == 0 {
 			return outcome, err
+		}
+		if canceled > 0 {
+			continue
+		}
+		// A relay has them in its hands: it sends them or gives them back, mostly at once.
+		if time.Since(begun) > longestCancel {
+			return partly, nil
+		}
+		if err := wait.For(q.Context(), lookAgain); err != nil {
+			return outcome, err //nolint:wrapcheck // nobody waits any more
 		}
 	}
 }
+
+// For how long a cancel waits for copies that relays have in their hands, and how often it looks.
+const (
+	longestCancel = 5 * time.Second
+	lookAgain     = 200 * time.Millisecond
+)
+
+// partly is the outcome of a cancel after which copies may still be sent.
+const partly operator.Outcome = "partly"
 
 // planPage is what the screen has on which a job is planned.
 type planPage struct {

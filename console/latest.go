@@ -3,6 +3,8 @@ package console
 import (
 	"context"
 	"errors"
+	"fmt"
+	"runtime/debug"
 	"sync"
 	"time"
 )
@@ -37,16 +39,10 @@ func (l *latest[T]) get(ctx context.Context, key string, read func(context.Conte
 		if l.kept == nil || len(l.kept) >= mostKept {
 			l.kept = map[string]*answer[T]{}
 		}
-		a = &answer[T]{done: make(chan struct{}), err: errPanic}
+		a = &answer[T]{done: make(chan struct{})}
 		l.kept[key] = a
-		l.mu.Unlock()
-		defer close(a.done) // also when it panics: a server goes on then, and others would wait for good
 		// Whoever began it may go away; others wait for it still.
-		readCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
-		defer cancel()
-		a.value, a.err = read(readCtx)
-		a.at = time.Now()
-		return a.value, a.err
+		go a.read(context.WithoutCancel(ctx), read)
 	}
 	l.mu.Unlock()
 	select {
@@ -56,6 +52,20 @@ func (l *latest[T]) get(ctx context.Context, key string, read func(context.Conte
 		var none T
 		return none, ctx.Err()
 	}
+}
+
+// read ends with an answer in any case: a panic beside a request would end the whole server.
+func (a *answer[T]) read(ctx context.Context, read func(context.Context) (T, error)) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	defer close(a.done)
+	defer func() {
+		if cause := recover(); cause != nil {
+			a.err = fmt.Errorf("%w: %v\n%s", errPanic, cause, debug.Stack())
+		}
+		a.at = time.Now()
+	}()
+	a.value, a.err = read(ctx)
 }
 
 // forget has whoever comes next read again, as after a change.

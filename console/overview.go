@@ -21,20 +21,31 @@ type oneOutbox struct {
 // outboxes lists them; where there is one it goes there at once.
 func (q *request) outboxes() error {
 	var all []oneOutbox
+	var reads []func() error
+	ctx, cancel := context.WithTimeout(q.Context(), patienceOfList)
+	defer cancel()
 	for _, s := range q.console.outboxes {
 		if !q.user.MaySee(s.Name) {
 			continue
 		}
-		one := oneOutbox{Name: s.Name}
+		at := len(all)
+		all = append(all, oneOutbox{Name: s.Name, Says: "Your events are under Events."})
 		if len(q.user.Tenants) > 0 {
-			one.Says = "Your events are under Events."
-		} else if status, err := s.statusNow(q.Context()); err != nil {
-			q.console.log.WarnContext(q.Context(), "console: no status", "outbox", s.Name, "error", err)
-			one.Says = "Its database does not answer."
-		} else {
-			one.Health, one.Says = status.Health, sentence(status)
+			continue
 		}
-		all = append(all, one)
+		reads = append(reads, func() error {
+			status, err := s.statusNow(ctx)
+			if err != nil {
+				q.console.log.WarnContext(ctx, "console: no status", "outbox", s.Name, "error", err)
+				all[at].Says = "Its database does not answer."
+				return nil
+			}
+			all[at].Health, all[at].Says = status.Health, sentence(status)
+			return nil
+		})
+	}
+	if err := sideBySide(reads...); err != nil {
+		return err
 	}
 	if len(all) == 1 {
 		start := ""
@@ -46,6 +57,9 @@ func (q *request) outboxes() error {
 	}
 	return q.ok("outboxes", "Outboxes", 10, all)
 }
+
+// patienceOfList is for how long the list waits for one of its outboxes: the others are there.
+const patienceOfList = 3 * time.Second
 
 func (s *served) statusNow(ctx context.Context) (*operator.Status, error) {
 	return s.status.get(ctx, "", s.op.Status)

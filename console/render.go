@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/posthaste-dev/posthaste/outbox"
+	"github.com/posthaste-dev/posthaste/relay/operator"
 )
 
 //go:embed pages/*.html
@@ -166,6 +167,25 @@ func (p *page) Event(id any) string { return p.q.path("events/" + fmt.Sprint(id)
 
 // In is the address of the start of another outbox.
 func (p *page) In(outboxName string) string { return p.q.console.pathTo(outboxName, "") }
+
+// Tenants are those of a user who is bound to several, one of which is shown. Each has the filter that is shown, for it.
+func (p *page) Tenants() (all []chip) {
+	if p.q.tenant == "" || len(p.q.user.Tenants) < 2 {
+		return nil
+	}
+	filter, err := operator.ParseFilter(p.q.text("q"))
+	if err != nil {
+		return nil
+	}
+	for _, tenant := range p.q.user.Tenants {
+		filter.Tenant = tenant
+		all = append(all, chip{tenant, filter.String(), tenant == p.q.tenant})
+	}
+	return all
+}
+
+// Screen is the entry that is shown.
+func (p *page) Screen() string { return p.q.entry.Name }
 
 // Is tells whether this is the entry that is shown.
 func (p *page) Is(names ...string) bool {

@@ -21,7 +21,7 @@ import (
 // The bounds of what a request may bring.
 const (
 	mostText   = 2_048    // characters of a parameter
-	mostData   = 1 << 20  // bytes of an event's new data, and of a form
+	mostData   = 1 << 20  // bytes of an event's new data
 	mostPage   = 500      // rows
 	mostIDs    = 200      // events that are named one by one
 	mostFields = 1_000    // parameters
@@ -39,6 +39,7 @@ type request struct {
 	entry   entry
 	now     time.Time
 	form    url.Values
+	tenant  string // whose events are looked for, of a user who is bound to some
 }
 
 // failure is an answer that says what is wrong.
@@ -69,6 +70,12 @@ func (c *Console) serve(e entry) http.Handler {
 		secure(w.Header())
 		q := &request{Request: r.WithContext(ctx), w: w, console: c, entry: e, now: time.Now()}
 		err := q.enter() //nolint:contextcheck // the request has it
+		if err == nil && e.Scope != ScopeNone {
+			var end func()
+			if end, err = c.turns.take(ctx, q.user.Name); err == nil {
+				defer end()
+			}
+		}
 		if err == nil {
 			err = e.handle(q)
 		}
@@ -119,7 +126,7 @@ func (q *request) parse() error {
 		return invalid("The address has a query that cannot be read.")
 	}
 	if q.Method == http.MethodPost {
-		q.Body = http.MaxBytesReader(q.w, q.Body, mostData+mostQuery)
+		q.Body = http.MaxBytesReader(q.w, q.Body, 3*mostData+mostQuery) // in a form a byte may take three
 		if err := q.ParseForm(); err != nil {
 			return invalid("The form is too large or cannot be read.")
 		}
@@ -130,7 +137,8 @@ func (q *request) parse() error {
 	}
 	for name, of := range values {
 		for _, value := range of {
-			if name != "data" && (len(value) > mostText || strings.ContainsRune(value, 0)) {
+			long := name == "data" || name == "q" && q.entry.Name == "start" // the filter of a plan may have many types
+			if !long && len(value) > mostText || name != "data" && strings.ContainsRune(value, 0) {
 				return invalid("The parameter %s is too long, at most %d characters, or has a zero byte.", name, mostText)
 			}
 		}
@@ -165,23 +173,51 @@ func (q *request) id() (outbox.ID, error) {
 // filter reads what somebody looks for. Whoever is bound to tenants looks for theirs only: for the first, unless the
 // filter names another of them.
 func (q *request) filter(text string) (operator.Filter, error) {
-	filter, err := operator.ParseFilter(text)
+	parse := operator.ParseFilter
+	if q.entry.Name == "start" {
+		parse = operator.ParsePlanned
+	}
+	filter, err := parse(text)
 	if err != nil {
 		return filter, invalid("%s", strings.TrimPrefix(err.Error(), "operator: "))
 	}
 	if len(filter.Data) > 0 && !q.user.Payloads {
 		return filter, forbidden("A filter by data reads payloads, which you may not.")
 	}
+	for _, asked := range filter.Data {
+		if masks(q.outbox.Mask, asked.Path) {
+			return filter, forbidden("The values of data.%s are masked here: nobody can search for one.",
+				strings.Join(asked.Path, "."))
+		}
+	}
 	return q.bound(filter)
+}
+
+// masks tells whether a mask hides what stands at a place in an event's data, or something in it or around it.
+func masks(pointers, place []string) bool {
+	place = append([]string{"data"}, place...)
+	unescape := strings.NewReplacer("~1", "/", "~0", "~")
+	return slices.ContainsFunc(pointers, func(pointer string) bool {
+		parts := strings.Split(strings.TrimPrefix(pointer, "/"), "/")
+		for i := range min(len(parts), len(place)) {
+			if part := unescape.Replace(parts[i]); part != "*" && part != place[i] {
+				return false
+			}
+		}
+		return true
+	})
 }
 
 func (q *request) bound(filter operator.Filter) (operator.Filter, error) {
 	switch {
 	case len(q.user.Tenants) == 0:
 	case filter.Tenant == "":
-		filter.Tenant = q.user.Tenants[0]
+		q.tenant = q.user.Tenants[0]
+		filter.Tenant = q.tenant
 	case !slices.Contains(q.user.Tenants, filter.Tenant):
 		return filter, missing("tenant")
+	default:
+		q.tenant = filter.Tenant
 	}
 	return filter, nil
 }

@@ -5,6 +5,7 @@ import (
 	"html"
 	"net/http"
 	"net/url"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -148,7 +149,12 @@ func TestJobsArePlannedStartedAndSteered(t *testing.T) {
 		for range 3 {
 			e.dead(event{aggregate: outbox.NewID().String(), kind: "order_paid", failure: "refused by the bank"})
 		}
-		e.sees(operates, path("problems"), "verb=redrive")
+		shown := e.sees(operates, path("problems"), "verb=redrive")
+		all := regexp.MustCompile(`href="([^"]*/dead[?][^"]*)"`).FindStringSubmatch(shown)
+		if all == nil {
+			t.Fatal("problems lead to no dead letters")
+		}
+		e.sees(operates, unescape(all[1]), "order_paid", "refused by the bank")
 		filter := url.QueryEscape(`type:order_paid error:"refused by the bank"`)
 		page := e.sees(operates, path("replay?verb=redrive&q=%s", filter), "3 events", "Start the job")
 		fields := hidden(page)
@@ -192,7 +198,8 @@ func TestWhatIsNotUnderstoodIsSaid(t *testing.T) {
 			path("events?q=state%%3Anone"): 400, path("events?limit=501"): 400, path("events?limit=-1"): 400,
 			path("events?q=%s", strings.Repeat("x", 3_000)): 400, path("?minutes=9999999"): 400, path("events/none"): 404,
 			path("events/%s", outbox.NewID()): 404, path("jobs/%s", outbox.NewID()): 404, path("nothing"): 404,
-			path("events?after=%%00"): 400, path("events?after=nonsense"): 400, path("act/drop?id=%s", outbox.NewID()): 404,
+			path("events?after=%%00"): 400, path("events?q=topic%%3Anone"): 400, path("events?after=seq.5"): 400,
+			path("aggregate"): 400, path("aggregate?type=a&id=%%ff"): 400, path("events?after=nonsense"): 400, path("act/drop?id=%s", outbox.NewID()): 404,
 			path("act/redrive"): 400, path("replay?verb=redrive&rate=-1"): 400, path("replay?verb=redrive&rate=NaN"): 400,
 			path("export?format=exe"): 400, "/o/none/": 404, "/assets/none": 404, path("events?q=%%zz"): 400,
 		} {
@@ -221,5 +228,33 @@ func TestEveryAnswerIsGuarded(t *testing.T) {
 				}
 			}
 		}
+	})
+}
+
+// TestACancelThatIsNotOverSaysSo: copies that a relay has in its hands it may still send, and give back.
+func TestACancelThatIsNotOverSaysSo(t *testing.T) {
+	t.Parallel()
+	onEachServer(t, func(t *testing.T, e *env) {
+		event, job := e.emit(event{aggregate: "1"}), outbox.NewID()
+		e.joins("relay-a", "1 hour", 1, 64)
+		e.exec(`UPDATE {schema}.outbox_events SET state = 6, published_at = now() WHERE id = $1`, event.String())
+		e.exec(`INSERT INTO {schema}.outbox_jobs (id, verb, filter, most, expected, actor, reason, last_seq, state, ended_at,
+				error) VALUES ($1, 'redeliver', 'type:order_created', 100, 1, 'olga', 'x', 1, 'failed', now(), 'no')`, job.String())
+		e.exec(`SELECT FROM {schema}.outbox_redeliver('olga', 'x', ARRAY[$1::text::uuid], NULL, NULL, $2::text::uuid)`,
+			event.String(), job.String())
+		e.exec(`UPDATE {schema}.outbox_requests r SET taken = 1, taken_by = (SELECT l.token FROM {schema}.outbox_lanes l
+			WHERE l.lane = r.lane)`)
+		e.sees(operates, path("jobs/%s", job), "/cancel", "1 open")
+		open := `SELECT count(*)::text FROM {schema}.outbox_requests WHERE canceled_at IS NULL`
+		cancel := func(notice, left string) {
+			got := e.does(operates, path("jobs/%s/cancel", job), "reason", "enough")
+			if to := got.header.Get("Location"); !strings.HasSuffix(to, "notice="+notice) || e.one(open) != left {
+				t.Errorf("it leads to %s, and %s are open", to, e.one(open))
+			}
+		}
+		cancel("partly", "1")
+		e.sees(operates, path("jobs/%s?notice=partly", job), "cancel again to be sure", "sentence warn")
+		e.exec(`UPDATE {schema}.outbox_requests SET taken = 0, taken_by = NULL`)
+		cancel("cancel", "0")
 	})
 }

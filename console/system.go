@@ -61,6 +61,8 @@ func systemFunctions() template.FuncMap {
 		// on hands a template the page beside what it is about.
 		"on":   func(p *page, of any) map[string]any { return map[string]any{"Page": p, "Of": of} },
 		"term": term,
+		// mark is a parameter that is there or not.
+		"mark": func(is bool) string { return map[bool]string{true: "1"}[is] },
 		"size": sizeOf,
 		// ranges writes lanes as people do; more is how many of a list are not shown.
 		"ranges": operator.Ranges,

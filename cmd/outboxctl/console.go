@@ -163,7 +163,7 @@ func (d *databases) pool(ctx context.Context, variable string) (*pgxpool.Pool, e
 	if err != nil {
 		return nil, err
 	}
-	pool, err := console.PoolOf(ctx, connection, nil)
+	pool, err := console.PoolOf(ctx, inOwnMode(connection), nil)
 	if err != nil {
 		return nil, err
 	}
@@ -187,6 +187,15 @@ func (d *databases) connection(variable string) (*pgx.ConnConfig, error) {
 			variable, variable)}
 	}
 	return d.root.configOf(address)
+}
+
+// inOwnMode has the query mode that the address names: by that the console tells a pooler, which takes no bounds of a
+// session, from a server.
+func inOwnMode(config *pgx.ConnConfig) *pgx.ConnConfig {
+	if parsed, err := pgx.ParseConfig(config.ConnString()); err == nil {
+		config.DefaultQueryExecMode = parsed.DefaultQueryExecMode
+	}
+	return config
 }
 
 // newConsoleToken makes a secret for a users file.

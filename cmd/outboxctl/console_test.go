@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"io"
 	"net/http"
@@ -121,6 +122,28 @@ func TestConsoleOfSeveralDatabases(t *testing.T) {
 			if status, body := fetch(t, address+"o/"+outbox+"/", nil); status != http.StatusOK || !strings.Contains(body, says) {
 				t.Errorf("%s: %d: %s", outbox, status, body)
 			}
+		}
+	})
+}
+
+// TestConsoleBehindAPooler: where the address says so it sets nothing that a pooler refuses, and where it does not, the
+// refusal says what to write.
+func TestConsoleBehindAPooler(t *testing.T) {
+	t.Parallel()
+	onEachServer(t, func(t *testing.T, e *env) {
+		if !strings.HasSuffix(t.Name(), "postgres18") {
+			return // the pooler of the tests stands before the other server
+		}
+		pooler := cmp.Or(os.Getenv("SERVICES_PGBOUNCER_URL"), "postgres://postgres@127.0.0.1:16432/posthaste?sslmode=disable")
+		e.letters(t, 1)
+		e.url = pooler + "&default_query_exec_mode=exec"
+		if status, body := fetch(t, e.console(t), nil); status != http.StatusOK || !strings.Contains(body, "1 event is dead") {
+			t.Errorf("%d: %s", status, body)
+		}
+		e.url = pooler
+		if code, _, said := e.call(t, "console", "--listen", "127.0.0.1:0"); code == exitDone ||
+			!strings.Contains(said, "default_query_exec_mode=exec") {
+			t.Errorf("%d: %s", code, said)
 		}
 	})
 }

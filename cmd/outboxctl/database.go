@@ -87,6 +87,9 @@ func notConnected(err error, config *pgx.ConnConfig) error {
 				told.hint = "no password is given: set POSTHASTE_DATABASE_PASSWORD, or the file that holds it as " +
 					"POSTHASTE_DATABASE_PASSWORD_FILE; with one, look at the user and pg_hba.conf"
 			}
+		case strings.Contains(err.Error(), "unsupported startup parameter"):
+			told.code = "pooler"
+			told.hint = "a pooler is there that lends connections for a transaction: add default_query_exec_mode=exec to the URL"
 		case code == "3D000":
 			told.code, told.hint = "no_database", "the URL names a database that is not there"
 		default:

@@ -33,7 +33,7 @@ func (c *devCommand) serveConsole(ctx context.Context, config *pgx.ConnConfig, t
 
 func (c *devCommand) startConsole(ctx context.Context, config *pgx.ConnConfig, served chan<- struct{}) (string, error) {
 	quiet := slog.New(slog.DiscardHandler)
-	pool, err := console.PoolOf(ctx, config, nil)
+	pool, err := console.PoolOf(ctx, inOwnMode(config), nil)
 	if err != nil {
 		return "", err
 	}
