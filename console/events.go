@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/posthaste-dev/posthaste/relay/operator"
 )
@@ -137,12 +138,15 @@ func filterHelp() (lines []helpLine) {
 	return lines
 }
 
-// pages reads all pages of a filter up to the most, and hands each to write.
+// longestExport is for how long a file is read: where no index helps all events would be looked through.
+const longestExport = 8 * time.Second
+
+// pages reads all pages of a filter up to the most, and hands each to write. more: there may be more than those.
 func (q *request) pages(ctx context.Context, filter operator.Filter, most int,
 	write func([]operator.Event) error,
 ) (more bool, err error) {
 	page := operator.Page{Limit: operator.MaxEventPage}
-	for left := most; left > 0; {
+	for left, begun := most, time.Now(); left > 0 && time.Since(begun) < longestExport; {
 		page.Limit = min(left, operator.MaxEventPage)
 		found, err := q.outbox.op.Events(ctx, filter, page)
 		if err != nil {

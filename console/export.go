@@ -12,7 +12,7 @@ import (
 )
 
 // export sends what a filter finds as a file, without payloads. It is read as a whole first: a file that was cut off
-// would look like one that is complete.
+// would look like one that is complete. One that is not says so in its name.
 func (q *request) export() error {
 	filter, err := q.filter(q.text("q"))
 	if err != nil {
@@ -28,13 +28,25 @@ func (q *request) export() error {
 	default:
 		return invalid("format must be csv or ndjson.")
 	}
-	more, err := q.pages(q.Context(), filter, mostExport, write)
+	found := 0
+	more, err := q.pages(q.Context(), filter, mostExport, func(events []operator.Event) error {
+		found += len(events)
+		return write(events)
+	})
 	if err != nil {
 		return err
 	}
+	if more && found == 0 {
+		return invalid("Nothing was found in the %s that a file may take, because no index helps. Add created:, an aggregate or "+
+			"a type, or use outboxctl events export.", duration(longestExport))
+	}
+	name := "events"
+	if more {
+		name = "events-not-all"
+	}
 	h := q.w.Header()
 	h.Set("Content-Type", kind)
-	h.Set("Content-Disposition", fmt.Sprintf(`attachment; filename="%s-events.%s"`, q.outbox.Name, format))
+	h.Set("Content-Disposition", fmt.Sprintf(`attachment; filename="%s-%s.%s"`, q.outbox.Name, name, format))
 	h.Set("Content-Length", strconv.Itoa(out.Len()))
 	if more {
 		h.Set("X-Truncated", strconv.Itoa(mostExport))

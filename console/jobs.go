@@ -146,6 +146,7 @@ func (q *request) jobPage(job operator.Job) (*jobPage, error) {
 		p.Controls = []string{verbResume, verbCancel}
 	case operator.JobFailed:
 		p.Controls = []string{verbResume}
+	case operator.JobDone, operator.JobCanceled:
 	}
 	if job.Copies.Open > 0 {
 		if !slices.Contains(p.Controls, verbCancel) {
@@ -192,10 +193,9 @@ func (q *request) steer() error {
 	if err != nil {
 		return err
 	}
-	switch outcome {
-	case operator.NotApplicable:
+	if outcome == operator.NotApplicable {
 		notice = "same"
-	case partly:
+	} else if outcome == partly {
 		notice = string(partly)
 	}
 	http.Redirect(q.w, q.Request, q.path("jobs/"+job.ID.String(), "notice", notice), http.StatusSeeOther)
@@ -230,7 +230,7 @@ func (q *request) cancel(action operator.Action, job operator.Job) (operator.Out
 			return partly, nil
 		}
 		if err := wait.For(q.Context(), lookAgain); err != nil {
-			return outcome, err //nolint:wrapcheck // nobody waits any more
+			return outcome, err
 		}
 	}
 }
