@@ -73,8 +73,8 @@ type Config struct {
 	Since time.Duration
 	// Until is when the newest of them were made. Defaults to now.
 	Until time.Time
-	// Topics are those that the broker shows. An event that was published must be there if its type goes to one of them,
-	// as the relays know it.
+	// Topics are those that the broker shows. An event that was published must be there if its type goes to these and to
+	// no others, as the relays know it.
 	Topics []string
 	// AllTypes: every published event must be there, also of types that no relay knows.
 	AllTypes bool
@@ -109,9 +109,10 @@ type Finding struct {
 	// Event is the event's id. Of a gap, and of a message that carries none, there is none.
 	Event *outbox.ID `json:"event,omitempty"`
 	// Seq is the event's number; of a gap the first, and Last the last.
-	Seq   int64  `json:"seq,omitempty"`
-	Last  int64  `json:"last,omitempty"`
-	Type  string `json:"type,omitempty"`
+	Seq  int64  `json:"seq,omitempty"`
+	Last int64  `json:"last,omitempty"`
+	Type string `json:"type,omitempty"`
+	// Topic is where the first of its messages is; of a missing event where its type goes, by the relay that started last.
 	Topic string `json:"topic,omitempty"`
 	// At is when the broker took the first of its messages; of a missing event when it was published.
 	At *time.Time `json:"at,omitempty"`
@@ -142,9 +143,12 @@ type Report struct {
 	Missing int64 `json:"missing"`
 	Unknown int64 `json:"unknown"`
 	Twice   int64 `json:"twice"`
+	// Unsure is how many of the missing were published while a relay was there that has ended since: it may have known
+	// another topic than those that are read. Their findings say why.
+	Unsure int64 `json:"unsure"`
 	// What cannot be compared, and is no finding: events that are there and not settled as published here; messages whose
 	// events retention has deleted; published events from before the broker shows anything, or within the slack; those of
-	// types that go elsewhere, or nobody knows where.
+	// types that go, also or only, to topics that are not read, or nobody knows where.
 	Unsettled   int64 `json:"unsettled"`
 	Pruned      int64 `json:"pruned"`
 	Beyond      int64 `json:"beyond"`

@@ -90,13 +90,14 @@ func (e *env) event(t *testing.T, kind string, state int, id outbox.ID) audit.Me
 }
 
 // relay says where types go, as a relay that is there does.
-func (e *env) relay(t *testing.T, topics map[string]string) {
+func (e *env) relay(t *testing.T, topics map[string]string) (id string) {
 	t.Helper()
-	id := outbox.NewID().String()
+	id = outbox.NewID().String()
 	e.exec(t, "INSERT INTO {schema}.outbox_relays (id, token, name) VALUES ($1, $1, 'relay')", id)
 	for kind, topic := range topics {
 		e.exec(t, "INSERT INTO {schema}.outbox_known (relay, event_type, topic) VALUES ($1, $2, $3)", id, kind, topic)
 	}
+	return id
 }
 
 // held is a broker that holds these messages.

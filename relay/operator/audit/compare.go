@@ -20,8 +20,11 @@ type audit struct {
 	table  table
 	config Config
 	report Report
-	// topicOf is where types go, as the relays know it.
-	topicOf map[string]string
+	// types are where types go; unread are other topics that relays have published to, also such as have ended.
+	types  map[string]typeTopics
+	unread []string
+	// ended is up to when a relay was there that has ended.
+	ended time.Time
 	// begin is from when on messages were asked for.
 	begin time.Time
 	// held is from when on the broker shows each topic, where that is later than the begin.
@@ -58,7 +61,7 @@ func (a *audit) prepare(ctx context.Context, broker Broker) error {
 	var now time.Time
 	err := a.table.look(ctx, func(tx pgx.Tx, at time.Time) (err error) {
 		now = at
-		a.topicOf, err = a.topics(ctx, tx)
+		a.types, err = a.table.typeTopics(ctx, tx)
 		return err
 	})
 	if err != nil {
@@ -91,41 +94,6 @@ func (a *audit) prepare(ctx context.Context, broker Broker) error {
 	return nil
 }
 
-func (a *audit) topics(ctx context.Context, tx pgx.Tx) (map[string]string, error) {
-	rows, err := tx.Query(ctx, a.table.sql("topics"))
-	if err != nil {
-		return nil, fmt.Errorf("the topics: %w", err)
-	}
-	topics := map[string]string{}
-	var kind, topic string
-	if _, err := pgx.ForEachRow(rows, []any{&kind, &topic}, func() error {
-		topics[kind] = topic
-		return nil
-	}); err != nil {
-		return nil, fmt.Errorf("the topics: %w", err)
-	}
-	return topics, nil
-}
-
-// Topics are those that the relays of an outbox publish to.
-func Topics(ctx context.Context, db DB, schema string) (topics []string, err error) {
-	a := &audit{table: table{db: db, schema: Config{Schema: schema}.withDefaults().Schema}}
-	err = a.table.look(ctx, func(tx pgx.Tx, _ time.Time) (err error) {
-		a.topicOf, err = a.topics(ctx, tx)
-		return err
-	})
-	if err != nil {
-		return nil, fmt.Errorf("audit: %w", a.table.said(err))
-	}
-	for _, topic := range a.topicOf {
-		if !slices.Contains(topics, topic) {
-			topics = append(topics, topic)
-		}
-	}
-	slices.Sort(topics)
-	return topics, nil
-}
-
 // read takes in what the broker has.
 func (a *audit) read(ctx context.Context, broker Broker, spool *spool) (err error) {
 	meter := newMeter(a.config.Progress, "reading")
@@ -150,10 +118,15 @@ func (a *audit) read(ctx context.Context, broker Broker, spool *spool) (err erro
 				Kind: Unknown, Type: m.Type, Topic: m.Topic, At: &at, Times: 1, Why: "it carries no id of an event",
 			})
 		}
+		a.show(m)
 		return spool.add(m)
 	})
 	a.report.Held = a.heldAll().UTC()
-	return err
+	if err != nil {
+		return err
+	}
+	// Once more, for the relays that have come since.
+	return a.table.look(ctx, func(tx pgx.Tx, _ time.Time) error { return a.know(ctx, tx) })
 }
 
 // heldAll is from when on the broker shows every topic.
@@ -167,17 +140,27 @@ func (a *audit) heldAll() time.Time {
 	return all
 }
 
-// comparable is from when on what was published to a topic must be there. One topic that was emptied, or is seldom
-// used, says nothing about the others. Of an event of which nobody knows where it goes, all must show it.
-func (a *audit) comparable(topic string) time.Time {
+// comparable is from when on what was published to one of these topics must be there. One topic that was emptied, or is
+// seldom used, says nothing about the others. Of an event of which nobody knows where it goes, all must show it.
+func (a *audit) comparable(topics []string) time.Time {
 	since := a.begin
-	if !slices.Contains(a.report.Topics, topic) {
+	if !a.compared(topics) {
 		since = a.report.Held
-	} else if a.held[topic].After(since) {
-		since = a.held[topic]
+	}
+	for _, topic := range topics {
+		if a.held[topic].After(since) {
+			since = a.held[topic]
+		}
 	}
 	return since.Add(a.config.Slack)
 }
+
+// compared tells whether an event that is in none of these topics is in none at all: all of them are read.
+func (a *audit) compared(topics []string) bool {
+	return len(topics) > 0 && !slices.ContainsFunc(topics, a.notRead)
+}
+
+func (a *audit) notRead(topic string) bool { return !slices.Contains(a.report.Topics, topic) }
 
 // event is a row of the table.
 type event struct {
@@ -345,25 +328,38 @@ func (a *audit) one(e event, found there, window bool) error {
 			return err
 		}
 	}
-	topic, known := a.topicOf[e.kind]
+	own, known := a.types[e.kind]
 	// A copy that went to another topic than the event's own does not replace it.
-	isThere := found.times > 0 || found.copies > 0 && (!known || slices.Contains(found.copiedTo, topic))
+	isOwn := func(topic string) bool { return !known || slices.Contains(own.topics, topic) }
+	isThere := found.times > 0 || slices.ContainsFunc(found.copiedTo, isOwn)
 	switch {
 	case e.state != state.Published && found.times > 0:
 		a.report.Unsettled++
 	case e.state != state.Published || !window || e.publishedAt == nil || e.publishedAt.After(a.report.To):
 	case isThere:
 		a.report.Matched++
-	case !a.config.AllTypes && !slices.Contains(a.report.Topics, topic):
+	case !a.config.AllTypes && !a.compared(own.topics):
 		a.report.OtherTopics++
-	case e.publishedAt.Before(a.comparable(topic)):
+	case e.publishedAt.Before(a.comparable(own.topics)):
 		a.report.Beyond++
 	default:
-		a.report.Missing++
-		at := e.publishedAt.UTC()
-		return a.config.Found(Finding{Kind: Missing, Event: &e.id, Seq: e.seq, Type: e.kind, Topic: topic, At: &at})
+		return a.missing(e, own)
 	}
 	return nil
+}
+
+func (a *audit) missing(e event, own typeTopics) error {
+	a.report.Missing++
+	at := e.publishedAt.UTC()
+	finding := Finding{Kind: Missing, Event: &e.id, Seq: e.seq, Type: e.kind, At: &at}
+	if len(own.topics) > 0 {
+		finding.Topic = own.topics[0]
+	}
+	var unsure bool
+	if finding.Why, unsure = a.why(e, own); unsure {
+		a.report.Unsure++
+	}
+	return a.config.Found(finding)
 }
 
 // facts are what is known of a number.

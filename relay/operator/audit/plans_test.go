@@ -3,6 +3,7 @@ package audit_test
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -37,6 +38,7 @@ func TestAuditsUseTheirIndexes(t *testing.T) {
 				"highest": {nil, []string{"outbox_pruned_pkey", "outbox_events_pkey"}},
 				"next":    {[]any{int64(50_000)}, []string{"outbox_pruned_pkey", "outbox_events_pkey"}},
 				"gaps":    {[]any{int64(1), int64(50_000)}, []string{"outbox_pruned_pkey", "outbox_events_pkey"}},
+				"in_use":  {[]any{time.Now()}, []string{"outbox_minutes_pkey"}},
 			} {
 				plan := e.plan(t, audit.Statement(e.schema, name), c.args...)
 				for _, index := range append(c.index, "") {
