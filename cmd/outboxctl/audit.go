@@ -20,6 +20,7 @@ type auditCommand struct {
 	root   *rootCommand
 	listen listenCommand // the broker
 	topics []string
+	former []string // topics that were published to, and that no relay names any more
 	until  string
 	config audit.Config
 	length time.Duration
@@ -46,6 +47,11 @@ shows anything, and those that are not settled yet, are counted and are no findi
 taken away from consumers. The viewer role is enough. Messages are sorted in files of the temporary folder where they
 are many.
 
+A type that moves to another topic has several for a while: those of all relays that are there. An event is missing if
+none of them has it. Of NATS the topics are read as well that relays published to in that time and name no more, as
+outbox_minutes has it. What a relay published that has ended since may be in a topic that nobody knows of: such a
+missing event says so. Name that topic with --topic, beside the others, before you send it again.
+
 The broker is found as outbox-publisher finds it: by POSTHASTE_NATS_URL or POSTHASTE_PUBSUB_PROJECT and the other
 variables of its configuration. At NATS the streams of the topics are read, without bodies. Pub/Sub shows nothing from
 before: there a subscription of its own receives for as long as --for says, and what is published meanwhile is
@@ -60,7 +66,7 @@ It exits with 5 if something is missing or unknown; with --strict also if someth
 		Args: cobra.NoArgs,
 	}
 	flags := cmd.Flags()
-	flags.StringSliceVar(&c.topics, "topic", nil, "topics to read (default: all that the relays publish to)")
+	flags.StringSliceVar(&c.topics, "topic", nil, "topics to read (default: all that relays publish to; at NATS also did)")
 	flags.StringVar(&c.listen.broker, "broker", "", "nats or pubsub (default: the one that the environment names)")
 	flags.DurationVar(&c.config.Since, "since", 24*time.Hour, "how long ago the oldest events were made")
 	flags.StringVar(&c.until, "until", "", "when the newest were made, as 2026-01-31T12:00:00Z (default: now)")
@@ -100,7 +106,7 @@ func (c *auditCommand) run(ctx context.Context, p *present.Printer) error {
 	}
 	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
 	c.config.Schema = c.root.schema
-	if c.config.Topics, err = c.chosenTopics(ctx, conn); err != nil {
+	if err := c.choose(ctx, conn); err != nil {
 		return c.root.looked(err)
 	}
 	findings := newFindings(c.root, p, c.limit)
@@ -137,32 +143,47 @@ func (c *auditCommand) check() (err error) {
 	return nil
 }
 
-// chosenTopics are those that were named, or all that relays publish to.
-func (c *auditCommand) chosenTopics(ctx context.Context, db audit.DB) ([]string, error) {
+// choose decides which topics are read: those that were named, or all that relays publish to, and those of before.
+func (c *auditCommand) choose(ctx context.Context, db audit.DB) error {
 	known, err := audit.Topics(ctx, db, c.root.schema)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	c.topics = once(c.topics)
-	if len(c.topics) == 0 {
-		if len(known) == 0 {
-			return nil, problem{
-				code: "no_relay", exit: exitNotFound, err: audit.ErrNoTopics,
-				hint: "name them with --topic, and use --all-types if all published events must be there",
-			}
-		}
-		return known, nil
+	if c.config.Topics = once(c.topics); len(c.config.Topics) > 0 {
+		return c.checkNamed(known)
 	}
-	for _, topic := range c.topics {
-		if !slices.Contains(known, topic) && !c.config.AllTypes {
-			return nil, problem{
-				code: "no_relay", exit: exitNotFound, err: fmt.Errorf("no relay that is there publishes to %.80q, so nobody "+
-					"knows which events must be in it", topic),
-				hint: "start a relay, or use --all-types if all published events must be in the topics that are named",
-			}
+	if len(known) == 0 {
+		return problem{
+			code: "no_relay", exit: exitNotFound, err: audit.ErrNoTopics,
+			hint: "name them with --topic, and use --all-types if all published events must be there",
 		}
 	}
-	return c.topics, nil
+	c.config.Topics = known
+	c.former, err = audit.FormerTopics(ctx, db, c.root.schema, c.config.Since+c.config.Slack)
+	return err
+}
+
+// checkNamed refuses topics of which no relay knows what must be in them. Beside one of which they do, another may be
+// one of before.
+func (c *auditCommand) checkNamed(known []string) error {
+	if c.config.AllTypes {
+		return nil
+	}
+	strange := slices.DeleteFunc(slices.Clone(c.config.Topics), func(topic string) bool {
+		return slices.Contains(known, topic)
+	})
+	if len(strange) == len(c.config.Topics) {
+		return problem{
+			code: "no_relay", exit: exitNotFound, err: fmt.Errorf("no relay that is there publishes to %.80q, so nobody "+
+				"knows which events must be in it", strange[0]),
+			hint: "start a relay, or use --all-types if all published events must be in the topics that are named; one that " +
+				"events went to before is named beside that where they go now",
+		}
+	}
+	for _, topic := range strange {
+		c.root.notef("no relay that is there publishes to %.80q: it is read for what was sent there before", topic)
+	}
+	return nil
 }
 
 // once leaves out what was named before: two subscriptions to a topic would show everything twice, and a stream of NATS
@@ -194,9 +215,14 @@ func (c *auditCommand) at(ctx context.Context, broker string, work func(audit.Br
 		return err
 	}
 	defer conn.Close()
-	return c.none(work, &natsHolding{
+	held := &natsHolding{
 		conn: conn, stream: c.root.getenv("POSTHASTE_NATS_STREAM"), topics: c.config.Topics, notef: c.root.notef,
-	})
+	}
+	if err := held.alsoRead(ctx, c.former); err != nil {
+		return err
+	}
+	c.config.Topics = held.topics
+	return c.none(work, held)
 }
 
 // none takes a slack of nothing for what it says: to the library zero is the default.
@@ -238,12 +264,13 @@ func reportLines(p *present.Printer, r audit.Report) []string {
 		n     int64
 		means string
 	}{
+		{"unsure", r.Unsure, "of the missing may be in a topic that is not read: WHY says more"},
 		{"copies", r.Copies, "messages that somebody asked for"},
 		{"tests", r.Tests, "messages of 'outboxctl topics test', which are no events"},
 		{"unsettled", r.Unsettled, "there, and not settled as published here yet"},
 		{"pruned", r.Pruned, "there, and deleted here by retention"},
 		{"beyond", r.Beyond, "published before the broker shows anything, at " + r.Held.Format(time.RFC3339)},
-		{"others", r.OtherTopics, "of types that go to other topics, or nobody knows where: not compared"},
+		{"others", r.OtherTopics, "of types that go to topics that are not read, or nobody knows where: not compared"},
 	} {
 		if other.n > 0 {
 			lines = append(lines, count(other.name, other.n, present.Plain, other.means))

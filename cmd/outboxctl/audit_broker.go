@@ -94,6 +94,50 @@ func (h *natsHolding) streams(ctx context.Context) (map[string][]string, error) 
 	return streams, nil
 }
 
+// alsoRead adds topics of before. One that was taken away since does not end the audit.
+func (h *natsHolding) alsoRead(ctx context.Context, former []string) error {
+	for _, topic := range former {
+		shown, err := h.shows(ctx, topic)
+		if err != nil {
+			return err
+		}
+		if shown {
+			h.topics = append(h.topics, topic)
+			continue
+		}
+		h.notef("relays published to %s before, and no stream shows it: what is missing may have been there", topic)
+	}
+	return nil
+}
+
+// shows tells whether a topic can be read. That a stream which was named has a subject, its messages say: where it has
+// another one as its source, its own subjects do not.
+func (h *natsHolding) shows(ctx context.Context, topic string) (bool, error) {
+	js, err := jetstream.New(h.conn)
+	if err != nil {
+		return false, fmt.Errorf("JetStream: %w", err)
+	}
+	name := h.stream
+	if name == "" {
+		name, err = js.StreamNameBySubject(ctx, topic)
+	}
+	var stream jetstream.Stream
+	if err == nil {
+		stream, err = js.Stream(ctx, name)
+	}
+	var info *jetstream.StreamInfo
+	if err == nil {
+		info, err = stream.Info(ctx, jetstream.WithSubjectFilter(topic))
+	}
+	if errors.Is(err, jetstream.ErrStreamNotFound) || errors.Is(err, jetstream.ErrInvalidSubject) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("the stream of %s: %w", topic, err)
+	}
+	return info.Config.Retention == jetstream.LimitsPolicy && (h.stream == "" || info.State.Subjects[topic] > 0), nil
+}
+
 func (h *natsHolding) Read(ctx context.Context, mark func(context.Context) error,
 	each func(audit.Message) error,
 ) (map[string]time.Time, error) {

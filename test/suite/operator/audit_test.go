@@ -32,6 +32,7 @@ type audited struct {
 	topic     string
 	event     *outbox.ContractFor[order]
 	publisher publish.Publisher
+	stop      func() // the relay
 
 	mutex sync.Mutex
 	drops map[outbox.ID]bool
@@ -60,7 +61,7 @@ func newAudited(t *testing.T, e *env, publisher publish.Publisher, topic string)
 		}
 		return publisher.Publish(context.WithoutCancel(t.Context()), message)
 	})
-	e.start(t, "main", a.event)
+	a.stop = e.start(t, "main", a.event)
 	e.awaitLanes(t, "main", 64)
 	return a
 }
