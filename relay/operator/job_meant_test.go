@@ -129,6 +129,65 @@ func TestWhatDiesMeanwhileIsNotMeant(t *testing.T) {
 	})
 }
 
+// TestAJobStartedByHandMeansWhatItSays: which types go to a topic can change while it runs, so it does not begin with
+// one, also when it is resumed; and an age is that at its start. The topic of a dead letter stays.
+func TestAJobStartedByHandMeansWhatItSays(t *testing.T) {
+	t.Parallel()
+	onEachServer(t, func(t *testing.T, e *env) {
+		e.knows("main", map[string]string{"placed": "orders", "paid": "money"})
+		e.event("1", "paid", state.Published)
+		e.event("2", "paid", state.Discarded)
+		e.event("3", "paid", state.Parked)
+		e.dead(2, 1)
+		e.asSent()
+		for _, is := range []struct{ verb, filter, want string }{
+			{"redeliver", "topic:orders", "topic: "},
+			{"redeliver", "topic:orders type:paid", "topic: "},
+			{"reissue", "topic:orders state:discarded", "topic: "},
+			{"release", "topic:orders", "topic: "},
+			{"discard", "topic:money state:dead", ""},
+			{"discard", "topic:orders state:dead", ""},
+		} {
+			job := e.finish(e.startBySQL(is.verb, is.filter))
+			if is.want == "" {
+				if job.State != operator.JobDone {
+					t.Errorf("%s %s: it is %s: %s", is.verb, is.filter, job.State, job.Error)
+				}
+				continue
+			}
+			for _, when := range []string{"started", "resumed"} {
+				if job.State != operator.JobFailed || job.Done != 0 || !strings.HasPrefix(job.Error, is.want) {
+					t.Errorf("%s %s: %s it is %s with %d done: %s", is.verb, is.filter, when, job.State, job.Done, job.Error)
+				}
+				if _, err := e.operator.ResumeJob(t.Context(), action(), job.ID); err != nil {
+					t.Fatal(err)
+				}
+				job = e.finish(job)
+			}
+		}
+		if left := e.one("SELECT count(*)::text FROM {schema}.outbox_events WHERE state = 5"); left != "0" {
+			t.Errorf("%s dead events are left", left)
+		}
+	})
+}
+
+// TestAnAgeIsThatAtTheStartOfAJob: also where the filter was written down with it, and an hour later.
+func TestAnAgeIsThatAtTheStartOfAJob(t *testing.T) {
+	t.Parallel()
+	onEachServer(t, func(t *testing.T, e *env) {
+		e.dead(2, 1)
+		job := e.startBySQL("discard", "created:<1h")
+		// As if the job had been started 2 hours ago, and the events half an hour before.
+		e.exec("ALTER TABLE {schema}.outbox_jobs DISABLE TRIGGER USER")
+		e.exec("ALTER TABLE {schema}.outbox_events DISABLE TRIGGER USER")
+		e.exec("ALTER TABLE {schema}.outbox_dlq DISABLE TRIGGER USER")
+		e.exec("UPDATE {schema}.outbox_jobs SET last_at = now() - interval '2 hours'")
+		e.exec("UPDATE {schema}.outbox_events SET created_at = now() - interval '150 minutes'")
+		e.exec("UPDATE {schema}.outbox_dlq SET failed_at = now() - interval '150 minutes'")
+		e.wantJob(e.finish(job), "done 2 done 0 passed")
+	})
+}
+
 // TestAReissueOfWhatIsClosedHasABound: what is published while it runs is not meant, also beside what was discarded.
 func TestAReissueOfWhatIsClosedHasABound(t *testing.T) {
 	t.Parallel()

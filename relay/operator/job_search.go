@@ -104,12 +104,9 @@ func (s *jobSearch) look(ctx context.Context, above, last int64, limit int,
 		if upto, err = s.end(ctx, l, above, last); err != nil {
 			return err
 		}
-		filter := s.spec.Filter
-		if s.spec.source() != fromDead {
-			filter.Topic = "" // its types are named
-		}
 		found := &search{
-			looking: l, filter: filter, page: Page{Limit: limit}, by: s.by, above: above, upto: upto, lastAt: s.spec.LastAt,
+			looking: l, filter: s.spec.Filter, page: Page{Limit: limit}, by: s.by, above: above, upto: upto,
+			lastAt: s.spec.LastAt,
 		}
 		err = read(l, found.statement(), found.args)
 		if sqlstate.PermissionDenied(err) && found.readsPayloads() {

@@ -270,10 +270,15 @@ func (w *Worker) search(job Job) (*jobSearch, error) {
 		return nil, notUnderstoodError{err}
 	}
 	spec := JobSpec{
-		Verb: job.Verb, Filter: filter, Topic: job.Topic, Rate: job.Rate, Max: job.Max, LastAt: job.LastAt,
+		Verb: job.Verb, Filter: filter.settled(job.LastAt), Topic: job.Topic, Rate: job.Rate, Max: job.Max,
+		LastAt: job.LastAt,
 	}
 	if err := spec.check(); err != nil {
 		return nil, notUnderstoodError{err}
+	}
+	if spec.byRoutes() { // read by each worker anew, it would mean other events in the middle of the job
+		return nil, notUnderstoodError{fmt.Errorf("topic: which types go to %q may change while the job runs, so it must "+
+			"name them: start another with type: in its filter, or with outboxctl, which writes them down", filter.Topic)}
 	}
 	w.searches[job.ID] = newJobSearch(w.operator, spec)
 	return w.searches[job.ID], nil
