@@ -171,16 +171,27 @@ func (o *Operator) do(ctx context.Context, what verb, action Action, events []ou
 	if err != nil {
 		return nil, fmt.Errorf("operator: %s: %w", what.name, err)
 	}
-	if what.endsBlocks {
+	if again := decided(results); what.endsBlocks && len(again) > 0 {
 		// While the action ran, a relay may have put an event behind the block: the action did not see that event, and
 		// the relay still saw the block. The event would wait forever. So the action looks for followers a second time.
-		if _, err := o.once(ctx, what, action, events); err != nil {
+		// Not of what it was not applicable to: by now it may be, and the answer says that nothing was done.
+		if _, err := o.once(ctx, what, action, again); err != nil {
 			return nil, fmt.Errorf("operator: %s: it is done, but followers may still wait: send the same action again: %w",
 				what.name, err)
 		}
 	}
 	o.ring(ctx)
 	return results, nil
+}
+
+// decided are the events to which the action was done, now or before.
+func decided(results []Result) (events []outbox.ID) {
+	for _, result := range results {
+		if result.Outcome == Done || result.Outcome == DoneBefore {
+			events = append(events, result.Event)
+		}
+	}
+	return events
 }
 
 // check lists everything that is wrong with the action.

@@ -2,6 +2,7 @@ package operator_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -9,6 +10,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/jackc/pgx/v5"
 
 	"github.com/posthaste-dev/posthaste/internal/state"
 	"github.com/posthaste-dev/posthaste/outbox"
@@ -59,6 +62,77 @@ func TestEveryVerbFromEveryState(t *testing.T) {
 		}
 		if cells != 32 {
 			t.Errorf("%d cells", cells)
+		}
+	})
+}
+
+// between is a database in which something happens before the second transaction begins.
+type between struct {
+	operator.DB
+	begun int
+	then  func()
+}
+
+func (b *between) BeginTx(ctx context.Context, options pgx.TxOptions) (pgx.Tx, error) {
+	if b.begun++; b.begun == 2 {
+		b.then()
+	}
+	return b.DB.BeginTx(ctx, options) //nolint:wrapcheck // it is the database's
+}
+
+// TestTheAnswerIsWhatWasDone: an action looks for followers once more, in a transaction of its own, and decides nothing
+// there. What an event has become meanwhile somebody decides who has seen it.
+func TestTheAnswerIsWhatWasDone(t *testing.T) {
+	t.Parallel()
+	onEachServer(t, func(t *testing.T, e *env) {
+		for name, do := range map[string]func(o *operator.Operator) verb{
+			"skip":    func(o *operator.Operator) verb { return o.Skip },
+			"discard": func(o *operator.Operator) verb { return o.Discard },
+			"reissue": func(o *operator.Operator) verb {
+				return func(ctx context.Context, a operator.Action, events ...outbox.ID) ([]operator.Result, error) {
+					results, _, err := o.Reissue(ctx, a, events...)
+					return results, err
+				}
+			},
+			"edit": func(o *operator.Operator) verb {
+				return func(ctx context.Context, a operator.Action, events ...outbox.ID) (results []operator.Result, err error) {
+					result, made, err := o.Edit(ctx, a, events[0], json.RawMessage(`{"n":1}`))
+					if made != (outbox.ID{}) {
+						t.Errorf("edit: it made %s", made)
+					}
+					return append(results, result), err
+				}
+			},
+		} {
+			for with, dead := range map[string][]outbox.ID{
+				"alone": nil, "beside a dead one": {e.event(name+" dead", "placed", state.DeadBlocking)},
+			} {
+				if name == "edit" && dead != nil {
+					continue
+				}
+				id := e.event(name+with, "placed", state.Parked)
+				want := "2 attempts=3" // where nothing was done there is no second look
+				db := &between{DB: e.role, then: func() {
+					want = "4 attempts=3"
+					e.becomes(id, state.DeadBlocking)
+					e.letter(id, true)
+				}}
+				results, err := do(operator.New(db, e.schema))(t.Context(), action(), append([]outbox.ID{id}, dead...)...)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if results[0].Outcome != operator.NotApplicable || results[0].Was != "parked" {
+					t.Errorf("%s %s: %+v", name, with, results[0])
+				}
+				if row, log := e.row(id), e.actions(id); row != want || log != "" {
+					t.Errorf("%s %s: the answer says %s, and the event is %s: %s", name, with, results[0].Outcome, row, log)
+				}
+				for _, other := range results[1:] {
+					if other.Outcome != operator.Done {
+						t.Errorf("%s: the dead one is %s", name, other.Outcome)
+					}
+				}
+			}
 		}
 	})
 }

@@ -92,23 +92,26 @@ func (o *Operator) reissue(ctx context.Context, action Action, how reissue, even
 		text := string(how.data)
 		body = &text
 	}
-	// Twice, as skip and discard: a relay may have put an event behind a block that ended.
-	for range 2 {
+	once := func(events []outbox.ID) (results []Result, made []outbox.ID, err error) {
 		err = o.inTx(ctx, func(tx pgx.Tx) error {
 			rows, err := tx.Query(ctx, statement, action.Actor, action.Reason, texts(events), body, action.ID.String(),
 				how.deadOnly, how.again)
 			if err != nil {
 				return err //nolint:wrapcheck // named below
 			}
-			answer, ids, err := readReissued(rows, events)
-			if results == nil {
-				results = answer
-			}
-			made = ids
+			results, made, err = readReissued(rows, events)
 			return err
 		})
-		if err != nil {
-			return nil, nil, fmt.Errorf("operator: reissue: %w", o.needsOperator(err))
+		return results, made, err
+	}
+	if results, made, err = once(events); err != nil {
+		return nil, nil, fmt.Errorf("operator: reissue: %w", o.needsOperator(err))
+	}
+	if again := decided(results); len(again) > 0 {
+		// Twice, as skip and discard: a relay may have put an event behind a block that ended.
+		if _, _, err := once(again); err != nil {
+			return nil, nil, fmt.Errorf("operator: reissue: it is done, but followers may still wait: send the same action "+
+				"again: %w", o.needsOperator(err))
 		}
 	}
 	o.ring(ctx)
