@@ -369,6 +369,14 @@ func (s *search) data(row string, of []DataValue) (text string) {
 	return text
 }
 
+// closedBefore is what a row must meet that was published or discarded by a moment. When one was discarded only the log
+// says; and of what was issued again since there is a new event already. CASE keeps others from being looked up there.
+func (s *search) closedBefore(moment string) string {
+	return fmt.Sprintf("CASE WHEN e.published_at IS NOT NULL THEN e.published_at <= %s::timestamptz WHEN e.state = %d "+
+		"THEN NOT EXISTS (SELECT FROM %s a WHERE a.event_id = e.id AND a.verb IN ('discard', 'reissue') "+
+		"AND a.acted_at > %s::timestamptz OFFSET 0) ELSE true END", moment, state.Discarded, s.table("outbox_actions"), moment)
+}
+
 // statement is the whole text, with its parameters.
 func (s *search) statement() string {
 	f := s.filter
@@ -390,8 +398,8 @@ func (s *search) statement() string {
 		content = "e.payload_json::text, e.headers::text, e.dedupe_key"
 	}
 	payload := s.data("e", f.Data)
-	if !s.lastAt.IsZero() && (s.by == fromAll || s.by == fromAggregate) { // discarded ones have no time
-		payload += " AND (e.published_at IS NULL OR e.published_at <= " + s.add(s.lastAt) + "::timestamptz)"
+	if !s.lastAt.IsZero() && (s.by == fromAll || s.by == fromAggregate) {
+		payload += " AND " + s.closedBefore(s.add(s.lastAt))
 	}
 	order := "e.id DESC"
 	if strings.HasPrefix(s.by, "numbers") {

@@ -210,6 +210,37 @@ func TestAReissueOfWhatIsClosedHasABound(t *testing.T) {
 	})
 }
 
+// TestWhatIsDiscardedMeanwhileIsNotMeant: neither what was dead when a reissue was planned, nor what another action has
+// issued again since: there would be two new events of it.
+func TestWhatIsDiscardedMeanwhileIsNotMeant(t *testing.T) {
+	t.Parallel()
+	onEachServer(t, func(t *testing.T, e *env) {
+		for is, filter := range map[string]string{
+			"a": "state:discarded type:a", "b": "state:discarded,published aggregate:order/b",
+		} {
+			before, again := e.event(is, is, state.Dead), e.event(is, is, state.Discarded)
+			discarded, reissued := e.event(is, is, state.Dead), e.event(is, is, state.DeadBlocking)
+			e.do(e.operator.Discard, action(), before)
+			spec := operator.JobSpec{Verb: operator.VerbReissue, Filter: e.filter(filter)}
+			plan, err := e.operator.PlanJob(t.Context(), spec, patience)
+			if err != nil || plan.Events != 2 {
+				t.Fatalf("%s: %+v, %v", filter, plan, err)
+			}
+			e.do(e.operator.Discard, action(), discarded)
+			if _, _, err := e.operator.Reissue(t.Context(), action(), reissued, again); err != nil {
+				t.Fatal(err)
+			}
+			e.wantJob(e.finish(e.start(action(), plan.Spec)), "done 1 done 0 passed")
+			for id, want := range map[outbox.ID]string{before: "1", again: "1", discarded: "0", reissued: "1"} {
+				if made := e.one(`SELECT count(*)::text FROM {schema}.outbox_events WHERE headers ->> 'reissue_of' = $1`,
+					id.String()); made != want {
+					t.Errorf("%s: of one event there are %s new ones, want %s", filter, made, want)
+				}
+			}
+		}
+	})
+}
+
 // TestAnIDIsOneDecision: the same id with anything else is refused, and with the same it is the same job, also where
 // its times are relative and its bound is not named.
 func TestAnIDIsOneDecision(t *testing.T) {
