@@ -190,7 +190,7 @@ COMMENT ON FUNCTION outbox_change_job(text, text, text, uuid, uuid) IS 'Pauses, 
     'are written to outbox_actions.';
 
 -- Takes a job to work on it for so many seconds: one that nobody has, or that this worker has already. The answer says
--- whether it has it now.
+-- whether it has it now. To take it is no work yet: one that each takes and gives back is told of by its changed_at.
 -- +goose StatementBegin
 CREATE FUNCTION outbox_take_job(job uuid, worker uuid, worker_name text, seconds double precision)
 RETURNS boolean LANGUAGE plpgsql SECURITY DEFINER AS $$
@@ -200,7 +200,7 @@ BEGIN
     END IF;
     UPDATE outbox_jobs j
        SET worker = outbox_take_job.worker, worker_name = left(outbox_take_job.worker_name, 256),
-           work_until = clock_timestamp() + least(seconds, 300) * interval '1 second', changed_at = clock_timestamp()
+           work_until = clock_timestamp() + least(seconds, 300) * interval '1 second'
      WHERE j.id = job AND j.state = 'running'
        AND (j.worker = outbox_take_job.worker OR j.worker IS NULL OR j.work_until <= clock_timestamp());
     RETURN FOUND;

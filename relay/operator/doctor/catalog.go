@@ -201,8 +201,8 @@ var Kinds = []Kind{
 	{"limited", Notice, "fleet", "an operator has limited how fast it goes out, and nobody has lifted that"},
 	{
 		"job_idle", Warning, "fleet",
-		"no outbox-publisher works on it: none runs, none has the operator's grant, or its log says why. What somebody " +
-			"decided about these events is not done",
+		"no outbox-publisher works on it: none runs, none has the operator's grant or the right to read what the filter " +
+			"asks for, or its log says why. What somebody decided about these events is not done",
 	},
 	{
 		"dead_blocking", Warning, "fleet",
