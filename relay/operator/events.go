@@ -245,6 +245,9 @@ func (s *search) begin() error {
 	return nil
 }
 
+// noTypes is what no event has.
+var noTypes = []string{""}
+
 // typesOfTopic narrows the filter to the types of its topic.
 func (s *search) typesOfTopic(ctx context.Context) error {
 	topics, err := s.topics(ctx, nil)
@@ -272,7 +275,7 @@ func (s *search) typesOfTopic(ctx context.Context) error {
 	}
 	slices.Sort(types)
 	if types == nil {
-		types = []string{""} // no event has it
+		types = noTypes
 	}
 	s.filter.Types = types
 	return nil

@@ -156,6 +156,10 @@ func (s JobSpec) resolved(ctx context.Context, l *looking) (JobSpec, error) {
 		if err := narrowed.typesOfTopic(ctx); err != nil {
 			return s, notUnderstoodError{err}
 		}
+		if slices.Equal(narrowed.filter.Types, noTypes) { // no filter says that in words: without types it would mean all
+			return s, notUnderstoodError{fmt.Errorf("topic: none of the types %s goes to %q now: leave one of them out",
+				strings.Join(s.Filter.Types, ", "), s.Filter.Topic)}
+		}
 		if len(narrowed.filter.Types) > mostValues {
 			return s, notUnderstoodError{fmt.Errorf("topic: %d types go there, the limit of a job is %d: name some",
 				len(narrowed.filter.Types), mostValues)}

@@ -241,6 +241,32 @@ func TestWhatIsDiscardedMeanwhileIsNotMeant(t *testing.T) {
 	})
 }
 
+// TestATopicWithoutATypeIsNoJob: its filter would be one that means everything.
+func TestATopicWithoutATypeIsNoJob(t *testing.T) {
+	t.Parallel()
+	onEachServer(t, func(t *testing.T, e *env) {
+		e.knows("main", map[string]string{"placed": "orders", "paid": "money"})
+		e.event("1", "placed", state.Published)
+		for _, verb := range []operator.Verb{operator.VerbRedeliver, operator.VerbRelease} {
+			spec := operator.JobSpec{Verb: verb, Filter: e.filter("topic:money type:placed,shipped")}
+			const want = `none of the types placed, shipped goes to "money"`
+			plan, err := e.operator.PlanJob(t.Context(), spec, patience)
+			if !errors.Is(err, operator.ErrNotUnderstood) || !strings.Contains(err.Error(), want) {
+				t.Errorf("%s: the plan is %+v, %v", verb, plan, err)
+			}
+			if _, err := e.operator.StartJob(t.Context(), action(), spec, 0); !errors.Is(err, operator.ErrNotUnderstood) ||
+				!strings.Contains(err.Error(), want) {
+				t.Errorf("%s: it starts, %v", verb, err)
+			}
+		}
+		spec := operator.JobSpec{Verb: operator.VerbRedeliver, Filter: e.filter("topic:money type:placed,paid")}
+		if plan, err := e.operator.PlanJob(t.Context(), spec, patience); err != nil ||
+			plan.Filter != "type:paid state:published" {
+			t.Errorf("one of two: %+v, %v", plan, err)
+		}
+	})
+}
+
 // TestAnIDIsOneDecision: the same id with anything else is refused, and with the same it is the same job, also where
 // its times are relative and its bound is not named.
 func TestAnIDIsOneDecision(t *testing.T) {
