@@ -396,6 +396,42 @@ func TestAReplayWaitsForItsOwnCopies(t *testing.T) {
 	})
 }
 
+// TestToWaitForCopiesWritesNothing: a part is done, and the end of the job once they are sent.
+func TestToWaitForCopiesWritesNothing(t *testing.T) {
+	t.Parallel()
+	onEachServer(t, func(t *testing.T, e *env) {
+		e.event("1", "placed", state.Published)
+		e.exec("CREATE SEQUENCE {schema}.steps")
+		e.exec(`CREATE FUNCTION {schema}.step() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS $$ BEGIN
+			PERFORM nextval('{schema}.steps'); RETURN NEW; END $$`)
+		e.exec(`CREATE TRIGGER step BEFORE UPDATE OF position ON {schema}.outbox_jobs
+			FOR EACH ROW EXECUTE FUNCTION {schema}.step()`)
+		steps := func() string { return e.one("SELECT last_value::text FROM {schema}.steps WHERE is_called") }
+		job := e.start(action(), operator.JobSpec{Verb: operator.VerbRedeliver})
+		ctx, cancel := context.WithTimeout(t.Context(), patience)
+		defer cancel()
+		looks := 0
+		job, err := e.operator.NewWorker("a test", nil).Do(ctx, job.ID, func(j operator.Job) {
+			if j.Copies.Open == 0 {
+				return
+			}
+			if looks++; looks == 5 {
+				if got := steps(); got != "1" {
+					t.Errorf("while a copy is waited for there were %s steps", got)
+				}
+				e.exec("UPDATE {schema}.outbox_requests SET delivered_at = clock_timestamp()")
+			}
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		e.wantJob(job, "done 1 done 0 passed")
+		if got := steps(); got != "2" || looks < 5 {
+			t.Errorf("there were %s steps and %d looks", got, looks)
+		}
+	})
+}
+
 // TestARateIsKept: whoever works on it, and however quickly.
 func TestARateIsKept(t *testing.T) {
 	t.Parallel()

@@ -171,7 +171,7 @@ func (w *Worker) part(ctx context.Context, job Job) (next time.Duration, err err
 		return min(max(job.wait, waitForCopies), lookForJobs), err
 	}
 	if job.Verb == VerbRedeliver {
-		if full, err := w.enoughCopies(ctx, job); err != nil || full {
+		if enough, err := w.enoughCopies(ctx, job); err != nil || enough {
 			return waitForCopies, err
 		}
 	}
@@ -248,16 +248,20 @@ func (w *Worker) leave(ctx context.Context) {
 	}
 }
 
-// enoughCopies tells whether the relays have enough of this job to send for now.
-func (w *Worker) enoughCopies(ctx context.Context, job Job) (full bool, err error) {
+// enoughCopies tells whether the relays have enough of this job to send for now. At the end of its numbers that is a
+// single copy: nothing is left but to wait until all are sent, and a step would write the row each time.
+func (w *Worker) enoughCopies(ctx context.Context, job Job) (enough bool, err error) {
 	most := max(mostOpenCopies, int(min(2*job.Rate, math.MaxInt32)))
+	if job.Position >= job.LastSeq {
+		most = 1
+	}
 	err = w.operator.look(ctx, "copies", func(l *looking) error {
 		var open int
 		err := l.QueryRow(ctx, l.sql("copies_open"), job.ID.String(), most).Scan(&open)
-		full = open >= most
+		enough = open >= most
 		return err //nolint:wrapcheck // look says what it was
 	})
-	return full, err
+	return enough, err
 }
 
 // search is what finds the events of a job. It is kept: it learns how much to look at.
