@@ -1,9 +1,7 @@
 package relay
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"hash/maphash"
@@ -293,7 +291,7 @@ func (s *sender) message(p *core.Publish) (_ *publish.Message, failure *core.Out
 		Redelivered: p.Redelivered, Request: p.Request,
 		Attributes: make(map[string]string, 9),
 	}
-	if event.Headers != nil && !texts(event.Headers, &message.Attributes) {
+	if event.Headers != nil && !core.ReadHeaders(event.Headers, &message.Attributes) {
 		return nil, &core.Outcome{
 			Class: core.Terminal, Reason: string(outbox.InvalidPayload), Detail: "headers: not an object of texts",
 			Contract: true,
@@ -337,26 +335,6 @@ func (s *sender) message(p *core.Publish) (_ *publish.Message, failure *core.Out
 		}
 	}
 	return message, nil
-}
-
-// texts reads headers, and tells whether they are an object of texts. A null would pass for an empty text.
-func texts(headers []byte, into *map[string]string) bool {
-	if err := json.Unmarshal(headers, into); err != nil || *into == nil {
-		return false
-	}
-	if !bytes.Contains(headers, []byte("null")) {
-		return true
-	}
-	var values map[string]*string
-	if err := json.Unmarshal(headers, &values); err != nil {
-		return false
-	}
-	for _, value := range values {
-		if value == nil {
-			return false
-		}
-	}
-	return true
 }
 
 // classify makes of a publisher's error what the core understands.

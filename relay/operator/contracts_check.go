@@ -3,7 +3,6 @@ package operator
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -14,6 +13,7 @@ import (
 	"github.com/posthaste-dev/posthaste/internal/state"
 	"github.com/posthaste-dev/posthaste/outbox"
 	"github.com/posthaste-dev/posthaste/publish"
+	"github.com/posthaste-dev/posthaste/relay/internal/core"
 )
 
 // The bounds of a check of a registry.
@@ -245,7 +245,7 @@ func (c *registryChecking) problem(row waitingRow) (reason, detail string) {
 		return string(outbox.InvalidPayload), problem
 	}
 	var headers map[string]string
-	if row.headers != nil && json.Unmarshal([]byte(*row.headers), &headers) != nil {
+	if row.headers != nil && !core.ReadHeaders([]byte(*row.headers), &headers) {
 		return string(outbox.InvalidPayload), "headers: not an object of texts"
 	}
 	if envelope, err := outbox.DecodeEnvelope(row.stored.Payload); err == nil && envelope.Version != contract.Version {

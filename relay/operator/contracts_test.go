@@ -123,6 +123,41 @@ order_created other_version (version 1, and the contract is of version 2) events
 	})
 }
 
+// TestCheckRegistryReadsHeadersAsARelayDoes: who names the lane may have written any JSON.
+func TestCheckRegistryReadsHeadersAsARelayDoes(t *testing.T) {
+	t.Parallel()
+	onEachServer(t, func(t *testing.T, e *env) {
+		broken := map[outbox.ID]bool{}
+		for _, headers := range []string{
+			`{"trace":null}`, `{"a":"b","h":null}`, `null`, `{"h":1}`, `[]`, // of which a relay makes dead letters
+			`{"null":"null"}`, `{"h":null,"h":"x"}`, `{}`,
+		} {
+			id := outbox.NewID()
+			e.exec(`INSERT INTO {schema}.outbox_events (lane, id, event_type, aggregate_type, aggregate_id, payload_json, headers)
+				VALUES ({schema}.outbox_lane('default', 'order', '1'), $1::text::uuid, 'order_created', 'order', '1',
+				$2::text::json, $3::text::json)`, id.String(),
+				`{"version":2,"eventId":"`+id.String()+`","occurredAt":"2026-01-31T12:00:00Z","data":{"n":1}}`, headers)
+			if len(broken) < 5 {
+				broken[id] = true
+			}
+		}
+		report, err := operator.New(e.admin, e.schema).CheckRegistry(t.Context(), checkedRegistry(t),
+			operator.RegistryCheck{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, want := toldOf(report), "looked=8 complete=true payloads=true unpublishable=5 more=0\n"+
+			"order_created invalid_payload (headers: not an object of texts) events=5 states=map[ready:5]"; got != want {
+			t.Fatalf("got\n%s\nwant\n%s", got, want)
+		}
+		for _, id := range report.Findings[0].Examples {
+			if !broken[id] {
+				t.Errorf("a relay publishes %s", id)
+			}
+		}
+	})
+}
+
 // TestCheckRegistryIsBounded: by its limit, and in the number of its findings; and what is behind much that is
 // published is found.
 func TestCheckRegistryIsBounded(t *testing.T) {
