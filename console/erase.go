@@ -104,8 +104,8 @@ func (q *request) confirmErasure() error {
 	return q.ok("erase", "Erase events", 0, p)
 }
 
-// erase does it, to the events that were counted when the form was made. A form that is sent twice is done once, and one
-// that was cut off goes on.
+// erase does it, to the events that were counted when the form was made. A form that is sent twice is done once, and
+// one that was cut off goes on.
 func (q *request) erase() error {
 	action, err := q.action()
 	if err != nil {

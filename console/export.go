@@ -37,8 +37,8 @@ func (q *request) export() error {
 		return err
 	}
 	if more && found == 0 {
-		return invalid("Nothing was found in the %s that a file may take, because no index helps. Add created:, an aggregate or "+
-			"a type, or use outboxctl events export.", duration(longestExport))
+		return invalid("Nothing was found in the %s that a file may take, because no index helps. Add created:, an "+
+			"aggregate or a type, or use outboxctl events export.", duration(longestExport))
 	}
 	name := "events"
 	if more {

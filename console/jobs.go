@@ -165,8 +165,8 @@ var notices = map[string]string{
 	"started": "The job is started. You may leave: it goes on.",
 	verbPause: "The job is paused.", verbResume: "The job goes on.",
 	verbCancel: "The job is canceled. What it has done stays.",
-	string(partly): "The job is canceled, but relays have some of its copies in their hands. They send them, or give them " +
-		"back: cancel again to be sure.",
+	string(partly): "The job is canceled, but relays have some of its copies in their hands. They send them, or give " +
+		"them back: cancel again to be sure.",
 	"same": "Nothing changed: it was so already.",
 }
 

@@ -168,7 +168,8 @@ func (p *page) Event(id any) string { return p.q.path("events/" + fmt.Sprint(id)
 // In is the address of the start of another outbox.
 func (p *page) In(outboxName string) string { return p.q.console.pathTo(outboxName, "") }
 
-// Tenants are those of a user who is bound to several, one of which is shown. Each has the filter that is shown, for it.
+// Tenants are those of a user who is bound to several, one of which is shown. Each has the filter that is shown, for
+// it.
 func (p *page) Tenants() (all []chip) {
 	if p.q.tenant == "" || len(p.q.user.Tenants) < 2 {
 		return nil

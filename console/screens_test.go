@@ -199,7 +199,8 @@ func TestWhatIsNotUnderstoodIsSaid(t *testing.T) {
 			path("events?q=%s", strings.Repeat("x", 3_000)): 400, path("?minutes=9999999"): 400, path("events/none"): 404,
 			path("events/%s", outbox.NewID()): 404, path("jobs/%s", outbox.NewID()): 404, path("nothing"): 404,
 			path("events?after=%%00"): 400, path("events?q=topic%%3Anone"): 400, path("events?after=seq.5"): 400,
-			path("aggregate"): 400, path("aggregate?type=a&id=%%ff"): 400, path("events?after=nonsense"): 400, path("act/drop?id=%s", outbox.NewID()): 404,
+			path("aggregate"): 400, path("aggregate?type=a&id=%%ff"): 400,
+			path("events?after=nonsense"): 400, path("act/drop?id=%s", outbox.NewID()): 404,
 			path("act/redrive"): 400, path("replay?verb=redrive&rate=-1"): 400, path("replay?verb=redrive&rate=NaN"): 400,
 			path("export?format=exe"): 400, "/o/none/": 404, "/assets/none": 404, path("events?q=%%zz"): 400,
 		} {

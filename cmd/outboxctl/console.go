@@ -40,9 +40,9 @@ in the database is what its database role can: 'outboxctl grant viewer ROLE', op
 On another address it needs users: --users FILE, which 'outboxctl console token' helps to write, and TLS by --tls-cert
 and --tls-key. Behind a proxy that knows who people are --proxy-from names the proxy's networks.
 
-One console serves several outboxes: --outbox NAME=SCHEMA for each, and NAME=SCHEMA@VARIABLE for one in another database,
-whose URL that environment variable has, or the file that VARIABLE_FILE names. With --registry, or --config of outbox-publisher, it
-compares types with the contracts, and holds what somebody edits to them.`,
+One console serves several outboxes: --outbox NAME=SCHEMA for each, and NAME=SCHEMA@VARIABLE for one in another
+database, whose URL that environment variable has, or the file that VARIABLE_FILE names. With --registry, or --config of
+outbox-publisher, it compares types with the contracts, and holds what somebody edits to them.`,
 		Example: `  outboxctl console
   outboxctl console --role operator --payloads
   outboxctl console --outbox shop=shop --outbox billing=billing
@@ -112,14 +112,14 @@ func (c *consoleCommand) handler(ctx context.Context, logger *slog.Logger) (
 		}
 	}()
 	config := console.Config{Prefix: c.prefix, Log: logger}
-	named := c.outboxes
-	if len(named) == 0 {
-		named = []string{"outbox=" + c.root.schema}
+	pairs := c.outboxes
+	if len(pairs) == 0 {
+		pairs = []string{"outbox=" + c.root.schema}
 	}
-	for _, pair := range named {
+	for _, pair := range pairs {
 		name, place, _ := strings.Cut(pair, "=")
-		schemaName, variable, elsewhere := strings.Cut(place, "@")
-		if schemaName == "" || elsewhere && variable == "" {
+		schemaName, variable, named := strings.Cut(place, "@")
+		if schemaName == "" || named && variable == "" {
 			return nil, nil, usageError{fmt.Sprintf("--outbox %q: write it as NAME=SCHEMA or NAME=SCHEMA@VARIABLE", pair)}
 		}
 		pool, err := databases.pool(ctx, variable)

@@ -137,7 +137,8 @@ func TestConsoleBehindAPooler(t *testing.T) {
 		pooler := cmp.Or(os.Getenv("SERVICES_PGBOUNCER_URL"), "postgres://postgres@127.0.0.1:16432/posthaste?sslmode=disable")
 		e.letters(t, 1)
 		e.url = pooler + "&default_query_exec_mode=exec"
-		if status, body := fetch(t, e.console(t), nil); status != http.StatusOK || !strings.Contains(body, "1 event is dead") {
+		status, body := fetch(t, e.console(t), nil)
+		if status != http.StatusOK || !strings.Contains(body, "1 event is dead") {
 			t.Errorf("%d: %s", status, body)
 		}
 		e.url = pooler

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// mostBodyBytes is the largest body of a request: a form with 1 MiB of an event's data, of which each byte may take three.
+// mostBodyBytes is the largest body of a request: a form with 1 MiB of an event's data, of which a byte may take three.
 const mostBodyBytes = 4 << 20
 
 // Options of [Middleware].

@@ -133,7 +133,8 @@ func TestCheckRegistryReadsHeadersAsARelayDoes(t *testing.T) {
 			`{"null":"null"}`, `{"h":null,"h":"x"}`, `{}`,
 		} {
 			id := outbox.NewID()
-			e.exec(`INSERT INTO {schema}.outbox_events (lane, id, event_type, aggregate_type, aggregate_id, payload_json, headers)
+			e.exec(`INSERT INTO {schema}.outbox_events (lane, id, event_type, aggregate_type, aggregate_id,
+					payload_json, headers)
 				VALUES ({schema}.outbox_lane('default', 'order', '1'), $1::text::uuid, 'order_created', 'order', '1',
 				$2::text::json, $3::text::json)`, id.String(),
 				`{"version":2,"eventId":"`+id.String()+`","occurredAt":"2026-01-31T12:00:00Z","data":{"n":1}}`, headers)

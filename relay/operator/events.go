@@ -377,7 +377,8 @@ func (s *search) data(row string, of []DataValue) (text string) {
 func (s *search) closedBefore(moment string) string {
 	return fmt.Sprintf("CASE WHEN e.published_at IS NOT NULL THEN e.published_at <= %s::timestamptz WHEN e.state = %d "+
 		"THEN NOT EXISTS (SELECT FROM %s a WHERE a.event_id = e.id AND a.verb IN ('discard', 'reissue') "+
-		"AND a.acted_at > %s::timestamptz OFFSET 0) ELSE true END", moment, state.Discarded, s.table("outbox_actions"), moment)
+		"AND a.acted_at > %s::timestamptz OFFSET 0) ELSE true END", moment, state.Discarded, s.table("outbox_actions"),
+		moment)
 }
 
 // statement is the whole text, with its parameters.

@@ -205,8 +205,9 @@ func TestEventsPageByPage(t *testing.T) {
 		e.exec(`INSERT INTO {schema}.outbox_events (id, event_type, aggregate_type, aggregate_id, payload_json)
 			VALUES ($1::text::uuid, 'order_created', 'order', '1', json_build_object('eventId', $1::text, 'data', 1))`,
 			idAt(time.Now().Add(-72*time.Hour)).String())
-		for page.Next = "-"; page.Next != ""; {
-			_, page = e.search(e.operator, names, "published:<1h tenant:nobody", operator.Page{After: strings.Trim(page.Next, "-")})
+		page.Next = ""
+		for more := true; more; more = page.Next != "" {
+			_, page = e.search(e.operator, names, "published:<1h tenant:nobody", operator.Page{After: page.Next})
 		}
 		if page.Window.Complete || page.Window.Since == nil {
 			t.Errorf("got %+v", page)

@@ -138,8 +138,8 @@ func (s JobSpec) source() string {
 	return fromDead
 }
 
-// byRoutes tells whether it means what goes to a topic now, which only relays know. A dead letter names its own.
-func (s JobSpec) byRoutes() bool { return s.Filter.Topic != "" && s.source() != fromDead }
+// byTopic tells whether it means what goes to a topic now, which only relays know. A dead letter names its own.
+func (s JobSpec) byTopic() bool { return s.Filter.Topic != "" && s.source() != fromDead }
 
 // resolved is the job as it is written down: it means the same events whenever it is read.
 func (s JobSpec) resolved(ctx context.Context, l *looking) (JobSpec, error) {
@@ -151,7 +151,7 @@ func (s JobSpec) resolved(ctx context.Context, l *looking) (JobSpec, error) {
 	}
 	s.LastAt = s.LastAt.UTC()
 	s.Filter = s.Filter.settled(s.LastAt)
-	if s.byRoutes() {
+	if s.byTopic() {
 		narrowed := &search{looking: l, filter: s.Filter}
 		if err := narrowed.typesOfTopic(ctx); err != nil {
 			return s, notUnderstoodError{err}

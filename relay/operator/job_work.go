@@ -280,7 +280,7 @@ func (w *Worker) search(job Job) (*jobSearch, error) {
 	if err := spec.check(); err != nil {
 		return nil, notUnderstoodError{err}
 	}
-	if spec.byRoutes() { // read by each worker anew, it would mean other events in the middle of the job
+	if spec.byTopic() { // read by each worker anew, it would mean other events in the middle of the job
 		return nil, notUnderstoodError{fmt.Errorf("topic: which types go to %q may change while the job runs, so it must "+
 			"name them: start another with type: in its filter, or with outboxctl, which writes them down", filter.Topic)}
 	}
