@@ -77,7 +77,7 @@ func (b *between) BeginTx(ctx context.Context, options pgx.TxOptions) (pgx.Tx, e
 	if b.begun++; b.begun == 2 {
 		b.then()
 	}
-	return b.DB.BeginTx(ctx, options) //nolint:wrapcheck // it is the database's
+	return b.DB.BeginTx(ctx, options)
 }
 
 // TestTheAnswerIsWhatWasDone: an action looks for followers once more, in a transaction of its own, and decides nothing
