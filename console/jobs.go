@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/posthaste-dev/posthaste/internal/wait"
 	"github.com/posthaste-dev/posthaste/outbox"
 	"github.com/posthaste-dev/posthaste/relay/operator"
 )
@@ -229,8 +228,10 @@ func (q *request) cancel(action operator.Action, job operator.Job) (operator.Out
 		if time.Since(begun) > longestCancel {
 			return partly, nil
 		}
-		if err := wait.For(q.Context(), lookAgain); err != nil {
-			return outcome, err
+		select {
+		case <-time.After(lookAgain):
+		case <-q.Context().Done():
+			return outcome, q.Context().Err()
 		}
 	}
 }
