@@ -49,13 +49,11 @@ func (o *Operator) meant(ctx context.Context, filter Filter, most int, take func
 	if len(filter.IDs) > 0 {
 		find = o.meantNamed
 	}
-	if err := find(ctx, filter, add); err != nil {
-		return err
+	err = find(ctx, filter, add)
+	if err == nil && len(filter.notOfLetters()) == 0 {
+		err = o.meantLetters(ctx, filter, add)
 	}
-	if len(filter.notOfLetters()) > 0 {
-		return nil
-	}
-	return o.meantLetters(ctx, filter, add)
+	return err
 }
 
 // meantNamed finds those that are named by their ids and asked for more.
