@@ -62,8 +62,8 @@ func statements(t testing.TB) []planned {
 	const events, window = "bigint, bigint, timestamptz, integer", "0, 60000, now() - interval '41 days', 500"
 	const cutOff = "now() - interval '41 days'"
 	const letters = "text[], timestamptz, bigint, timestamptz, text, text, text, text, text, text, text, boolean, " +
-		"integer, integer"
-	const newest = ", now(), 0, 'epoch', '', '', '', '', '', '', '', true, 10000, 100"
+		"integer, integer, text"
+	const newest = ", now(), 0, 'epoch', '', '', '', '', '', '', '', true, 10000, 100, 'refused'"
 	return append([]planned{
 		{"open requests", requestsSQL, "smallint", "3", "outbox_requests_open", `lane = `, false},
 		{
