@@ -41,26 +41,6 @@ func TestOneUserLeavesRoomForOthers(t *testing.T) {
 	again()
 }
 
-func TestMasksOfAFilter(t *testing.T) {
-	t.Parallel()
-	for place, hidden := range map[string]bool{
-		"pin": true, "customer": true, "name": false, "list": true, "a/b": true,
-	} {
-		masked := []string{"/data/pin", "/data/customer/email", "/data/list/*/iban", "/data/a~1b"}
-		if masks(masked, []string{place}) != hidden {
-			t.Errorf("%s: hidden is not %v", place, hidden)
-		}
-	}
-	for _, place := range [][]string{{"list", "0", "iban"}, {"list", "7"}, {"pin", "deeper"}} {
-		if !masks([]string{"/data/pin", "/data/list/*/iban"}, place) {
-			t.Errorf("%q is not hidden", place)
-		}
-	}
-	if masks([]string{"/data/list/*/iban", "/eventId"}, []string{"list", "0", "name"}) {
-		t.Error("what is beside a mask is hidden")
-	}
-}
-
 // TestPointsOfAChartAreOfAsManyMinutes: at a steady rate each shows that rate, the newest as well.
 func TestPointsOfAChartAreOfAsManyMinutes(t *testing.T) {
 	t.Parallel()

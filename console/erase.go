@@ -35,12 +35,12 @@ type erasePage struct {
 	Problem      string
 	// Done is how many this decision has erased.
 	Done int
-	// Which names the events that were counted: others that meet the filter later are not erased.
-	Which string
+	// Counted is the digest of the events that were counted: others that meet the filter later are not erased.
+	Counted string
 }
 
-// which names a set of events.
-func which(events []outbox.ID) string {
+// digest tells a set of events from any other.
+func digest(events []outbox.ID) string {
 	events = slices.Clone(events)
 	slices.SortFunc(events, func(a, b outbox.ID) int { return slices.Compare(a[:], b[:]) })
 	sum := sha256.New()
@@ -100,7 +100,7 @@ func (q *request) confirmErasure() error {
 	if err != nil {
 		return err
 	}
-	p.Action, p.Which = outbox.NewID().String(), which(plan.Events)
+	p.Action, p.Counted = outbox.NewID().String(), digest(plan.Events)
 	return q.ok("erase", "Erase events", 0, p)
 }
 
@@ -121,11 +121,11 @@ func (q *request) erase() error {
 		return err
 	}
 	p.Done = len(erased)
-	same := q.text("which") == which(slices.Concat(plan.Events, erased))
+	same := q.text("counted") == digest(slices.Concat(plan.Events, erased))
 	if p.Done > 0 && (p.Count == 0 || !same) || p.Filter == "" {
 		return q.ok("erase", "Erase events", 0, p)
 	}
-	if p.Which = which(plan.Events); !same {
+	if p.Counted = digest(plan.Events); !same {
 		p.Problem = "Others meet this filter now than those that were counted. Nothing is erased: these are the new counts."
 	} else if q.text("typed") != strconv.Itoa(p.Count+p.Done) {
 		p.Problem = "Type how many events are meant."

@@ -32,7 +32,7 @@ func TestEventsAreErased(t *testing.T) {
 		for missing, status := range map[string]int{"reason": http.StatusBadRequest, "typed": http.StatusBadRequest} {
 			form := url.Values{
 				"q": {filter}, "action": {outbox.NewID().String()}, "reason": {"they asked for it"}, "typed": {"1"},
-				"which": {fields.Get("which")},
+				"counted": {fields.Get("counted")},
 			}
 			form.Set(missing, "")
 			if got := e.as(admin, path("erase"), form); got.status != status || left() != "1" {

@@ -64,7 +64,7 @@ func looked(found operator.EventPage) string {
 	w := found.Window
 	switch {
 	case !w.Complete && found.Next == "" && w.Since != nil:
-		return "These are those of them that were made since " + stamp(*w.Since) + "."
+		return "Only events that were made since " + stamp(*w.Since) + " were looked at."
 	case w.Complete && found.Next == "":
 		return "These are all."
 	case w.By == "newest" && w.Since != nil:

@@ -49,7 +49,7 @@ func (q *request) export() error {
 	h.Set("Content-Disposition", fmt.Sprintf(`attachment; filename="%s-%s.%s"`, q.outbox.Name, name, format))
 	h.Set("Content-Length", strconv.Itoa(out.Len()))
 	if more {
-		h.Set("X-Truncated", strconv.Itoa(mostExport))
+		h.Set("X-Truncated", strconv.Itoa(found))
 	}
 	q.w.WriteHeader(http.StatusOK)
 	_, err = q.w.Write(out.Bytes())

@@ -26,11 +26,7 @@ type jobsPage struct {
 	Idle bool
 }
 
-// How many jobs a page has, and how many are read at once.
-const (
-	jobsOfAPage = 100
-	jobsLooked  = 500
-)
+const jobsOfAPage = 100
 
 func (q *request) jobs() error {
 	p := &jobsPage{All: q.text("all") != "", May: q.user.Can(operatorRole)}
@@ -40,33 +36,31 @@ func (q *request) jobs() error {
 		if err != nil {
 			return invalid("after must be the id of a job.")
 		}
-		job, err := q.outbox.op.Job(q.Context(), id)
+		job, err := q.jobOf(id)
 		if err != nil {
 			return err
 		}
 		after = &job
 	}
-	// Of all tenants' jobs a user may be shown few: the next ones are looked at until a page is full.
-	for looked := jobsLooked; looked == jobsLooked && len(p.Jobs) < jobsOfAPage; {
-		jobs, err := q.outbox.op.Jobs(q.Context(), p.All, after, jobsLooked)
+	// Of all tenants' jobs a user may be shown few: the next ones are looked at until there is one more than a page has.
+	const look = jobsOfAPage + 1
+	for more := true; more && len(p.Jobs) < look; {
+		jobs, err := q.outbox.op.Jobs(q.Context(), p.All, after, look)
 		if err != nil {
 			return err
 		}
-		for i, job := range jobs {
-			if !q.ownsJob(job) {
-				continue
-			}
-			if len(p.Jobs) == jobsOfAPage {
-				p.Next = p.Jobs[jobsOfAPage-1].ID.String()
-				break
-			}
-			p.Jobs = append(p.Jobs, jobs[i])
-			p.Idle = p.Idle || job.State == operator.JobRunning && job.Worker == ""
+		if more = len(jobs) == look; more {
+			after = &jobs[look-1]
 		}
-		if looked = len(jobs); looked > 0 {
-			after = &jobs[looked-1]
-		}
+		p.Jobs = append(p.Jobs, slices.DeleteFunc(jobs, func(job operator.Job) bool { return !q.ownsJob(job) })...)
 	}
+	if len(p.Jobs) > jobsOfAPage {
+		p.Jobs = p.Jobs[:jobsOfAPage]
+		p.Next = p.Jobs[jobsOfAPage-1].ID.String()
+	}
+	p.Idle = slices.ContainsFunc(p.Jobs, func(job operator.Job) bool {
+		return job.State == operator.JobRunning && job.Worker == ""
+	})
 	return q.ok("jobs", "Replay and jobs", 3, p)
 }
 
@@ -97,6 +91,11 @@ func (q *request) oneJob() (operator.Job, error) {
 	if err != nil {
 		return operator.Job{}, err
 	}
+	return q.jobOf(id)
+}
+
+// jobOf reads a job. Another tenant's is not there.
+func (q *request) jobOf(id outbox.ID) (operator.Job, error) {
 	job, err := q.outbox.op.Job(q.Context(), id)
 	if err == nil && !q.ownsJob(job) {
 		err = operator.ErrNoJob
@@ -123,7 +122,7 @@ func (q *request) job() error {
 func (q *request) jobPage(job operator.Job) (*jobPage, error) {
 	p := &jobPage{
 		Job: job, May: q.user.Can(operatorRole), Notice: notices[q.text("notice")],
-		Warned: q.text("notice") == string(partly),
+		Warned: q.text("notice") == noticePartly,
 	}
 	did := job.Done + job.Passed
 	if job.Expected > 0 {
@@ -164,7 +163,7 @@ var notices = map[string]string{
 	"started": "The job is started. You may leave: it goes on.",
 	verbPause: "The job is paused.", verbResume: "The job goes on.",
 	verbCancel: "The job is canceled. What it has done stays.",
-	string(partly): "The job is canceled, but relays have some of its copies in their hands. They send them, or give " +
+	noticePartly: "The job is canceled, but relays have some of its copies in their hands. They send them, or give " +
 		"them back: cancel again to be sure.",
 	"same": "Nothing changed: it was so already.",
 }
@@ -181,60 +180,29 @@ func (q *request) steer() error {
 	}
 	notice := q.entry.Verb
 	var outcome operator.Outcome
+	var left bool
 	switch notice {
 	case verbPause:
 		outcome, err = q.outbox.op.PauseJob(q.Context(), action, job.ID)
 	case verbResume:
 		outcome, err = q.outbox.op.ResumeJob(q.Context(), action, job.ID)
 	case verbCancel:
-		outcome, err = q.cancel(action, job)
+		outcome, left, err = q.cancel(action, job)
 	}
 	if err != nil {
 		return err
 	}
-	if outcome == operator.NotApplicable {
+	if left {
+		notice = noticePartly
+	} else if outcome == operator.NotApplicable {
 		notice = "same"
-	} else if outcome == partly {
-		notice = string(partly)
 	}
 	http.Redirect(q.w, q.Request, q.path("jobs/"+job.ID.String(), "notice", notice), http.StatusSeeOther)
 	return nil
 }
 
-// cancel ends a job and the copies that it has asked for and that are not sent yet.
-func (q *request) cancel(action operator.Action, job operator.Job) (operator.Outcome, error) {
-	outcome := operator.NotApplicable
-	if !job.Ended() {
-		var err error
-		if outcome, err = q.outbox.op.CancelJob(q.Context(), action, job.ID); err != nil {
-			return outcome, err
-		}
-	}
-	if job.Verb != operator.VerbRedeliver {
-		return outcome, nil
-	}
-	for begun := time.Now(); ; {
-		canceled, left, err := q.outbox.op.Cancel(q.Context(), action.OfCopies(), job.ID)
-		if canceled > 0 {
-			outcome = operator.Done
-		}
-		if err != nil || left == 0 {
-			return outcome, err
-		}
-		if canceled > 0 {
-			continue
-		}
-		// A relay has them in its hands: it sends them or gives them back, mostly at once.
-		if time.Since(begun) > longestCancel {
-			return partly, nil
-		}
-		select {
-		case <-time.After(lookAgain):
-		case <-q.Context().Done():
-			return outcome, q.Context().Err()
-		}
-	}
-}
+// noticePartly is of a cancel after which copies may still be sent.
+const noticePartly = "partly"
 
 // For how long a cancel waits for copies that relays have in their hands, and how often it looks.
 const (
@@ -242,8 +210,38 @@ const (
 	lookAgain     = 200 * time.Millisecond
 )
 
-// partly is the outcome of a cancel after which copies may still be sent.
-const partly operator.Outcome = "partly"
+// cancel ends a job and the copies that it has asked for and that are not sent yet. left: some may still be sent.
+func (q *request) cancel(action operator.Action, job operator.Job) (outcome operator.Outcome, left bool, err error) {
+	outcome = operator.NotApplicable
+	if !job.Ended() {
+		if outcome, err = q.outbox.op.CancelJob(q.Context(), action, job.ID); err != nil {
+			return outcome, false, err
+		}
+	}
+	if job.Verb != operator.VerbRedeliver {
+		return outcome, false, nil
+	}
+	for begun := time.Now(); ; {
+		canceled, open, err := q.outbox.op.Cancel(q.Context(), action.OfCopies(), job.ID)
+		if canceled > 0 {
+			outcome = operator.Done
+		}
+		switch {
+		case err != nil || open == 0:
+			return outcome, false, err
+		case canceled > 0: // there are more than one call takes
+			continue
+		case time.Since(begun) > longestCancel:
+			return outcome, true, nil
+		}
+		// A relay has them in its hands: it sends them or gives them back, mostly at once.
+		select {
+		case <-time.After(lookAgain):
+		case <-q.Context().Done():
+			return outcome, true, q.Context().Err()
+		}
+	}
+}
 
 // planPage is what the screen has on which a job is planned.
 type planPage struct {

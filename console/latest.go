@@ -2,9 +2,6 @@ package console
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"runtime/debug"
 	"sync"
 	"time"
 )
@@ -15,9 +12,6 @@ const fresh = 2 * time.Second
 
 // mostKept is how many different answers are kept, such as charts of different topics.
 const mostKept = 100
-
-// errPanic is the answer of a question that came to no end.
-var errPanic = errors.New("console: the question ended with a panic")
 
 // latest keeps answers for a moment, each under a key. While one is being read, others who want it wait for it.
 type latest[T any] struct {
@@ -54,18 +48,12 @@ func (l *latest[T]) get(ctx context.Context, key string, read func(context.Conte
 	}
 }
 
-// read ends with an answer in any case: a panic beside a request would end the whole server.
 func (a *answer[T]) read(ctx context.Context, read func(context.Context) (T, error)) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	defer close(a.done)
-	defer func() {
-		if cause := recover(); cause != nil {
-			a.err = fmt.Errorf("%w: %v\n%s", errPanic, cause, debug.Stack())
-		}
-		a.at = time.Now()
-	}()
-	a.value, a.err = read(ctx)
+	a.err = withoutPanic(func() (err error) { a.value, err = read(ctx); return err })
+	a.at = time.Now()
+	close(a.done)
 }
 
 // forget has whoever comes next read again, as after a change.

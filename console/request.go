@@ -14,6 +14,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/posthaste-dev/posthaste/console/access"
+	"github.com/posthaste-dev/posthaste/console/internal/jsonview"
 	"github.com/posthaste-dev/posthaste/outbox"
 	"github.com/posthaste-dev/posthaste/relay/operator"
 )
@@ -185,27 +186,12 @@ func (q *request) filter(text string) (operator.Filter, error) {
 		return filter, forbidden("A filter by data reads payloads, which you may not.")
 	}
 	for _, asked := range filter.Data {
-		if masks(q.outbox.Mask, asked.Path) {
+		if jsonview.Hides(q.outbox.Mask, append([]string{"data"}, asked.Path...)) {
 			return filter, forbidden("The values of data.%s are masked here: nobody can search for one.",
 				strings.Join(asked.Path, "."))
 		}
 	}
 	return q.bound(filter)
-}
-
-// masks tells whether a mask hides what stands at a place in an event's data, or something in it or around it.
-func masks(pointers, place []string) bool {
-	place = append([]string{"data"}, place...)
-	unescape := strings.NewReplacer("~1", "/", "~0", "~")
-	return slices.ContainsFunc(pointers, func(pointer string) bool {
-		parts := strings.Split(strings.TrimPrefix(pointer, "/"), "/")
-		for i := range min(len(parts), len(place)) {
-			if part := unescape.Replace(parts[i]); part != "*" && part != place[i] {
-				return false
-			}
-		}
-		return true
-	})
 }
 
 func (q *request) bound(filter operator.Filter) (operator.Filter, error) {

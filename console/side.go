@@ -12,14 +12,7 @@ func sideBySide(reads ...func() error) error {
 	failed := make([]error, len(reads))
 	var all sync.WaitGroup
 	for i, read := range reads {
-		all.Go(func() {
-			defer func() {
-				if cause := recover(); cause != nil { // a server outlives a panic of the request, and not one beside it
-					failed[i] = fmt.Errorf("console: a read panicked: %v\n%s", cause, debug.Stack())
-				}
-			}()
-			failed[i] = read()
-		})
+		all.Go(func() { failed[i] = withoutPanic(read) })
 	}
 	all.Wait()
 	for _, err := range failed {
@@ -28,4 +21,15 @@ func sideBySide(reads ...func() error) error {
 		}
 	}
 	return nil
+}
+
+// withoutPanic has a read that panics end with an error: a server outlives a panic of the request, and not one beside
+// it.
+func withoutPanic(read func() error) (err error) {
+	defer func() {
+		if cause := recover(); cause != nil {
+			err = fmt.Errorf("console: a read panicked: %v\n%s", cause, debug.Stack())
+		}
+	}()
+	return read()
 }

@@ -17,7 +17,7 @@ func (w *walk) systemParameters(entry console.Entry) (query string, body url.Val
 	case "topics", "relays", "path", "audit", "types", "database":
 		return "", nil, true
 	case "erasure", "erase": // of nothing, for the others want the event
-		return "q=type%3Anothing", form("q", "type:nothing", "typed", "0", "which", none, "reason",
+		return "q=type%3Anothing", form("q", "type:nothing", "typed", "0", "counted", none, "reason",
 			"the walk"), true
 	case "ordering", "order":
 		return "scope=topic&name=orders", form("scope", "topic", "name", "orders", "rate", "5", "reason", "the walk"), true

@@ -49,8 +49,8 @@ are many.
 
 A type that moves to another topic has several for a while: those of all relays that are there. An event is missing if
 none of them has it. Of NATS the topics are read as well that relays published to in that time and name no more, as
-outbox_minutes has it. What a relay published that has ended since may be in a topic that nobody knows of: such a
-missing event says so. Name that topic with --topic, beside the others, before you send it again.
+outbox_minutes has it. If the relay that published an event has ended, the event may be in a topic that nobody knows of:
+the line of a missing one says so. Name that topic with --topic, beside the others, before you send it again.
 
 The broker is found as outbox-publisher finds it: by POSTHASTE_NATS_URL or POSTHASTE_PUBSUB_PROJECT and the other
 variables of its configuration. At NATS the streams of the topics are read, without bodies. Pub/Sub shows nothing from
@@ -66,7 +66,8 @@ It exits with 5 if something is missing or unknown; with --strict also if someth
 		Args: cobra.NoArgs,
 	}
 	flags := cmd.Flags()
-	flags.StringSliceVar(&c.topics, "topic", nil, "topics to read (default: all that relays publish to; at NATS also did)")
+	flags.StringSliceVar(&c.topics, "topic", nil,
+		"topics to read (default: all that relays publish to, at NATS also those of before)")
 	flags.StringVar(&c.listen.broker, "broker", "", "nats or pubsub (default: the one that the environment names)")
 	flags.DurationVar(&c.config.Since, "since", 24*time.Hour, "how long ago the oldest events were made")
 	flags.StringVar(&c.until, "until", "", "when the newest were made, as 2026-01-31T12:00:00Z (default: now)")

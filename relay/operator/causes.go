@@ -223,7 +223,7 @@ func (f *facts) pausedBy() []Cause {
 		case p.Kind == TypeScope("").Kind && f.inLine(p.Name):
 			c.Code = CausePausedType
 			c.Says += " An event of it is before this one in its aggregate, and this one waits behind that."
-			c = aboutOthers([]Cause{c})[0] // whose event that is nobody has looked up
+			c.behindOthers() // whose event that is nobody has looked up
 		default:
 			continue
 		}
@@ -281,8 +281,10 @@ func (f *facts) behind() []Cause {
 		}
 		named[h.kind] = true
 		found := f.behindOne(h)
-		if h.tenant != f.event.Tenant {
-			found = aboutOthers(found)
+		for i := range found {
+			if h.tenant != f.event.Tenant {
+				found[i].behindOthers()
+			}
 		}
 		causes = append(causes, found...)
 	}

@@ -63,15 +63,9 @@ func (e Explanation) WithoutOthers() Explanation {
 	return e
 }
 
-// behindOthers is what may be told of a cause that is about another tenant's event.
-const behindOthers = "It waits behind an event of its aggregate that is another tenant's."
-
-// aboutOthers marks causes that name another tenant's event.
-func aboutOthers(causes []Cause) []Cause {
-	for i := range causes {
-		causes[i].others, causes[i].told = true, behindOthers
-	}
-	return causes
+// behindOthers marks a cause that names an event before this one, which may be another tenant's.
+func (c *Cause) behindOthers() {
+	c.others, c.told = true, "It waits behind an event of its aggregate that is another tenant's."
 }
 
 // CauseCode names a cause.

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"html/template"
 	"io"
+	"slices"
 	"strings"
 )
 
@@ -27,17 +28,15 @@ var errLong = errors.New("the rest is not shown")
 func HTML(raw json.RawMessage, mask, marks []string) template.HTML {
 	v := &view{decoder: json.NewDecoder(bytes.NewReader(raw)), mask: split(mask), marks: split(marks)}
 	v.decoder.UseNumber()
-	err := v.value()
-	if errors.Is(err, errLong) {
-		fmt.Fprintf(&v.out, "\n… these are %d bytes: the rest is not shown", len(raw))
-		err = nil
-	}
-	if err != nil {
+	if err := v.value(); err != nil && !errors.Is(err, errLong) {
 		if len(mask) > 0 { // what cannot be read cannot be masked
 			return "not shown: it is no JSON, and parts of payloads are masked"
 		}
 		v.out.Reset()
 		v.text(string(raw))
+	}
+	if v.cut {
+		fmt.Fprintf(&v.out, "\n… of these %d bytes the rest is not shown", len(raw))
 	}
 	return template.HTML(v.out.String()) //nolint:gosec // every text in it is escaped
 }
@@ -47,6 +46,7 @@ type view struct {
 	out         strings.Builder
 	mask, marks [][]string
 	path        []string // of the value that is shown
+	cut         bool     // there was no room for all
 }
 
 func split(pointers []string) (all [][]string) {
@@ -61,24 +61,30 @@ func split(pointers []string) (all [][]string) {
 	return all
 }
 
+// Hides tells whether a mask hides what stands at a path, or something in it or around it.
+func Hides(mask, path []string) bool {
+	return slices.ContainsFunc(split(mask), func(pointer []string) bool { return along(pointer, path) })
+}
+
 func meets(pointers [][]string, path []string) bool {
-	for _, pointer := range pointers {
-		if len(pointer) != len(path) {
-			continue
-		}
-		same := true
-		for i, part := range pointer {
-			same = same && (part == "*" || part == path[i])
-		}
-		if same {
-			return true
+	return slices.ContainsFunc(pointers, func(pointer []string) bool {
+		return len(pointer) == len(path) && along(pointer, path)
+	})
+}
+
+// along tells whether a pointer and a path lead the same way, as far as both of them go.
+func along(pointer, path []string) bool {
+	for i := range min(len(pointer), len(path)) {
+		if pointer[i] != "*" && pointer[i] != path[i] {
+			return false
 		}
 	}
-	return false
+	return true
 }
 
 func (v *view) value() error {
 	if v.out.Len() >= longest {
+		v.cut = true
 		return errLong
 	}
 	token, err := v.decoder.Token()
@@ -191,7 +197,7 @@ func (v *view) span(class, text string) {
 // text writes one, as far as there is room.
 func (v *view) text(text string) {
 	if room := max(longest-v.out.Len(), 0); len(text) > room {
-		text = strings.ToValidUTF8(text[:room], "") + "…"
+		text, v.cut = strings.ToValidUTF8(text[:room], "")+"…", true
 	}
 	v.out.WriteString(template.HTMLEscapeString(text))
 }

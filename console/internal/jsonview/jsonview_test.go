@@ -2,6 +2,7 @@ package jsonview
 
 import (
 	"encoding/json"
+	"fmt"
 	"html"
 	"regexp"
 	"strings"
@@ -93,13 +94,26 @@ func TestTheLargestAreBounded(t *testing.T) {
 			strings.Count(shown, "<span") != strings.Count(shown, "</span>") {
 			t.Errorf("%s: %d bytes of HTML, or a tag that does not end", name, len(shown))
 		}
-	}
-	shown := string(HTML(json.RawMessage("["+ones+"]"), nil, nil))
-	if !strings.Contains(shown, "these are 1000001 bytes: the rest is not shown") {
-		t.Errorf("it does not say that there is more: %s", shown[len(shown)-200:])
+		more := strings.Contains(shown, fmt.Sprintf("of these %d bytes the rest is not shown", len(raw)))
+		if all := name == "deeper"; more == all { // that is shown as it is stored, and fits
+			t.Errorf("%s: it says that there is more: %v", name, more)
+		}
 	}
 	masked := string(HTML(json.RawMessage(`{"a":[`+ones+`],"b":2}`), []string{"/a"}, nil))
 	if len(masked) > 200 || !strings.Contains(masked, "2</span>") {
 		t.Errorf("what is masked has no length: %d bytes", len(masked))
+	}
+}
+
+func TestHides(t *testing.T) {
+	t.Parallel()
+	mask := []string{"/data/pin", "/data/customer/email", "/data/list/*/iban", "/data/a~1b", "/eventId"}
+	for path, hidden := range map[string]bool{
+		"data": true, "data pin": true, "data pin deeper": true, "data customer": true, "data customer name": false,
+		"data name": false, "data list": true, "data list 0 iban": true, "data list 0 name": false, "data a/b": true,
+	} {
+		if Hides(mask, strings.Fields(path)) != hidden {
+			t.Errorf("%s: hidden is not %v", path, hidden)
+		}
 	}
 }
