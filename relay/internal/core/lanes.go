@@ -57,7 +57,7 @@ type lane struct {
 	due       HeldPlace // where the last look for due retries ended, if there were more
 	aged      HeldPlace // the same of what was parked long ago
 
-	requests     int // in memory
+	requests     map[int64]bool // in memory
 	requestBytes int
 	requestLines []*requestLine
 	pages        []*page       // those in memory by topic
@@ -295,6 +295,7 @@ func (c *Core) acquired(now time.Duration, a Acquired, token outbox.ID, server s
 		number: a.Lane, token: token, server: server, acquiredAt: now, crashed: a.Crashed,
 		began: a.Floor, floor: a.Floor, swept: a.Swept, w: a.Floor, c: a.Floor,
 		rows: map[int64]*row{}, sent: map[int64]bool{}, holds: map[lineKey]*hold{}, wentBack: map[string]int64{},
+		requests: map[int64]bool{},
 	}
 	if a.CrashCount >= crashesToCare {
 		l.careful, c.careful = true, true

@@ -21,6 +21,7 @@ type redelivery struct {
 	requested bool // there are open requests, as the last look at the fleet found
 	take      gate
 	takeAt    time.Duration
+	doubtful  time.Duration // until then, what was taken without an answer is looked for also where nothing may go
 	settle    gate
 	runnable  queue[*requestLine]
 	delayed   timers[*requestLine]
@@ -166,7 +167,7 @@ func (c *Core) returnOld(now time.Duration) {
 			l.pageOf(line.route).takeAt = now + c.config.HeldPeriod // meanwhile it can be canceled
 			c.runRequests(line)
 		}
-		if l.requests > 0 {
+		if len(l.requests) > 0 {
 			c.wakeAt(now + c.config.HeldPeriod)
 		}
 	}
@@ -425,7 +426,7 @@ func (c *Core) drainRequests(l *lane) {
 
 // loseRequests forgets what a lost lane has in memory. What is in flight cannot be called back.
 func (c *Core) loseRequests(l *lane) {
-	c.unsettled -= l.requests
+	c.unsettled -= len(l.requests)
 	c.bytes -= l.requestBytes
 	for _, line := range l.requestLines {
 		line.requests = nil
@@ -433,6 +434,7 @@ func (c *Core) loseRequests(l *lane) {
 	for _, p := range l.pages {
 		p.route.copies -= p.requests
 	}
-	l.requests, l.requestBytes, l.requestLines, l.pages, l.survived, l.suspects = 0, 0, nil, nil, 0, 0
+	l.requestBytes, l.requestLines, l.pages, l.survived, l.suspects = 0, nil, nil, 0, 0
+	clear(l.requests)
 	c.redelivery.ended = slices.DeleteFunc(c.redelivery.ended, func(e requestEnd) bool { return e.lane == l })
 }

@@ -26,6 +26,8 @@ type TakeRequests struct {
 	Types, PausedTypes, PausedTopics []string
 	// Busy are topics for which a lane has requests in memory: what else goes there comes behind those.
 	Busy []LaneTopic
+	// InMemory are the requests of these lanes that the relay has.
+	InMemory []int64
 }
 
 // LaneTopic is a topic as a lane sees it. Types are those that go there when their request names no topic.
@@ -41,6 +43,10 @@ type LaneTopic struct {
 type RequestsAnswer struct {
 	Seen
 	Requests []Request
+	// Forgotten are requests that the database says the relay has, among those that were looked at, and that it neither
+	// has in memory nor has just taken: it did not learn of the take. Nothing changed them. Their events come without
+	// payload and headers.
+	Forgotten []Request
 	// Missing are types that may not go and that open requests are of, by lane.
 	Missing []LaneType
 }

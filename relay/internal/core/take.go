@@ -2,6 +2,7 @@ package core
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"time"
 )
@@ -25,38 +26,41 @@ func (l *lane) pageOf(r *route) *page {
 	return p
 }
 
-// takeRequests takes open requests of every lane, for the topics for which it has none in memory.
+// takeRequests takes open requests of every lane, for the topics for which it has none in memory. Of a take without an
+// answer nobody knows what it took, or will take late: whoever cancels that would wait for as long as it may not go. So
+// every take says what is in memory, and what else this relay has, as the database says, is given back. After one
+// without an answer there are takes for a lease also while nothing may be taken: those take nothing.
 func (c *Core) takeRequests(now time.Duration) {
 	d := &c.redelivery
-	if !d.requested || c.stopping || c.careful || !c.fenceServes() || c.room() == 0 || c.standing(ScopeAll, "") != nil ||
-		c.shut(&d.take, now) {
+	if !d.requested || c.stopping || !c.fenceServes() || c.shut(&d.take, now) {
 		return
 	}
 	if now < d.takeAt {
 		c.wakeAt(d.takeAt)
 		return
 	}
-	if slices.ContainsFunc(c.sorted, func(l *lane) bool { return l.suspects > 0 }) {
+	may := c.mayTake()
+	if !may && now >= d.doubtful {
 		return
 	}
 	requests, bytes := c.inMemory()
-	roomFor := c.config.MaxBytes/shareOfCopies - bytes
-	if roomFor <= 0 {
-		return
-	}
 	take := c.requestsToTake(now)
-	take.MaxBytes = min((c.config.MaxBytes-c.bytes)/2, roomFor)
+	take.MaxBytes = min((c.config.MaxBytes-c.bytes)/2, c.config.MaxBytes/shareOfCopies-bytes)
+	if !may {
+		take.Limit = 0
+	}
 	crowded := requests > c.config.MaxInFlight/shareOfCopies
 	var lanes []*lane
 	for _, l := range c.sorted {
 		switch {
 		case !l.opened || l.draining || !c.mayPublish(l, now):
-		case l.requests > 0 && (crowded || l.survived > 0):
-		case l.requests > 0 && now < l.besideAt:
+		case len(l.requests) > 0 && (crowded || l.survived > 0):
+		case len(l.requests) > 0 && now < l.besideAt:
 			c.wakeAt(l.besideAt)
 		default:
 			lanes, take.Lanes = append(lanes, l), append(take.Lanes, l.number)
 			take.Busy = append(take.Busy, l.busyTopics(now)...)
+			take.InMemory = slices.AppendSeq(take.InMemory, maps.Keys(l.requests))
 		}
 	}
 	if len(lanes) == 0 {
@@ -68,15 +72,27 @@ func (c *Core) takeRequests(now time.Duration) {
 		func(now time.Duration, answer RequestsAnswer, err error) {
 			if err == nil && c.sees(lanes, answer.Seen) {
 				c.requestsTaken(now, lanes, &answer)
+			} else {
+				d.doubtful = now + c.config.Lease
 			}
 		})
+}
+
+// mayTake tells whether requests may be taken at all.
+func (c *Core) mayTake() bool {
+	if c.careful || c.room() == 0 || c.standing(ScopeAll, "") != nil {
+		return false
+	}
+	_, bytes := c.inMemory()
+	return bytes < c.config.MaxBytes/shareOfCopies &&
+		!slices.ContainsFunc(c.sorted, func(l *lane) bool { return l.suspects > 0 })
 }
 
 // inMemory is how many requests are, and how large. Where they leave too little room for events, none is taken if it is
 // their size, and otherwise some by lanes that have none.
 func (c *Core) inMemory() (requests, bytes int) {
 	for _, l := range c.sorted {
-		requests, bytes = requests+l.requests, bytes+l.requestBytes
+		requests, bytes = requests+len(l.requests), bytes+l.requestBytes
 	}
 	return requests, bytes
 }
@@ -141,14 +157,19 @@ func (c *Core) requestsTaken(now time.Duration, lanes []*lane, answer *RequestsA
 			}
 		}
 	}
+	for i := range answer.Forgotten {
+		r := &answer.Forgotten[i]
+		if l := c.lanes[r.Event.Lane]; slices.Contains(lanes, l) {
+			forgotten := &request{Request: *r, lane: l, takenAt: now, charged: int(r.Attempts)}
+			c.joinPage(forgotten) // until that is written down, none for its topic is taken
+			c.endRequest(forgotten, RequestOpen, "")
+		}
+	}
 }
 
 // takeRequest takes one into memory, or ends it at once.
 func (c *Core) takeRequest(now time.Duration, r *request) {
-	route, known := c.config.Routes.Route(r.Event.Type)
-	if r.Topic == "" {
-		r.Topic = route.Topic
-	}
+	_, known := c.config.Routes.Route(r.Event.Type)
 	enough := c.joinPage(r)
 	switch {
 	case !known || r.lane.draining:
@@ -176,12 +197,16 @@ func (c *Core) takeRequest(now time.Duration, r *request) {
 // joinPage counts a request as in memory, and tells whether there were enough for its topic without it. A lane keeps
 // one at least, and none behind one of its topic that is given back.
 func (c *Core) joinPage(r *request) (enough bool) {
+	if r.Topic == "" {
+		known, _ := c.config.Routes.Route(r.Event.Type)
+		r.Topic = known.Topic
+	}
 	route := c.routeOf(r.Topic)
 	r.page = r.lane.pageOf(route)
 	enough = r.page.requests > 0 && route.copies >= c.enoughCopies(route)
 	r.page.requests++
 	route.copies++
-	r.lane.requests++
+	r.lane.requests[r.ID] = true
 	r.lane.requestBytes += r.Event.Bytes()
 	c.unsettled++
 	c.bytes += r.Event.Bytes()
@@ -201,7 +226,7 @@ func (r *request) isSuspect() bool { return r.Taken > TakesBeforeAlone }
 func (c *Core) leavePage(now time.Duration, e requestEnd) {
 	e.page.requests--
 	e.page.route.copies--
-	e.lane.requests--
+	delete(e.lane.requests, e.ID)
 	e.lane.requestBytes -= e.Event.Bytes()
 	c.unsettled--
 	c.bytes -= e.Event.Bytes()

@@ -157,7 +157,9 @@ func (s *Store) TakeRequests(_ context.Context, take core.TakeRequests) (core.Re
 		return core.RequestsAnswer{}, err
 	}
 	answer := core.RequestsAnswer{Seen: s.seen(take.Owner, take.Lanes...)}
-	for _, r := range s.requestsToTake(&take, &answer) {
+	chosen := s.requestsToTake(&take, &answer)
+	answer.Forgotten = s.forgotten(&take, chosen)
+	for _, r := range chosen {
 		r.Taken++
 		r.TakenBy = s.lane(r.Lane).token
 		answer.Requests = append(answer.Requests, core.Request{
@@ -169,6 +171,26 @@ func (s *Store) TakeRequests(_ context.Context, take core.TakeRequests) (core.Re
 		s.flush()
 	}
 	return answer, nil
+}
+
+// forgotten lists what the holder of the lanes has, neither in memory nor among what is taken now.
+func (s *Store) forgotten(take *core.TakeRequests, chosen []*RequestRow) (forgotten []core.Request) {
+	for _, number := range take.Lanes {
+		if s.holding(take.Owner, number) == nil {
+			continue
+		}
+		for _, r := range s.looked(number, take) {
+			if r.TakenBy != s.lane(number).token || slices.Contains(take.InMemory, r.ID) || slices.Contains(chosen, r) {
+				continue
+			}
+			event := s.events[r.Event].Event
+			event.Payload, event.Headers = nil, nil
+			forgotten = append(forgotten, core.Request{
+				ID: r.ID, Action: r.Action, Topic: r.Topic, Attempts: r.Attempts, Event: event,
+			})
+		}
+	}
+	return forgotten
 }
 
 // requestsToTake chooses from all lanes. What may have killed relays is taken alone, when it is the first of its lane.
@@ -184,7 +206,7 @@ func (s *Store) requestsToTake(take *core.TakeRequests, answer *core.RequestsAns
 		}
 		for n, r := range rows {
 			alone := r.Taken >= core.TakesBeforeAlone
-			if alone && n == 0 && !slices.ContainsFunc(chosen, isAlone) {
+			if alone && n == 0 && take.Limit > 0 && !slices.ContainsFunc(chosen, isAlone) {
 				chosen = []*RequestRow{r}
 			}
 			if alone || n == take.Limit || full || slices.ContainsFunc(chosen, isAlone) {
@@ -202,22 +224,26 @@ func (s *Store) requestsToTake(take *core.TakeRequests, answer *core.RequestsAns
 
 func isAlone(r *RequestRow) bool { return r.Taken >= core.TakesBeforeAlone }
 
-// requestsOf lists the requests of a lane that may be taken, in the order of their events, and the types of those whose
-// types may not go.
-func (s *Store) requestsOf(lane int16, take *core.TakeRequests) (rows []*RequestRow, missing []string) {
-	var open []*RequestRow
+// looked lists the first of the open requests of a lane that are due, in the order of their events.
+func (s *Store) looked(lane int16, take *core.TakeRequests) (open []*RequestRow) {
 	for i := range s.requests {
 		if r := &s.requests[i]; r.Lane == lane && r.State == core.RequestOpen && r.Due <= s.now() {
 			open = append(open, r)
 		}
 	}
 	slices.SortFunc(open, func(a, b *RequestRow) int { return cmp.Or(cmp.Compare(a.Seq, b.Seq), cmp.Compare(a.ID, b.ID)) })
+	return open[:min(len(open), take.Look)]
+}
+
+// requestsOf lists the requests of a lane that may be taken, in the order of their events, and the types of those whose
+// types may not go.
+func (s *Store) requestsOf(lane int16, take *core.TakeRequests) (rows []*RequestRow, missing []string) {
 	type line struct {
 		action    outbox.ID
 		aggregate core.Aggregate
 	}
 	behind := map[line]bool{}
-	for _, r := range open[:min(len(open), take.Look)] {
+	for _, r := range s.looked(lane, take) {
 		event := &s.events[r.Event].Event
 		line := line{r.Action, event.Aggregate}
 		paused := slices.Contains(take.PausedTypes, event.Type)

@@ -59,6 +59,21 @@ var requestFaults = map[string]func(m *model){
 			return p.Store.TakeRequests(ctx, t)
 		}
 	},
+	"a take that does not tell what the relay has": func(m *model) {
+		p := newMutant(m)
+		p.take = func(ctx context.Context, t core.TakeRequests) (core.RequestsAnswer, error) {
+			answer, err := p.Store.TakeRequests(ctx, t)
+			answer.Forgotten = nil
+			return answer, err
+		}
+	},
+	"a take that tells what the relay knows that it has": func(m *model) {
+		p := newMutant(m)
+		p.take = func(ctx context.Context, t core.TakeRequests) (core.RequestsAnswer, error) {
+			t.InMemory = nil
+			return p.Store.TakeRequests(ctx, t)
+		}
+	},
 	"a take that counts no bytes": func(m *model) {
 		p := newMutant(m)
 		p.take = func(ctx context.Context, t core.TakeRequests) (core.RequestsAnswer, error) {

@@ -196,7 +196,7 @@ var outcomes = []string{
 	"pauses_done", "pauses_refused", "resumes_done", "resumes_refused", "heartbeats_of_a_pause",
 	"limits_done", "limits_refused", "heartbeats_of_a_limit",
 	"requests_made", "requests_made_before", "requests_refused", "requests_canceled", "requests_in_hands",
-	"requests_taken", "requests_taken_alone", "requests_of_missing_types", "takes_of_lost_lanes",
+	"requests_taken", "requests_taken_alone", "requests_forgotten", "requests_of_missing_types", "takes_of_lost_lanes",
 	"requests_settled", "request_settles_refused", "heartbeats_of_a_request",
 }
 

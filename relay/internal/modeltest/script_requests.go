@@ -200,6 +200,15 @@ func (s *script) takeRequests() *step {
 			})
 		}
 	}
+	take.InMemory = s.inMemory()
+	if s.busy.IntN(100) < 40 { // a look behind it at what it took
+		look := take
+		look.Limit = 0
+		s.planned = append(s.planned, func() *step {
+			look.InMemory = s.inMemory()
+			return s.taking(look)
+		})
+	}
 	if s.chance(35) {
 		take.MaxBytes = s.rng.IntN(1500)
 	}
@@ -208,6 +217,16 @@ func (s *script) takeRequests() *step {
 			func() *step { return s.taking(take) })
 	}
 	return s.taking(take)
+}
+
+// inMemory are some of the requests that a relay may have.
+func (s *script) inMemory() (ids []int64) {
+	for _, r := range s.model.mem.Requests() {
+		if r.Taken > 0 && s.busy.IntN(100) < 50 {
+			ids = append(ids, r.ID)
+		}
+	}
+	return ids
 }
 
 // withRequests are the tenures that hold a lane which has open requests.
@@ -228,6 +247,11 @@ func (s *script) taking(take core.TakeRequests) *step {
 			lines = append(lines, fmt.Sprintf("request %d of %s topic %q taken %d: %s", r.ID, r.Action, r.Topic, r.Taken,
 				line(&r.Event)))
 		}
+		for i := range answer.Forgotten {
+			r := &answer.Forgotten[i]
+			lines = append(lines, fmt.Sprintf("forgotten %d of %s topic %q taken %d, %d attempts: %s", r.ID, r.Action, r.Topic,
+				r.Taken, r.Attempts, line(&r.Event)))
+		}
 		return append(lines, missingLines(answer.Missing)...), err
 	})
 	step.kind = "take_requests"
@@ -236,9 +260,12 @@ func (s *script) taking(take core.TakeRequests) *step {
 			s.saw["takes_of_lost_lanes"]++
 		}
 		for _, line := range answer[1:] {
-			if strings.HasPrefix(line, "request ") {
+			switch {
+			case strings.HasPrefix(line, "request "):
 				s.saw["requests_taken"]++
-			} else {
+			case strings.HasPrefix(line, "forgotten "):
+				s.saw["requests_forgotten"]++
+			default:
 				s.saw["requests_of_missing_types"]++
 			}
 			if strings.Contains(line, " taken 4: ") {

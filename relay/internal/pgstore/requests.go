@@ -7,17 +7,24 @@ import (
 	"github.com/posthaste-dev/posthaste/relay/internal/core"
 )
 
-// TakeRequests takes open requests that are due, in lanes that are still held.
+// TakeRequests takes open requests that are due, in lanes that are still held, and lists those that the relay has
+// without knowing of them.
 func (s *Store) TakeRequests(ctx context.Context, take core.TakeRequests) (answer core.RequestsAnswer, err error) {
 	answer.Seen, err = s.scan(ctx, "take requests", s.sql.takeRequests, takeArgs(take),
 		func(decode *decoder, raw [][]byte) {
-			if request := raw[eventColumns:]; request[0] == nil {
+			columns := raw[eventColumns:]
+			if columns[0] == nil {
 				answer.Missing = append(answer.Missing, core.LaneType{Lane: decode.int16(raw[0]), Type: decode.intern(raw[8])})
+				return
+			}
+			request := core.Request{
+				ID: decode.int64(columns[0]), Action: decode.id(columns[1]), Topic: decode.intern(columns[2]),
+				Taken: int(decode.int32(columns[3])), Attempts: decode.int32(columns[4]), Event: decode.event(raw),
+			}
+			if request.Taken > 0 {
+				answer.Requests = append(answer.Requests, request)
 			} else {
-				answer.Requests = append(answer.Requests, core.Request{
-					ID: decode.int64(request[0]), Action: decode.id(request[1]), Topic: decode.intern(request[2]),
-					Taken: int(decode.int32(request[3])), Attempts: decode.int32(request[4]), Event: decode.event(raw),
-				})
+				answer.Forgotten = append(answer.Forgotten, request)
 			}
 		})
 	return answer, err
@@ -35,7 +42,7 @@ func takeArgs(take core.TakeRequests) []any {
 	return []any{
 		numbers(take.Lanes), uuid(take.Relay), uuid(take.Token), texts(take.Types), texts(take.PausedTypes),
 		texts(take.PausedTopics), int32(take.Limit), int32(take.Look), int64(take.MaxBytes),
-		numbers(lanes), texts(topics), numbers(lanesOfTypes), texts(types),
+		numbers(lanes), texts(topics), numbers(lanesOfTypes), texts(types), append([]int64{}, take.InMemory...),
 	}
 }
 

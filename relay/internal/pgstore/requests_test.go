@@ -157,6 +157,53 @@ func TestTakeRequests(t *testing.T) {
 	})
 }
 
+// TestWhatARelayDoesNotKnowToHaveIsTold: what it took, neither in memory nor taken again, without the payload. It stays
+// as it is until the relay gives it back.
+func TestWhatARelayDoesNotKnowToHaveIsTold(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, w *world) {
+		h := w.hold(t, "1")
+		one, two := w.add(t, "1", core.Published), w.addType(t, "1", "paid", core.Published)
+		three, four := w.add(t, "1", core.Published), w.add(t, "1", core.Published)
+		action := w.redeliver(t, "", one, two, three, four)
+		taken := w.wantTaken(t, usual(h), one, two, three, four).Requests
+		w.endRequests(t, h, core.RequestOpen, "", taken[3])
+		told := func(when string, take core.TakeRequests, want ...outbox.ID) []core.Request {
+			t.Helper()
+			forgotten := must(w.store.TakeRequests(t.Context(), take))(t).Forgotten
+			var got []outbox.ID
+			for i := range forgotten {
+				got = append(got, forgotten[i].Event.ID)
+			}
+			if !slices.Equal(got, want) {
+				t.Errorf("%s: it has %v, and not %v", when, got, want)
+			}
+			return forgotten
+		}
+		nothing := usual(h)
+		nothing.Limit, nothing.InMemory = 0, []int64{taken[1].ID}
+		for _, r := range told("when nothing may be taken", nothing, one, three) {
+			if r.Action != action || r.Attempts != 0 || r.Event.Lane != h.lane() || r.Event.Type != "order_created" ||
+				len(r.Event.Payload)+len(r.Event.Headers) > 0 {
+				t.Errorf("%+v", r)
+			}
+		}
+		const inHands = "SELECT count(*) FROM {schema}.outbox_requests WHERE taken = 1 AND taken_by IS NOT NULL"
+		if n := w.count(t, inHands); n != 3 {
+			t.Errorf("%d are in hands", n)
+		}
+		paused := usual(h)
+		paused.PausedTypes = []string{"order_created"}
+		told("beside what is taken again", paused, one, three)
+		all := usual(h)
+		all.Limit = 0
+		w.endRequests(t, h, core.RequestOpen, "", taken[0], taken[2])
+		told("when some was given back", all, two)
+		w.exec(t, "UPDATE {schema}.outbox_requests SET taken_by = gen_random_uuid()")
+		told("when another had it", all)
+	})
+}
+
 // TestARequestThatRelaysDieOfGoesAlone: what three have taken and not come back with.
 func TestARequestThatRelaysDieOfGoesAlone(t *testing.T) {
 	t.Parallel()

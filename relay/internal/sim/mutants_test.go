@@ -27,7 +27,7 @@ type without struct {
 	sim *Simulation
 
 	noToken, dropsSettles, doubleCharges, noBarrier, noStandby, noCut, noGone, noHeld, endsAnybody, noParking, noPauses,
-	noFound, dropsRequests, turnsRequests, countsReturned, forgetsTaken, noLimits bool
+	noFound, dropsRequests, turnsRequests, countsReturned, forgetsTaken, noForgotten, noLimits bool
 }
 
 func (s *without) TakeRequests(ctx context.Context, take core.TakeRequests) (core.RequestsAnswer, error) {
@@ -37,6 +37,9 @@ func (s *without) TakeRequests(ctx context.Context, take core.TakeRequests) (cor
 	}
 	if s.forgetsTaken {
 		s.sim.store.ForgetTaken()
+	}
+	if s.noForgotten {
+		answer.Forgotten = nil
 	}
 	return answer, err
 }
@@ -250,4 +253,16 @@ func (p *mutantCase) found(r *Result) bool {
 		return len(r.Problems) > 0
 	}
 	return r.Verdict != nil && slices.ContainsFunc(p.seen, func(c check.Counter) bool { return r.Verdict.Count(c) > 0 })
+}
+
+// TestForgottenCopiesAreFound: a store that does not tell a relay what it has taken keeps whoever cancels it waiting.
+func TestForgottenCopiesAreFound(t *testing.T) {
+	t.Parallel()
+	found := map[string]bool{}
+	for _, f := range forgetCopies(lacking(func(s *without) { s.noForgotten = true })) {
+		found[f.Name] = !f.OK
+	}
+	if !found["forgotten_cancel_ms"] || !found["forgotten_kept"] {
+		t.Errorf("found %v", found)
+	}
 }

@@ -117,6 +117,9 @@ func (relay *relayProcess) call(call core.Call) {
 		}
 	}
 	limit := sim.plan.config.Lease / 3
+	if sim.belated == call.Op {
+		before += limit
+	}
 	givenUp := before+behind > limit
 	if givenUp {
 		sim.after(limit, func() {
@@ -139,6 +142,9 @@ func (relay *relayProcess) call(call core.Call) {
 		sim.onStandby(relay, func() { apply = call.Run(context.Background(), answered) })
 		if connection.late {
 			behind = limit
+		}
+		if connection.took && (connection.lost || givenUp) {
+			sim.takesLost++
 		}
 		if !givenUp {
 			sim.after(behind, func() {

@@ -31,6 +31,7 @@ type Options struct {
 const (
 	leastStepsOfASeed = 400
 	leastOfAFault     = 50
+	leastTakesLost    = 25
 	leastSeeds        = 5000
 	leastSeedsShort   = 300
 )
@@ -48,6 +49,8 @@ type Report struct {
 	canceled int // requests
 	limited  int // publishes that kept to a limit
 	figures  []Figure
+
+	takesLost int // takes of requests whose answer was lost
 }
 
 // Prove runs all scenarios and all seeds, as many at a time as there are processors.
@@ -145,6 +148,7 @@ func (r *Report) add(result *Result) {
 	}
 	r.canceled += result.Canceled
 	r.limited += result.Limited
+	r.takesLost += result.TakesLost
 	r.problems += len(result.Problems)
 	if !result.Pass() {
 		r.Failed = append(r.Failed, *result)
@@ -202,6 +206,10 @@ func (r *Report) Missed() []string {
 		missed = append(missed, fmt.Sprintf("too little was tested: %d publishes to limited topics, at least %d are needed",
 			r.limited, leastOfAFault))
 	}
+	if r.takesLost < leastTakesLost {
+		missed = append(missed, fmt.Sprintf("too little was tested: %d takes of requests whose answer was lost, at least %d "+
+			"are needed", r.takesLost, leastTakesLost))
+	}
 	return missed
 }
 
@@ -256,7 +264,7 @@ func (r *Report) Line() string {
 		fmt.Fprintf(&line, " %s=%d", c.Name, r.Counts[c.Of])
 	}
 	fmt.Fprintf(&line, " died_blocking=%d died_passed=%d", r.Deaths.Blocked, r.Deaths.Passed)
-	fmt.Fprintf(&line, " canceled=%d limited=%d", r.canceled, r.limited)
+	fmt.Fprintf(&line, " canceled=%d limited=%d takes_lost=%d", r.canceled, r.limited, r.takesLost)
 	fmt.Fprintf(&line, " problems=%d seeds_failed=%d", r.problems, len(r.Failed))
 	for f := range Faults {
 		fmt.Fprintf(&line, " fault_%s=%d", f, r.Tally[f])

@@ -20,8 +20,10 @@ type Result struct {
 	Deaths   Deaths
 	Canceled int // requests
 	Limited  int // publishes that kept to a limit of their topic
-	Verdict  *check.Verdict
-	Problems []string // what the checker cannot know
+	// TakesLost counts the takes of requests whose answer their relay never got.
+	TakesLost int
+	Verdict   *check.Verdict
+	Problems  []string // what the checker cannot know
 }
 
 // Deaths counts dead letters by what the contract says about what comes behind.
@@ -54,7 +56,7 @@ func Run(seed uint64, steps int, mutant Mutant, trace io.Writer) (result Result)
 		if r := recover(); r != nil {
 			result.Problems = append(result.Problems, fmt.Sprintf("panic: %v\n%s", r, debug.Stack()))
 		}
-		result.Steps, result.Tally, result.Limited = sim.steps, sim.tally, sim.limited
+		result.Steps, result.Tally, result.Limited, result.TakesLost = sim.steps, sim.tally, sim.limited, sim.takesLost
 		result.Problems = append(result.Problems, sim.problems...)
 	}()
 	sim.live()

@@ -35,6 +35,7 @@ func Scenarios() []Scenario {
 		{"crowd", crowdOfBadEvents},
 		{"paused", pausedFleet},
 		{"limited", limitedFleet},
+		{"forgotten", forgottenCopies},
 		{"uneven", unevenTopics},
 		{"herd", herdAfterOutage},
 		{"bells", manyBells},

@@ -51,6 +51,9 @@ type Simulation struct {
 	quietFrom      time.Duration
 	limits         map[string]*limitWatch // by topic, what all relays send
 	limited        int                    // publishes that kept to one
+	takesLost      int                    // takes of requests whose answer their relay never got
+	losing         core.Op                // the answers to calls of this kind are lost; empty: none are
+	belated        core.Op                // calls of this kind are done after they were given up
 	shaken         time.Duration          // when two relays may have come to hold one lane; 0: never
 	problems       []string
 	stopped        bool // nothing more is to be done

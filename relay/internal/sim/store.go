@@ -23,6 +23,8 @@ type connection struct {
 	half  memstore.FenceHalf // of a call that is a fence
 	early core.Fence         // only of one that does it in the wrong order
 	late  bool               // its answer did not arrive in time
+	lost  bool               // it is done, and its answer is lost
+	took  bool               // it has taken requests
 }
 
 // faulty returns the store for one call, with the fault that is to happen to it. A call that was on its
@@ -37,8 +39,8 @@ func (relay *relayProcess) faulty(op core.Op, sent int, connection *connection) 
 	switch {
 	case sent != sim.incarnation, sim.unreachable(sim.now), sim.hit(StoreFailed):
 		fault = memstore.NotDone
-	case sim.hit(StoreAnswerLost):
-		fault = memstore.Lost
+	case sim.losing == op, sim.hit(StoreAnswerLost):
+		fault, connection.lost = memstore.Lost, true
 	default:
 		return store
 	}
@@ -118,6 +120,13 @@ func (c *connection) Settle(ctx context.Context, settle *core.Settle) (core.Sett
 	if err == nil && answer.Applied {
 		c.relay.sim.redriveSome(settle.Dead) //nolint:contextcheck // the operator does not act within the call
 	}
+	return answer, err
+}
+
+// TakeRequests notes whether there is something that its relay must learn of.
+func (c *connection) TakeRequests(ctx context.Context, take core.TakeRequests) (core.RequestsAnswer, error) {
+	answer, err := c.Store.TakeRequests(ctx, take)
+	c.took = err == nil && len(answer.Requests) > 0
 	return answer, err
 }
 

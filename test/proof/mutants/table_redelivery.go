@@ -59,6 +59,38 @@ var redelivery = []mutant{
 		test(coreTests, "TestACancelDoesNotWaitForALimit", `something is open still`),
 	},
 	{
+		"cancel-waits-for-a-lost-answer",
+		"copies that a relay took without learning of it are in its hands for as long as their topic is paused", "OP-5",
+		[]change{{
+			coreTests + "/take.go", "for i := range answer.Forgotten {", "for i := range answer.Forgotten[:0] {",
+		}},
+		test(coreTests, "TestACancelDoesNotWaitForATakeWithoutAnswer", `something is open still`),
+	},
+	{
+		"lost-answer-while-all-is-paused",
+		"what a take without an answer took is looked for where copies may go, and not while everything is paused", "OP-5",
+		[]change{{coreTests + "/take.go", "if !may && now >= d.doubtful {", "if !may {"}},
+		test(coreTests, "TestACancelDoesNotWaitForATakeWithoutAnswer", `something is open still`),
+	},
+	{
+		"copies-in-flight-given-back",
+		"a take gives back what the relay has in memory: a cancel says that no copy is sent any more, and one is", "OP-5",
+		[]change{{
+			coreTests + "/take.go",
+			"take.InMemory = slices.AppendSeq(take.InMemory, maps.Keys(l.requests))",
+			"_ = maps.Keys(l.requests)",
+		}},
+		test(coreTests, "TestWhatIsInMemoryStaysInHands", `of \d+ copies that the relay has \d+ are in hands`),
+	},
+	{
+		"taken-and-forgotten-at-once",
+		"what a take takes anew is told as forgotten as well, and given back while it is sent", "OP-5",
+		[]change{{
+			"relay/internal/pgstore/sql/take_requests.sql", "AND k.id NOT IN (SELECT l.id FROM locked l)", "",
+		}},
+		test("./relay/internal/pgstore", "TestWhatARelayDoesNotKnowToHaveIsTold", `beside what is taken again: it has`),
+	},
+	{
 		"first-lane-gets-all",
 		"with a low limit the copies of the first lane go out, and those of the others when it is empty", "OP-5",
 		[]change{{coreTests + "/take.go", "\t\twith[i], with[j] = with[j], with[i]\n", "\t\t_ = j\n"}},
@@ -67,7 +99,7 @@ var redelivery = []mutant{
 	{
 		"waiting-copies-hold-up-others",
 		"copies to a limited topic hold up those to every other topic in their lane until they are sent", "OP-5",
-		[]change{{coreTests + "/take.go", "l.requests > 0 && (crowded ||", "l.requests > 0 && (!crowded ||"}},
+		[]change{{coreTests + "/take.go", "(l.requests) > 0 && (crowded ||", "(l.requests) > 0 && (!crowded ||"}},
 		test(coreTests, "TestCopiesThatWaitHoldUpNoOtherTopic", `of the copies to the other topic \d+ are open`),
 	},
 	{
@@ -109,7 +141,7 @@ var redelivery = []mutant{
 	{
 		"attempts-lost-when-given-back",
 		"a copy whose outcome is never known begins anew whenever it is given back, and its job never ends", "OP-5",
-		[]change{{coreTests + "/take.go", "charged: int(r.Attempts)", "charged: 0 * int(r.Attempts)"}},
+		[]change{{coreTests + "/take.go", "charged: int(r.Attempts)})", "charged: 0 * int(r.Attempts)})"}},
 		test(coreTests, "TestACopyWhoseOutcomeIsNeverKnownFails", `it is \{ID:1`),
 	},
 	{

@@ -1,12 +1,14 @@
 -- $1 lanes, $2 relay, $3 its token, $4 event types that may go, $5 those that go only to a topic which their request
 -- names, $6 topics to which nothing goes by name, $7 how many of each lane, $8 at how many of each to look, $9 bytes;
--- $10 and $11 topics by lane to which nothing goes by name, as others are in memory, and $12 and $13 their types.
+-- $10 and $11 topics by lane to which nothing goes by name, as others are in memory, and $12 and $13 their types; $14
+-- requests that the relay has in memory.
 --
 -- The order within an action and aggregate is kept: what comes behind a type that may not go stays. One that was taken
 -- three times by relays that did not come back is taken when it is the first of its lane, and then alone, with nothing
 -- of other lanes beside it. Rows are locked by lane, number of the event and id, as
 -- everywhere; one that somebody has ended meanwhile is left out. One whose event retention took in the moment in which
--- it was asked for has failed. Behind the requests come the types that may not go.
+-- it was asked for has failed. What the relay has as the database says, neither in memory nor taken now, comes along as
+-- taken 0 times and without its payload; it stays as it is. Behind the requests come the types that may not go.
 WITH own AS MATERIALIZED (
     SELECT r.lanes FROM {schema}.outbox_relays r
      WHERE r.id = $2::uuid AND r.token = $3::uuid AND r.ended_at IS NULL FOR KEY SHARE
@@ -17,7 +19,8 @@ WITH own AS MATERIALIZED (
                    ORDER BY q.event_seq, q.id) AS behind
       FROM own CROSS JOIN unnest($1::smallint[]) WITH ORDINALITY l(lane, number)
      CROSS JOIN LATERAL (
-        SELECT r.lane, r.event_seq, r.id, r.action_id, r.topic, r.taken FROM {schema}.outbox_requests r
+        SELECT r.lane, r.event_seq, r.id, r.action_id, r.topic, r.taken, r.taken_by, r.attempts
+          FROM {schema}.outbox_requests r
          WHERE r.lane = l.lane AND r.delivered_at IS NULL AND r.canceled_at IS NULL AND r.failed_at IS NULL
            AND r.due_at <= (SELECT clock_timestamp())
          ORDER BY r.event_seq, r.id LIMIT (SELECT $8::integer)) q
@@ -61,15 +64,22 @@ WITH own AS MATERIALIZED (
            taken_by = (SELECT l.token FROM {schema}.outbox_lanes l WHERE l.lane = r.lane ORDER BY l.layout LIMIT 1)
      WHERE r.id = ANY (ARRAY(SELECT l.id FROM locked l))
     RETURNING r.id, r.lane, r.event_seq, r.action_id, r.topic, r.taken, r.attempts
+), forgotten AS (
+    SELECT k.id, k.lane, k.event_seq, k.action_id, k.topic, 0 AS taken, k.attempts FROM looked k
+     WHERE k.taken_by IS NOT NULL AND k.event_type IS NOT NULL AND k.id <> ALL($14::bigint[])
+       AND k.id NOT IN (SELECT l.id FROM locked l)
+       AND k.taken_by = (SELECT l.token FROM {schema}.outbox_lanes l WHERE l.lane = k.lane ORDER BY l.layout LIMIT 1)
 )
 SELECT {incarnation} AS incarnation, {lost} AS lost, f.*
   FROM (SELECT) one LEFT JOIN (
     SELECT e.lane, e.seq, e.id, e.state, e.attempt_count, e.created_at, NULL::bigint AS due_in, e.namespace,
-           e.event_type, e.aggregate_type, e.aggregate_id, e.tenant_id, e.dedupe_key, e.payload_json, e.headers,
+           e.event_type, e.aggregate_type, e.aggregate_id, e.tenant_id, e.dedupe_key,
+           CASE WHEN t.taken > 0 THEN e.payload_json END AS payload_json,
+           CASE WHEN t.taken > 0 THEN e.headers END AS headers,
            e.lane <> {schema}.outbox_lane(e.namespace, e.aggregate_type, e.aggregate_id) AS stray,
            t.id AS request, t.action_id, t.topic, t.taken, t.attempts,
            row_number() OVER (ORDER BY array_position($1::smallint[], t.lane), t.event_seq, t.id) AS nth
-      FROM taken t
+      FROM (SELECT * FROM taken UNION ALL SELECT * FROM forgotten) t
      CROSS JOIN LATERAL (
         SELECT * FROM {schema}.outbox_events e WHERE e.lane = t.lane AND e.seq = t.event_seq LIMIT (SELECT 1)) e
     UNION ALL
