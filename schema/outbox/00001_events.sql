@@ -169,10 +169,13 @@ CREATE TRIGGER outbox_events_keep_all
 -- a session may take backslashes for escapes, and then an expression with one is another expression. And
 -- nobody calls a function who was not granted it. What somebody else makes in our schema would be found there all the
 -- same, and some of our functions run as the owner: so not everybody may make something there.
+-- What is so already is left alone: each change writes the function's row anew, with its text, and most migrations find
+-- dozens of functions that an earlier one has sealed.
 -- +goose StatementBegin
 CREATE FUNCTION outbox_seal() RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
     own_schema CONSTANT oid := (SELECT pronamespace FROM pg_proc WHERE oid = 'outbox_seal()'::regprocedure);
+    own_path   CONSTANT text := format('search_path=pg_catalog, %s, pg_temp', own_schema::regnamespace);
     function   record;
 BEGIN
     IF has_schema_privilege('public', own_schema, 'CREATE') THEN
@@ -181,19 +184,24 @@ BEGIN
             USING ERRCODE = 'object_not_in_prerequisite_state';
     END IF;
     FOR function IN
-        SELECT p.oid::regprocedure AS signature, l.lanname = 'plpgsql' AS is_plpgsql,
-               strpos(p.prosrc, chr(92)) > 0 AS has_backslash
+        SELECT p.oid::regprocedure AS signature,
+               l.lanname = 'plpgsql' AND own_path <> ALL (coalesce(p.proconfig, '{}')) AS lacks_path,
+               l.lanname = 'plpgsql' AND strpos(p.prosrc, chr(92)) > 0
+                   AND 'standard_conforming_strings=on' <> ALL (coalesce(p.proconfig, '{}')) AS lacks_strings,
+               has_function_privilege('public', p.oid, 'EXECUTE') AS is_public
           FROM pg_proc p JOIN pg_language l ON l.oid = p.prolang
          WHERE p.pronamespace = own_schema AND starts_with(p.proname, 'outbox_') AND p.proname <> 'outbox_lane'
     LOOP
-        IF function.is_plpgsql THEN
+        IF function.lacks_path THEN
             EXECUTE format('ALTER FUNCTION %s SET search_path = pg_catalog, %s, pg_temp', function.signature,
                 own_schema::regnamespace);
-            IF function.has_backslash THEN
-                EXECUTE format('ALTER FUNCTION %s SET standard_conforming_strings = on', function.signature);
-            END IF;
         END IF;
-        EXECUTE format('REVOKE EXECUTE ON FUNCTION %s FROM PUBLIC', function.signature);
+        IF function.lacks_strings THEN
+            EXECUTE format('ALTER FUNCTION %s SET standard_conforming_strings = on', function.signature);
+        END IF;
+        IF function.is_public THEN
+            EXECUTE format('REVOKE EXECUTE ON FUNCTION %s FROM PUBLIC', function.signature);
+        END IF;
     END LOOP;
 END
 $$;

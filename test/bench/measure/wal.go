@@ -3,9 +3,13 @@ package bench
 import (
 	"context"
 	_ "embed"
+	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/posthaste-dev/posthaste/outbox"
 )
 
 //go:embed wal.sql
@@ -43,7 +47,12 @@ func NewWALMeter(ctx context.Context, db *Database) (*WALMeter, error) {
 
 // Measure runs the work and counts what it wrote. The work must be committed with synchronous_commit on,
 // since the meter reads what is flushed.
-func (m *WALMeter) Measure(ctx context.Context, work func(context.Context) error) (WAL, error) {
+func (m *WALMeter) Measure(ctx context.Context, work func(context.Context) error) (total WAL, err error) {
+	release, err := m.keep(ctx)
+	if err != nil {
+		return WAL{}, err
+	}
+	defer func() { err = errors.Join(err, release()) }()
 	from, err := m.position(ctx)
 	if err != nil {
 		return WAL{}, err
@@ -59,7 +68,7 @@ func (m *WALMeter) Measure(ctx context.Context, work func(context.Context) error
 	if err != nil {
 		return WAL{}, fmt.Errorf("bench: read the WAL: %w", err)
 	}
-	total := WAL{ByRelation: map[string]WAL{}}
+	total = WAL{ByRelation: map[string]WAL{}}
 	var relation string
 	var one WAL
 	_, err = pgx.ForEachRow(rows, []any{&relation, &one.Records, &one.Bytes, &one.PageImages}, func() error {
@@ -76,6 +85,23 @@ func (m *WALMeter) Measure(ctx context.Context, work func(context.Context) error
 		return WAL{}, fmt.Errorf("bench: read the WAL: %w", err)
 	}
 	return total, nil
+}
+
+// keep has the server keep the log from now on: a checkpoint would remove what is not read yet, and others make many.
+// The slot goes with the connection at the latest.
+func (m *WALMeter) keep(ctx context.Context) (release func() error, err error) {
+	name := "bench_" + strings.ReplaceAll(outbox.NewID().String(), "-", "")
+	const create = "SELECT pg_create_physical_replication_slot($1, immediately_reserve => true, temporary => true)"
+	if _, err := m.db.Control.Exec(ctx, create, name); err != nil {
+		return nil, fmt.Errorf("bench: keep the WAL: %w", err)
+	}
+	return func() error {
+		// Also where the work was given up.
+		if _, err := m.db.Control.Exec(context.WithoutCancel(ctx), "SELECT pg_drop_replication_slot($1)", name); err != nil {
+			return fmt.Errorf("bench: drop the slot that kept the WAL: %w", err)
+		}
+		return nil
+	}, nil
 }
 
 func (m *WALMeter) position(ctx context.Context) (string, error) {

@@ -6,6 +6,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"net/url"
 	"os"
 	"strings"
 	"sync/atomic"
@@ -84,7 +85,7 @@ func New(t testing.TB, server Server) *DB {
 	t.Helper()
 	db := &DB{Server: server, Schema: NewName("t")}
 	db.Pool = db.Open(t, server.URL, "search_path", "")
-	std := OpenSQL(t, "pgx", server.URL)
+	std := OpenSQL(t, "pgx", unsynced(t, server.URL))
 	t.Cleanup(func() {
 		if err := drop(std, db.Schema); err != nil {
 			t.Errorf("drop the test's schema: %v", err)
@@ -93,7 +94,21 @@ func New(t testing.TB, server Server) *DB {
 	if err := schema.Outbox.Up(t.Context(), std, schema.Options{Schema: db.Schema}); err != nil {
 		t.Fatalf("migrate on %s: %v\nIs it running? `make services` starts it.", server.Name, err)
 	}
+	db.Exec(t, "COMMENT ON SCHEMA {schema} IS 'of a test'") // this commit waits, and all before it are on the disk with it
 	return db
+}
+
+// unsynced is an address whose commits do not wait for the disk: a migration of all has a dozen of them.
+func unsynced(t testing.TB, address string) string {
+	t.Helper()
+	parsed, err := url.Parse(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	query := parsed.Query()
+	query.Set("synchronous_commit", "off")
+	parsed.RawQuery = query.Encode()
+	return parsed.String()
 }
 
 // Open connects a pool with these runtime parameters, given as pairs.
