@@ -204,10 +204,14 @@ func (q *request) edit() error {
 	})
 }
 
-// editable is an event of which the user may see all data.
+// editable is an event of which the user may see all data. Of one that is deleted no new one can be made.
 func (q *request) editable() (operator.EventDetail, error) {
 	detail, err := q.detail()
-	if err == nil && len(q.outbox.Mask) > 0 {
+	switch {
+	case err != nil:
+	case detail.State == operator.StateDeleted:
+		err = operator.ErrNoEvent
+	case len(q.outbox.Mask) > 0:
 		err = forbidden("Parts of payloads are masked here, so nobody can edit one. Use outboxctl dead edit.")
 	}
 	return detail, err

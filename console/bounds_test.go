@@ -60,3 +60,23 @@ func TestPointsOfAChartAreOfAsManyMinutes(t *testing.T) {
 		}
 	}
 }
+
+// TestTheWorstReasonIsFirst, and the others stay in their order.
+func TestTheWorstReasonIsFirst(t *testing.T) {
+	t.Parallel()
+	status := &operator.Status{Health: operator.Broken, Reasons: []operator.Reason{
+		{Code: "limited", Health: operator.Degraded, Text: "a limit"},
+		{Code: "dead", Health: operator.Degraded},
+		{Code: "topic_failing", Health: operator.Broken, Text: "a topic fails"},
+	}}
+	if got := sentence(status); got != "a topic fails" {
+		t.Errorf("it says %q", got)
+	}
+	var order string
+	for _, reason := range worstFirst(status.Reasons) {
+		order += reason.Code + " "
+	}
+	if order != "topic_failing limited dead " || status.Reasons[0].Code != "limited" {
+		t.Errorf("the order is %s, and was %s", order, status.Reasons[0].Code)
+	}
+}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/posthaste-dev/posthaste/internal/span"
 	"github.com/posthaste-dev/posthaste/outbox"
 	"github.com/posthaste-dev/posthaste/relay/operator"
 )
@@ -134,7 +135,7 @@ func (s *databaseScreen) report() {
 	for _, h := range s.Found.Snapshots {
 		if h.Since != nil && s.Found.At.Sub(*h.Since) >= heldLong {
 			add(false, "A transaction is open for %s, and old versions of rows pile up since then: end what holds it open.",
-				duration(s.Found.At.Sub(*h.Since)))
+				span.Of(s.Found.At.Sub(*h.Since)))
 			break // the oldest is the first
 		}
 	}

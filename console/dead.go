@@ -48,6 +48,8 @@ type deadPage struct {
 	Next    string
 	Verbs   []verb
 	Jobs    []string
+	// Erasable tells that an erasure can have this filter.
+	Erasable bool
 }
 
 func (q *request) dead() error {
@@ -69,7 +71,10 @@ func (q *request) dead() error {
 	if err != nil {
 		return err
 	}
-	p := &deadPage{Filter: text, Full: filter.String(), All: q.text("all") != "", Letters: found.Letters, Next: found.Next}
+	p := &deadPage{
+		Filter: text, Full: filter.String(), All: q.text("all") != "", Letters: found.Letters, Next: found.Next,
+		Erasable: text != "" && filter.Reason == "" && filter.Error == "",
+	}
 	if q.user.Can(operatorRole) {
 		p.Verbs = verbs[:4]
 		p.Jobs = []string{"redrive", "reissue", "skip", "discard"}

@@ -30,6 +30,7 @@ type env struct {
 	t       *testing.T
 	admin   *pgxpool.Pool
 	schema  string
+	outbox  console.Outbox
 	console *console.Console
 	log     *bytes.Buffer
 }
@@ -71,14 +72,23 @@ func newEnv(t *testing.T, address string, parts ...string) *env {
 	if err != nil {
 		t.Fatal(err)
 	}
+	e.outbox = console.Outbox{Name: "shop", DB: pool, Schema: e.schema, Check: registry.Check}
+	e.serve()
+	return e
+}
+
+// serve makes the console of the outbox, with parts of payloads masked.
+func (e *env) serve(mask ...string) {
+	e.t.Helper()
+	var err error
+	e.outbox.Mask = mask
 	e.console, err = console.New(console.Config{
-		Outboxes: []console.Outbox{{Name: "shop", DB: pool, Schema: e.schema, Check: registry.Check}},
+		Outboxes: []console.Outbox{e.outbox},
 		Log:      slog.New(slog.NewTextHandler(e.log, nil)),
 	})
 	if err != nil {
-		t.Fatal(err)
+		e.t.Fatal(err)
 	}
-	return e
 }
 
 func (e *env) sql(statement string) string {
@@ -102,7 +112,7 @@ func (e *env) one(query string, args ...any) (answer string) {
 
 // event is what a test emits.
 type event struct {
-	aggregate, kind, tenant, payload, failure string
+	aggregate, kind, tenant, payload, headers, failure string
 }
 
 // emit writes an event that is ready.
@@ -115,9 +125,10 @@ func (e *env) emit(of event) outbox.ID {
 	if of.kind == "" {
 		of.kind = "order_created"
 	}
-	e.exec(`INSERT INTO {schema}.outbox_events (id, event_type, aggregate_type, aggregate_id, tenant_id, payload_json)
-		VALUES ($1::text::uuid, $2, 'order', $3, nullif($4, ''), $5::text::json)`, id.String(), of.kind, of.aggregate,
-		of.tenant, strings.ReplaceAll(of.payload, "%s", id.String()))
+	e.exec(`INSERT INTO {schema}.outbox_events (id, event_type, aggregate_type, aggregate_id, tenant_id, payload_json,
+			headers)
+		VALUES ($1::text::uuid, $2, 'order', $3, nullif($4, ''), $5::text::json, nullif($6, '')::json)`, id.String(), of.kind,
+		of.aggregate, of.tenant, strings.ReplaceAll(of.payload, "%s", id.String()), of.headers)
 	return id
 }
 
@@ -135,6 +146,29 @@ func (e *env) dead(of event) outbox.ID {
 		SELECT seq, id, created_at, 3, true, namespace, tenant_id, event_type, aggregate_type, aggregate_id, 'orders',
 			'max_attempts', $2, payload_json, headers FROM {schema}.outbox_events WHERE id = $1`, id.String(), of.failure)
 	return id
+}
+
+// left writes a dead letter of which retention has deleted the event, after somebody had discarded it.
+func (e *env) left(of event) outbox.ID {
+	e.t.Helper()
+	id := e.dead(of)
+	e.exec(`INSERT INTO {schema}.outbox_actions (action_id, verb, event_id, dlq_id, actor, reason)
+		SELECT gen_random_uuid(), 'discard', event_id, id, 'olga', 'nobody needs it' FROM {schema}.outbox_dlq
+		 WHERE event_id = $1`, id.String())
+	e.exec(`DELETE FROM {schema}.outbox_held USING {schema}.outbox_events e WHERE e.id = $1 AND outbox_held.seq = e.seq`,
+		id.String())
+	e.exec(`UPDATE {schema}.outbox_events SET state = 7 WHERE id = $1`, id.String())
+	e.exec(`DELETE FROM {schema}.outbox_events WHERE id = $1`, id.String())
+	e.exec(`UPDATE {schema}.outbox_retention SET cut_off = clock_timestamp(), deleted = deleted + 1
+		WHERE kind = 'published'`)
+	return id
+}
+
+// looks is who has looked at the payload of an event, as the log has it.
+func (e *env) looks(id outbox.ID) string {
+	e.t.Helper()
+	return e.one(`SELECT coalesce(string_agg(actor, ' ' ORDER BY id), 'nobody') FROM {schema}.outbox_actions
+		WHERE verb = 'look' AND event_id = $1`, id.String())
 }
 
 // answer is what the console said.

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/posthaste-dev/posthaste/internal/span"
 	"github.com/posthaste-dev/posthaste/outbox"
 	"github.com/posthaste-dev/posthaste/relay/operator"
 )
@@ -84,7 +85,7 @@ func (q *request) erasure() (p *erasePage, plan operator.ErasurePlan, err error)
 	plan, err = q.outbox.op.PlanErasure(ctx, filter, mostErased)
 	if err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		return p, plan, invalid("To find these takes longer than %s, because no index helps. Add an aggregate or a type, "+
-			"or use outboxctl events erase.", duration(longestCount))
+			"or use outboxctl events erase.", span.Of(longestCount))
 	}
 	if tooMany := (*operator.TooManyError)(nil); errors.As(err, &tooMany) {
 		return p, plan, invalid("These are more than %s events. Ask for fewer, or use outboxctl events erase.",

@@ -3,6 +3,7 @@ package console
 import (
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"html/template"
 	"regexp"
@@ -11,6 +12,7 @@ import (
 	"time"
 
 	"github.com/posthaste-dev/posthaste/console/internal/jsonview"
+	"github.com/posthaste-dev/posthaste/internal/span"
 	"github.com/posthaste-dev/posthaste/outbox"
 	"github.com/posthaste-dev/posthaste/relay/operator"
 )
@@ -18,12 +20,15 @@ import (
 // eventPage is what the page of one event has.
 type eventPage struct {
 	operator.EventDetail
+	// Deleted tells that only a dead letter is left of it.
+	Deleted       bool
 	Why           operator.Explanation
 	Line          []moment
 	Before, After *operator.Event
 	// None is what stands where there is none before or after it.
 	None         string
 	Verbs        []verb
+	Erasable     bool
 	Command, SQL string
 	// Content is there when somebody has looked at it.
 	Content *content
@@ -60,12 +65,25 @@ func (q *request) eventPage() (*eventPage, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &eventPage{EventDetail: detail, Line: lineOf(detail), Verbs: verbsFor(detail.State, q)}
+	p := &eventPage{
+		EventDetail: detail, Deleted: detail.State == operator.StateDeleted, Line: lineOf(detail),
+		Verbs: verbsFor(detail.State, q), Erasable: !detail.Erased && slices.Contains(erasable, detail.State),
+	}
 	if p.Why, err = q.outbox.op.Explain(q.Context(), detail.ID); err != nil {
 		return nil, err
 	}
 	if len(q.user.Tenants) > 0 {
 		p.Why = p.Why.WithoutOthers()
+	}
+	schema := cmp.Or(q.outbox.Schema, outbox.DefaultSchema)
+	p.Command = "outboxctl events explain " + detail.ID.String() + " --schema " + schema
+	query := `SELECT * FROM "%s".outbox_status WHERE id = '%s';`
+	if p.Deleted { // of a dead letter not all columns are for everybody
+		query = `SELECT failed_at, error_reason, error_detail FROM "%s".outbox_dlq WHERE event_id = '%s';`
+	}
+	p.SQL = fmt.Sprintf(query, strings.ReplaceAll(schema, `"`, `""`), detail.ID)
+	if p.Deleted {
+		return p, nil
 	}
 	beside, err := q.outbox.op.Neighbors(q.Context(), detail.ID)
 	if err != nil {
@@ -75,21 +93,26 @@ func (q *request) eventPage() (*eventPage, error) {
 	if !beside.Complete {
 		p.None = "none of its aggregate that is near"
 	}
-	schema := cmp.Or(q.outbox.Schema, outbox.DefaultSchema)
-	p.Command = "outboxctl events explain " + detail.ID.String() + " --schema " + schema
-	p.SQL = fmt.Sprintf(`SELECT * FROM "%s".outbox_status WHERE id = '%s';`,
-		strings.ReplaceAll(schema, `"`, `""`), detail.ID)
 	return p, nil
 }
 
-// detail reads the event that the path names. Another tenant's is not there.
+// erasable are the states in which an event may be erased.
+var erasable = []string{"published", "discarded", "dead", "dead and blocking", operator.StateDeleted}
+
+// detail reads the event that the path names, or its dead letter where that alone is left. Another tenant's is not
+// there, and neither is one of which any dead letter is another tenant's: the payload may be that one's.
 func (q *request) detail() (operator.EventDetail, error) {
 	id, err := q.id()
 	if err != nil {
 		return operator.EventDetail{}, err
 	}
 	detail, err := q.outbox.op.Event(q.Context(), id, false)
-	if err == nil && !q.owns(detail.Tenant) {
+	if errors.Is(err, operator.ErrNoEvent) {
+		detail, err = q.outbox.op.Left(q.Context(), id)
+	}
+	foreign := func(letter operator.DeadLetter) bool { return !q.owns(letter.Tenant) }
+	if err == nil && (!q.owns(detail.Tenant) ||
+		detail.State == operator.StateDeleted && slices.ContainsFunc(detail.DeadLetters, foreign)) {
 		err = operator.ErrNoEvent
 	}
 	return detail, err
@@ -122,7 +145,7 @@ func lineOf(d operator.EventDetail) (line []moment) {
 	if d.PublishedAt != nil {
 		line = append(line, moment{
 			*d.PublishedAt, "published", "good",
-			"after " + duration(d.PublishedAt.Sub(d.CreatedAt)),
+			"after " + span.Of(d.PublishedAt.Sub(d.CreatedAt)),
 		})
 	}
 	slices.SortStableFunc(line, func(a, b moment) int { return a.At.Compare(b.At) })

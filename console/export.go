@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"strconv"
 
+	"github.com/posthaste-dev/posthaste/internal/span"
 	"github.com/posthaste-dev/posthaste/relay/operator"
 )
 
@@ -38,7 +39,7 @@ func (q *request) export() error {
 	}
 	if more && found == 0 {
 		return invalid("Nothing was found in the %s that a file may take, because no index helps. Add created:, an "+
-			"aggregate or a type, or use outboxctl events export.", duration(longestExport))
+			"aggregate or a type, or use outboxctl events export.", span.Of(longestExport))
 	}
 	name := "events"
 	if more {

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/posthaste-dev/posthaste/internal/span"
 	"github.com/posthaste-dev/posthaste/relay/operator"
 )
 
@@ -74,45 +75,28 @@ func rate(perSecond float64) string {
 func age(seconds any) string {
 	switch s := seconds.(type) {
 	case float64:
-		return duration(time.Duration(s * float64(time.Second)))
+		return span.Of(time.Duration(s * float64(time.Second)))
 	case *float64:
 		if s == nil {
 			return "not known"
 		}
 		return age(*s)
 	case time.Duration:
-		return duration(s)
+		return span.Of(s)
 	}
 	return ""
-}
-
-func duration(d time.Duration) string {
-	switch {
-	case d < 0:
-		return "0 s"
-	case d < time.Second:
-		return fmt.Sprintf("%d ms", d.Milliseconds())
-	case d < 10*time.Second:
-		return fmt.Sprintf("%.1f s", d.Seconds())
-	case d < 2*time.Minute:
-		return fmt.Sprintf("%d s", int(d.Seconds()))
-	case d < 2*time.Hour:
-		return fmt.Sprintf("%d min", int(d.Minutes()))
-	case d < 48*time.Hour:
-		return fmt.Sprintf("%d h", int(d.Hours()))
-	default:
-		return fmt.Sprintf("%d days", int(d.Hours()/24))
-	}
 }
 
 func ago(at, now time.Time) string {
 	switch {
 	case at.IsZero():
 		return ""
-	case at.After(now.Add(time.Second)):
-		return "in " + duration(at.Sub(now))
+	case at.After(now.Add(-time.Second)) && at.Before(now.Add(time.Second)):
+		return "just now"
+	case at.After(now):
+		return "in " + span.Of(at.Sub(now))
 	default:
-		return duration(now.Sub(at)) + " ago"
+		return span.Of(now.Sub(at)) + " ago"
 	}
 }
 
@@ -128,7 +112,7 @@ func classOf(state any) string {
 	switch fmt.Sprint(state) {
 	case "published", "done", string(operator.Healthy), "alive":
 		return "good"
-	case "ready", "running", "discarded", "canceled", "ended":
+	case "ready", "running", "discarded", "canceled", "ended", operator.StateDeleted:
 		return "plain"
 	case "retrying", "waiting", "parked", "paused", string(operator.Degraded):
 		return "warn"

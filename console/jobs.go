@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/posthaste-dev/posthaste/internal/span"
 	"github.com/posthaste-dev/posthaste/outbox"
 	"github.com/posthaste-dev/posthaste/relay/operator"
 )
@@ -135,7 +136,7 @@ func (q *request) jobPage(job operator.Job) (*jobPage, error) {
 		p.PerSec = float64(did) / took
 	}
 	if left := job.Expected - did; p.PerSec > 0 && left > 0 && job.State == operator.JobRunning {
-		p.Left = duration(time.Duration(float64(left) / p.PerSec * float64(time.Second)))
+		p.Left = span.Of(time.Duration(float64(left) / p.PerSec * float64(time.Second)))
 	}
 	switch job.State {
 	case operator.JobRunning:
@@ -288,7 +289,7 @@ func (q *request) plan() error {
 	}
 	slices.SortFunc(p.Types, func(a, b countOf) int { return int(b.Count - a.Count) })
 	if spec.Rate > 0 {
-		p.Took = duration(time.Duration(float64(p.Count) / spec.Rate * float64(time.Second)))
+		p.Took = span.Of(time.Duration(float64(p.Count) / spec.Rate * float64(time.Second)))
 	}
 	return q.ok("plan", "Plan a job", 0, p)
 }

@@ -1,13 +1,16 @@
 package console
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
 	"net/http"
+	"slices"
 	"strconv"
 	"time"
 
+	"github.com/posthaste-dev/posthaste/internal/span"
 	"github.com/posthaste-dev/posthaste/relay/operator"
 )
 
@@ -48,11 +51,7 @@ func (q *request) outboxes() error {
 		return err
 	}
 	if len(all) == 1 {
-		start := ""
-		if len(q.user.Tenants) > 0 {
-			start = "events"
-		}
-		http.Redirect(q.w, q.Request, q.console.pathTo(all[0].Name, start), http.StatusSeeOther)
+		http.Redirect(q.w, q.Request, q.console.pathTo(all[0].Name, q.firstPage()), http.StatusSeeOther)
 		return nil
 	}
 	return q.ok("outboxes", "Outboxes", 10, all)
@@ -68,12 +67,20 @@ func (s *served) statusNow(ctx context.Context) (*operator.Status, error) {
 // sentence says in one how an outbox does.
 func sentence(status *operator.Status) string {
 	if len(status.Reasons) > 0 {
-		return status.Reasons[0].Text
+		return worstFirst(status.Reasons)[0].Text
 	}
 	if status.Ready.Events == 0 {
 		return "Nothing waits."
 	}
 	return fmt.Sprintf("%s events are on their way, the oldest for %s.", many(status.Ready), age(status.Ready.Oldest))
+}
+
+// worstFirst puts before the others what an outbox is broken by.
+func worstFirst(reasons []operator.Reason) []operator.Reason {
+	reasons = slices.Clone(reasons) // others may read them now
+	rank := func(r operator.Reason) int { return map[operator.Health]int{operator.Broken: -1}[r.Health] }
+	slices.SortStableFunc(reasons, func(a, b operator.Reason) int { return cmp.Compare(rank(a), rank(b)) })
+	return reasons
 }
 
 // many is a count that nobody has counted to its end.
@@ -86,9 +93,10 @@ func many(b operator.Backlog) string {
 
 // overview is what the first screen has.
 type overview struct {
-	Status *operator.Status
-	Waits  string
-	Oldest float64
+	Status  *operator.Status
+	Reasons []operator.Reason
+	Waits   string
+	Oldest  float64
 	// Rate is of the last minute.
 	Rate, Arriving float64
 	Drain          string
@@ -134,7 +142,8 @@ func (q *request) overview() error {
 	}
 	points, each := thin(all)
 	o := &overview{
-		Status: status, Topics: topicLines(topics, status.Topics), Charts: chartsOf(points, each), Each: each,
+		Status: status, Reasons: worstFirst(status.Reasons),
+		Topics: topicLines(topics, status.Topics), Charts: chartsOf(points, each), Each: each,
 		Waits:  many(sumOf(status.Ready, status.Retrying, status.Waiting, status.Parked)),
 		Oldest: max(status.Ready.Oldest, status.Retrying.Oldest, status.Waiting.Oldest, status.Parked.Oldest),
 		Ranges: rangesOf(minutes),
@@ -168,7 +177,7 @@ func drain(ready operator.Backlog, out, in float64) string {
 	if ready.AtLeast {
 		more = "at least "
 	}
-	return fmt.Sprintf("At this rate the backlog is gone in %s%s.", more, duration(left))
+	return fmt.Sprintf("At this rate the backlog is gone in %s%s.", more, span.Of(left))
 }
 
 func rangesOf(minutes int64) (ranges []chartRange) {

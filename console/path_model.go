@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/posthaste-dev/posthaste/internal/span"
 	"github.com/posthaste-dev/posthaste/relay/operator"
 )
 
@@ -94,7 +95,7 @@ func writerCells(f *pathFacts) (cells []cell) {
 		known := slices.DeleteFunc([]string{w.Role, w.Application, w.State}, func(s string) bool { return s == "" })
 		who := strings.Join(known, ", ")
 		age := f.now.Sub(*w.Since)
-		c := cell{Name: name, Note: duration(age), Why: "open for " + duration(age) + ": " + who, Class: "warn"}
+		c := cell{Name: name, Note: span.Of(age), Why: "open for " + span.Of(age) + ": " + who, Class: "warn"}
 		if age >= tooLongOpen {
 			c.Class, c.Fault = "bad", "writer:"+name
 		}

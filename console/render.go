@@ -166,27 +166,41 @@ func (p *page) To(page string, pairs ...string) string { return p.q.path(page, p
 func (p *page) Event(id any) string { return p.q.path("events/" + fmt.Sprint(id)) }
 
 // In is the address of the start of another outbox.
-func (p *page) In(outboxName string) string { return p.q.console.pathTo(outboxName, "") }
+func (p *page) In(outboxName string) string { return p.q.console.pathTo(outboxName, p.q.firstPage()) }
 
-// Tenants are those of a user who is bound to several, one of which is shown. Each has the filter that is shown, for
-// it.
-func (p *page) Tenants() (all []chip) {
-	if p.q.tenant == "" || len(p.q.user.Tenants) < 2 {
-		return nil
+// firstPage is the first one of an outbox that the user may see.
+func (q *request) firstPage() string {
+	if len(q.user.Tenants) > 0 {
+		return "events"
 	}
+	return ""
+}
+
+// Tenant is the one that is shown to a user who is bound to some; empty: the user is not, or the page is about none.
+func (p *page) Tenant() string { return p.q.tenant }
+
+// link is a name that leads somewhere.
+type link struct{ Name, Address string }
+
+// OtherTenants are the others of that user. Each leads to this page with the same filter, for that tenant.
+func (p *page) OtherTenants() (others []link) {
 	filter, err := operator.ParseFilter(p.q.text("q"))
 	if err != nil {
 		return nil
 	}
 	for _, tenant := range p.q.user.Tenants {
+		if tenant == p.q.tenant {
+			continue
+		}
 		filter.Tenant = tenant
-		all = append(all, chip{tenant, filter.String(), tenant == p.q.tenant})
+		address, query := *p.q.URL, p.q.URL.Query()
+		query.Set("q", filter.String())
+		query.Del("after")
+		address.RawQuery = query.Encode()
+		others = append(others, link{tenant, address.RequestURI()})
 	}
-	return all
+	return others
 }
-
-// Screen is the entry that is shown.
-func (p *page) Screen() string { return p.q.entry.Name }
 
 // Is tells whether this is the entry that is shown.
 func (p *page) Is(names ...string) bool {

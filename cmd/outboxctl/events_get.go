@@ -107,7 +107,7 @@ func holderText(h operator.LaneHolder, now time.Time) string {
 	case h.Relay == "":
 		return "held by nobody"
 	case !h.Alive:
-		return "held by " + h.Relay + ", which is silent since " + strings.TrimSuffix(agoOf(h.LastBeat, now), " ago")
+		return "held by " + h.Relay + ", which has been silent for " + strings.TrimSuffix(agoOf(h.LastBeat, now), " ago")
 	default:
 		return "held by " + h.Relay
 	}

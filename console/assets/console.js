@@ -7,6 +7,11 @@
   let paused = false;
   let timer = 0;
 
+  // A narrow window does not show all of the menu: the screen that is open is to be seen there.
+  const menu = document.querySelector('.menu');
+  const here = menu && menu.querySelector('[aria-current]');
+  if (here) menu.scrollLeft = here.offsetLeft - menu.offsetLeft - (menu.clientWidth - here.offsetWidth) / 2;
+
   const busy = () => {
     const part = live();
     const focus = document.activeElement;

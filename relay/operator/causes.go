@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/posthaste-dev/posthaste/internal/span"
 	"github.com/posthaste-dev/posthaste/internal/state"
 	"github.com/posthaste-dev/posthaste/relay/internal/idtime"
 )
@@ -44,14 +45,14 @@ func (f *facts) published() Cause {
 	}
 	at := *f.event.PublishedAt
 	return Cause{Code: CausePublished, Says: fmt.Sprintf("It is published: the broker acknowledged it at %s, %s ago, %s "+
-		"after its transaction began.", at.Format(time.RFC3339), span(f.now.Sub(at)), span(at.Sub(f.event.CreatedAt)))}
+		"after its transaction began.", at.Format(time.RFC3339), span.Of(f.now.Sub(at)), span.Of(at.Sub(f.event.CreatedAt)))}
 }
 
 // discarded says who closed it.
 func (f *facts) discarded() Cause {
 	says := "It was discarded, and is never published."
 	if done := f.lastAction("discard"); done != nil {
-		says = fmt.Sprintf("%s discarded it %s ago: %s. It is never published.", done.Actor, span(f.now.Sub(done.At)),
+		says = fmt.Sprintf("%s discarded it %s ago: %s. It is never published.", done.Actor, span.Of(f.now.Sub(done.At)),
 			strings.TrimSuffix(done.Reason, "."))
 	}
 	return Cause{Code: CauseDiscarded, Says: says}
@@ -73,7 +74,8 @@ func (f *facts) erased(c Cause) Cause {
 	}
 	c.Says += " Its payload and headers were erased"
 	if done := f.lastAction("erase"); done != nil {
-		c.Says += fmt.Sprintf(" by %s %s ago: %s", done.Actor, span(f.now.Sub(done.At)), strings.TrimSuffix(done.Reason, "."))
+		c.Says += fmt.Sprintf(" by %s %s ago: %s", done.Actor, span.Of(f.now.Sub(done.At)),
+			strings.TrimSuffix(done.Reason, "."))
 	}
 	c.Says += "."
 	return c
@@ -81,18 +83,17 @@ func (f *facts) erased(c Cause) Cause {
 
 // dead says why it is not tried again.
 func (f *facts) dead() Cause {
-	why, ago := "", ""
+	died := "It is dead"
 	if len(f.letters) > 0 {
 		letter := f.letters[0]
-		why = fmt.Sprintf(" with the reason %s, after %s", letter.Reason, plural(letter.Attempts, "attempt"))
+		died = fmt.Sprintf("It died %s ago with the reason %s, after %s", span.Of(f.now.Sub(letter.FailedAt)), letter.Reason,
+			plural(letter.Attempts, "attempt"))
 		if letter.Detail != "" {
-			why += ": " + quote(letter.Detail)
+			died += ": " + quote(letter.Detail)
 		}
-		ago = fmt.Sprintf(" since %s", span(f.now.Sub(letter.FailedAt)))
 	}
 	c := Cause{
-		Code: CauseDead, Says: fmt.Sprintf("It is dead%s%s. Relays do not try it again; later events of its aggregate "+
-			"went on.", ago, why),
+		Code: CauseDead, Says: died + ". Relays do not try it again; later events of its aggregate went on.",
 		Do: decide("dead redrive", f.id.String()) + " when the cause is gone, or " + decide("dead discard", f.id.String()),
 	}
 	if f.event.Erased { // nothing is left to publish
@@ -100,10 +101,10 @@ func (f *facts) dead() Cause {
 	}
 	if f.event.State == state.DeadBlocking.String() {
 		c.Code, c.Do = CauseDeadBlocking, c.Do+"; "+decide("skip", f.id.String())+" lets the later ones go"
-		c.Says = fmt.Sprintf("It is dead%s%s. Relays do not try it again, and later events of %s/%s wait behind it.",
-			ago, why, f.event.AggregateType, f.event.AggregateID)
+		c.Says = fmt.Sprintf("%s. Relays do not try it again, and later events of %s/%s wait behind it.", died,
+			f.event.AggregateType, f.event.AggregateID)
 	} else if skip := f.lastAction("skip"); skip != nil {
-		c.Says += fmt.Sprintf(" %s skipped it %s ago: %s.", skip.Actor, span(f.now.Sub(skip.At)), skip.Reason)
+		c.Says += fmt.Sprintf(" %s skipped it %s ago: %s.", skip.Actor, span.Of(f.now.Sub(skip.At)), skip.Reason)
 	}
 	return c
 }
@@ -114,25 +115,29 @@ func (f *facts) notThere() []Cause {
 	var traces []string
 	if len(f.letters) > 0 {
 		letter := f.letters[0]
-		traces = append(traces, fmt.Sprintf("its dead letter is of %s ago (%s)", span(f.now.Sub(letter.FailedAt)),
-			letter.Reason))
+		traces = append(traces, fmt.Sprintf("it died %s ago (%s)", span.Of(f.now.Sub(letter.FailedAt)), letter.Reason))
 	}
 	if len(f.actions) > 0 { // what was decided says more than that somebody has looked
 		at := slices.IndexFunc(f.actions, func(a ActionDone) bool { return a.Verb != "look" })
 		done := f.actions[max(at, 0)]
-		traces = append(traces, fmt.Sprintf("%s did a %s %s ago", done.Actor, done.Verb, span(f.now.Sub(done.At))))
+		traces = append(traces, fmt.Sprintf("%s did a %s %s ago", done.Actor, done.Verb, span.Of(f.now.Sub(done.At))))
 	}
-	was := ""
-	if len(traces) > 0 {
-		was = " It was here: " + strings.Join(traces, ", and ") + "."
-	}
+	// What has left a trace was here: it is not to be looked for elsewhere.
+	was := strings.Join(traces, ", and ")
 	var causes []Cause
 	switch {
 	case f.cutOff != nil && (made.Before(*f.cutOff) || was != ""):
+		so := "So it is either pruned, after it was published or discarded, or was never here."
+		if was != "" {
+			so = "It was here: " + was + "."
+		}
 		causes = append(causes, Cause{Code: CausePruned, Says: fmt.Sprintf("It is not in the table. Retention deletes what "+
-			"is published or discarded and old: it has deleted %d events, up to those of %s, and this id was made at %s. So "+
-			"it is either pruned, after it was published or discarded, or was never here.%s", f.deleted,
-			f.cutOff.UTC().Format(time.RFC3339), made.Format(time.RFC3339), was)})
+			"is published or discarded and old: it has deleted %s, up to those of %s, and this id was made at %s. %s",
+			plural(int(f.deleted), "event"), f.cutOff.UTC().Format(time.RFC3339), made.Format(time.RFC3339), so)})
+	case was != "":
+		causes = append(causes, Cause{Code: CauseNotFound, Says: fmt.Sprintf("It is not in the table any more, and this id "+
+			"was made at %s, while retention has deleted nothing yet: somebody has. It was here: %s.",
+			made.Format(time.RFC3339), was)})
 	default:
 		ran := "retention has deleted nothing yet"
 		if f.cutOff != nil {
@@ -140,12 +145,12 @@ func (f *facts) notThere() []Cause {
 		}
 		causes = append(causes, Cause{
 			Code: CauseNotFound, Says: fmt.Sprintf("It is not in the table, and this id was made at %s, while %s. Its "+
-				"transaction has rolled back or is still open, or it was emitted into another outbox.%s",
-				made.Format(time.RFC3339), ran, was),
+				"transaction has rolled back or is still open, or it was emitted into another outbox.",
+				made.Format(time.RFC3339), ran),
 			Do: "look at the producer's errors, and whether it uses this database and schema",
 		})
 	}
-	if len(f.writers) > 0 {
+	if was == "" && len(f.writers) > 0 {
 		causes = append(causes, Cause{
 			Code: CauseOpenWriter, Says: "Transactions that write events are open, and what they wrote shows when they " +
 				"commit: " + f.list(f.writers) + ".",
@@ -188,7 +193,7 @@ func (f *facts) noRelay() Cause {
 	says := "No relay is alive."
 	if f.holder.Relay != "" && f.holder.LastBeat != nil {
 		says = fmt.Sprintf("No relay is alive. %s held lane %d, and was last heard of %s ago.", f.holder.Relay, f.event.Lane,
-			span(f.now.Sub(*f.holder.LastBeat)))
+			span.Of(f.now.Sub(*f.holder.LastBeat)))
 	}
 	c := Cause{
 		Code: CauseNoRelay, Keeps: true, Says: says,
@@ -211,7 +216,7 @@ func (f *facts) pausedBy() []Cause {
 			Keeps: true, Do: "when it is over: outboxctl " + strings.Join(p.ResumeWith(), " ") + " " + reasonWord,
 			Says: fmt.Sprintf("%s paused %s %s ago: %s.", p.Actor, map[string]string{
 				"all": "everything", "topic": "the topic " + p.Name, "type": "the type " + p.Name,
-			}[p.Kind], span(f.now.Sub(p.Since)), strings.TrimSuffix(p.Reason, ".")),
+			}[p.Kind], span.Of(f.now.Sub(p.Since)), strings.TrimSuffix(p.Reason, ".")),
 		}
 		switch {
 		case p.Scope == AllScope:
@@ -313,14 +318,14 @@ func (f *facts) behindOne(h head) []Cause {
 	case state.DeadBlocking:
 		return []Cause{{
 			Code: CauseBehindDead, Keeps: true, Says: fmt.Sprintf("It is behind a dead event that blocks its aggregate: %s, "+
-				"dead since %s after %s%s.", it, span(f.now.Sub(h.since)), plural(h.attempts, "attempt"), lastError),
+				"dead for %s, after %s%s.", it, span.Of(f.now.Sub(h.since)), plural(h.attempts, "attempt"), lastError),
 			Do: decide("dead redrive", h.id) + " when the cause is gone; " + decide("skip", h.id) + ", or discard, lets this " +
 				"one go",
 		}}
 	case state.Parked:
 		causes := []Cause{{
 			Code: CauseBehindParked, Keeps: true, Says: fmt.Sprintf("It is behind a parked event of its aggregate: %s, "+
-				"parked since %s%s.", it, span(f.now.Sub(h.since)), lastError),
+				"parked for %s%s.", it, span.Of(f.now.Sub(h.since)), lastError),
 			Do: "see outboxctl events explain " + h.id,
 		}}
 		if h.eventType != f.event.Type {
@@ -408,7 +413,7 @@ func (f *facts) laneHeld() []Cause {
 		says = fmt.Sprintf("The relay that holds its lane %d is silent, and its lease is over. %s alive: one of them "+
 			"ends it and takes the lane within seconds.", f.event.Lane, are(len(f.alive)))
 		if f.holder.LastBeat != nil {
-			says += fmt.Sprintf(" It is %s, last heard of %s ago.", f.holder.Relay, span(f.now.Sub(*f.holder.LastBeat)))
+			says += fmt.Sprintf(" It is %s, last heard of %s ago.", f.holder.Relay, span.Of(f.now.Sub(*f.holder.LastBeat)))
 		}
 	}
 	return []Cause{{
@@ -431,9 +436,9 @@ func (f *facts) topicFails() []Cause {
 		return nil // another relay's trouble
 	}
 	return []Cause{{
-		Code: CauseTopicFailing, Keeps: true, Says: fmt.Sprintf("The topic %s failed for %s and is paused since %s: %s. It "+
-			"is probed until it takes events again; nothing is charged meanwhile.", f.event.Topic, someOf(names),
-			span(f.now.Sub(shown.since)), quote(shown.err)),
+		Code: CauseTopicFailing, Keeps: true, Says: fmt.Sprintf("The topic %s failed for %s and has been paused for %s: %s. "+
+			"It is probed until it takes events again; nothing is charged meanwhile.", f.event.Topic, someOf(names),
+			span.Of(f.now.Sub(shown.since)), quote(shown.err)),
 		Do: "look at the broker",
 	}}
 }
@@ -473,7 +478,7 @@ func (f *facts) own() []Cause {
 
 // backlog says that others are before it, and whether the relay works on them.
 func (f *facts) backlog() []Cause {
-	before := fmt.Sprintf("%s of its lane are ready before it, the oldest since %s.", f.atLeast(f.before.ready),
+	before := fmt.Sprintf("%s of its lane are ready before it, the oldest for %s.", f.atLeast(f.before.ready),
 		f.since(f.before.oldest))
 	switch {
 	case f.before.ready < backlogAtLeast:
@@ -504,7 +509,7 @@ func (f *facts) since(at *time.Time) string {
 	if at == nil {
 		return "an unknown time"
 	}
-	return span(f.now.Sub(*at))
+	return span.Of(f.now.Sub(*at))
 }
 
 // backlogAtLeast is how many events before it are worth a word: a relay has fewer of a lane in flight anyway.
@@ -538,13 +543,13 @@ func (f *facts) stuck() *Cause {
 	}
 	last := "Nothing among the events of the lane around it was ever published"
 	if f.lastOut != nil {
-		last = fmt.Sprintf("Nothing of the lane was published for %s", span(f.now.Sub(*f.lastOut)))
+		last = fmt.Sprintf("Nothing of the lane was published for %s", span.Of(f.now.Sub(*f.lastOut)))
 	}
 	return &Cause{
-		Code: CauseRelayStuck, Keeps: true, Says: fmt.Sprintf("%s holds lane %d since %s and is alive: its last beat was %s "+
-			"ago. But this event is ready for up to %s, and nothing that the tables show keeps it. %s; the floor of the lane "+
-			"stands at %d, this event is %d.", h.Relay, e.Lane, span(f.now.Sub(*since)), span(f.now.Sub(*h.LastBeat)),
-			span(readyFor), last, h.Floor, e.Seq),
+		Code: CauseRelayStuck, Keeps: true, Says: fmt.Sprintf("%s has held lane %d for %s and is alive: its last beat was "+
+			"%s ago. But this event has been ready for up to %s, and nothing that the tables show keeps it. %s; the floor "+
+			"of the lane stands at %d, this event is %d.", h.Relay, e.Lane, span.Of(f.now.Sub(*since)),
+			span.Of(f.now.Sub(*h.LastBeat)), span.Of(readyFor), last, h.Floor, e.Seq),
 		Do: "look into the log of " + h.Relay + " for failed reads, publishes and settles; restart it if it says nothing. " +
 			"If the event's transaction committed only just now, ask again",
 	}
@@ -561,7 +566,7 @@ func (f *facts) when(due *time.Time) string {
 	case due == nil:
 		return "soon"
 	case due.After(f.now):
-		return "in " + span(due.Sub(f.now))
+		return "in " + span.Of(due.Sub(f.now))
 	default:
 		return "now"
 	}

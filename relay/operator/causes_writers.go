@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/posthaste-dev/posthaste/internal/clean"
+	"github.com/posthaste-dev/posthaste/internal/span"
 	"github.com/posthaste-dev/posthaste/internal/state"
 	"github.com/posthaste-dev/posthaste/relay/internal/idtime"
 )
@@ -70,7 +71,7 @@ func (f *facts) list(writers []openWriter) string {
 			text += " (" + strings.Join(about, ", ") + ")"
 		}
 		if w.since != nil {
-			text += ", open for " + span(f.now.Sub(*w.since))
+			text += ", open for " + span.Of(f.now.Sub(*w.since))
 		} else {
 			text += ", its age is not for this role to see"
 		}

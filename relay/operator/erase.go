@@ -46,7 +46,7 @@ func (o *Operator) Erase(ctx context.Context, action Action, events ...outbox.ID
 type ErasurePlan struct {
 	// Events are those that would be erased, in the order in which they were found.
 	Events []outbox.ID `json:"-"`
-	// Erased is how many of them there are by state; "deleted" are those of which only dead letters are left.
+	// Erased is how many of them there are by state; [StateDeleted] is that of those of which only dead letters are left.
 	Erased map[string]int `json:"erased"`
 	// Kept is how many would not be, by the state in which they may still be published, or by what else keeps them:
 	// "erased before", "a copy is to be sent", "not found".
@@ -126,7 +126,7 @@ func (p *ErasurePlan) add(ctx context.Context, l *looking, events []outbox.ID) e
 	var is *int16
 	var there, finished, before, asked bool
 	_, err = pgx.ForEachRow(rows, []any{&id, &is, &there, &finished, &before, &asked}, func() error {
-		stands := "deleted"
+		stands := StateDeleted
 		if is != nil {
 			stands = state.State(*is).String()
 		}

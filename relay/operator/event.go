@@ -15,7 +15,8 @@ import (
 // mostHistory is how many dead letters and actions of one event are shown.
 const mostHistory = 100
 
-// ErrNoEvent says that an event is not in the table. [Operator.Explain] says what is known about such a one.
+// ErrNoEvent says that an event is not in the table. [Operator.Explain] says what is known about such a one, and
+// [Operator.Left] has its dead letters.
 var ErrNoEvent = errors.New("there is no such event")
 
 // EventDetail is everything that the tables have about one event.
@@ -85,16 +86,54 @@ func (o *Operator) Event(ctx context.Context, id outbox.ID, payload bool) (Event
 		if detail.Holder, err = l.holder(ctx, detail.Lane); err != nil {
 			return err
 		}
-		if detail.DeadLetters, err = o.lettersOf(ctx, l, id); err != nil {
-			return err
-		}
-		if detail.History, err = l.attemptsOf(ctx, id); err != nil {
-			return err
-		}
-		detail.Actions, err = l.actionsOf(ctx, id)
-		return err
+		return o.past(ctx, l, id, &detail)
 	})
 	return detail, err
+}
+
+// StateDeleted is the State of an event that is not in the table any more, and of which a dead letter is left.
+const StateDeleted = "deleted"
+
+// Left reads what is left of an event that is not in the table any more: its dead letters, and what operators did about
+// it. The facts are those of the newest dead letter, the State is [StateDeleted], and a lane there is not. The payload
+// is for [Operator.Look]. Where the event is in the table, or no dead letter of it is left, the error is [ErrNoEvent].
+func (o *Operator) Left(ctx context.Context, id outbox.ID) (EventDetail, error) {
+	var detail EventDetail
+	err := o.look(ctx, "event", func(l *looking) error {
+		_, err := l.event(ctx, id, false)
+		switch {
+		case err == nil:
+			return fmt.Errorf("%s is not deleted: %w", id, ErrNoEvent)
+		case !errors.Is(err, ErrNoEvent):
+			return err
+		}
+		if lost := o.past(ctx, l, id, &detail); lost != nil {
+			return lost
+		}
+		if len(detail.DeadLetters) == 0 {
+			return err
+		}
+		letter := detail.DeadLetters[0]
+		detail.Event = Event{
+			ID: id, Seq: letter.Seq, Namespace: letter.Namespace, Type: letter.Type, AggregateType: letter.AggregateType,
+			AggregateID: letter.AggregateID, Tenant: letter.Tenant, Topic: letter.Topic, State: StateDeleted,
+			CreatedAt: letter.CreatedAt, Attempts: letter.Attempts, LastError: letter.Detail, Erased: letter.Erased,
+		}
+		return nil
+	})
+	return detail, err
+}
+
+// past reads what happened to an event.
+func (o *Operator) past(ctx context.Context, l *looking, id outbox.ID, detail *EventDetail) (err error) {
+	if detail.DeadLetters, err = o.lettersOf(ctx, l, id); err != nil {
+		return err
+	}
+	if detail.History, err = l.attemptsOf(ctx, id); err != nil {
+		return err
+	}
+	detail.Actions, err = l.actionsOf(ctx, id)
+	return err
 }
 
 // event reads the row of one event.

@@ -31,7 +31,7 @@ const (
 	// windowOfPayloads is the same for one that reads payloads.
 	windowOfPayloads = 5_000
 	// mostGathered is how many events are gathered before they are put in order: of an aggregate, or held.
-	mostGathered = 20_000
+	mostGathered = 10_000
 	// idSlack is how far the time in an event's id may be from when its transaction began: clocks differ, and a
 	// transaction may be open for a while before the event is made.
 	idSlack = time.Hour

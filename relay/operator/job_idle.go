@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/posthaste-dev/posthaste/internal/span"
 	"github.com/posthaste-dev/posthaste/relay/internal/sqlstate"
 )
 
@@ -57,6 +58,6 @@ func (s *Status) reportJobs(idle []Job) {
 	}
 	s.because(Degraded, "jobs_idle", fmt.Sprintf("%s running, and nobody has worked on %s for %s",
 		counted(int64(len(idle)), "job", "is", "are"), map[bool]string{true: "it", false: "them"}[len(idle) == 1],
-		span(longest)), "give the role of outbox-publisher the grant with outboxctl grant operator ROLE, or work on it "+
+		span.Of(longest)), "give the role of outbox-publisher the grant with outboxctl grant operator ROLE, or work on it "+
 		"here: outboxctl jobs work "+idle[0].ID.String())
 }

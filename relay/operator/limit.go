@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/posthaste-dev/posthaste/internal/span"
 )
 
 // The bounds of a limit, in events per second.
@@ -89,7 +91,7 @@ func (f *facts) limitedTo() []Cause {
 			return []Cause{{
 				Code: CauseTopicLimited, Keeps: true, Says: fmt.Sprintf("The topic %s is limited to %s per second, by all "+
 					"relays together, since %s by %s: %s. It goes out in its turn.", l.Topic, PerSecond(l.Rate),
-					span(f.now.Sub(l.Since)), l.Actor, strings.TrimSuffix(l.Reason, ".")),
+					span.Of(f.now.Sub(l.Since)), l.Actor, strings.TrimSuffix(l.Reason, ".")),
 				Do: "when consumers can take more: outboxctl topics limit " + l.Topic + " none " + reasonWord,
 			}}
 		}

@@ -15,7 +15,7 @@ type Neighbors struct {
 	// Before and After are nil where there is none in the table.
 	Before *Event `json:"before,omitempty"`
 	After  *Event `json:"after,omitempty"`
-	// Complete tells that one that is nil is not there. Of an aggregate with 20,000 events and more only what is near is
+	// Complete tells that one that is nil is not there. Of an aggregate with 10,000 events and more only what is near is
 	// looked at: among as many numbers of the lane to each side.
 	Complete bool `json:"complete"`
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/posthaste-dev/posthaste/internal/clean"
+	"github.com/posthaste-dev/posthaste/internal/span"
 	"github.com/posthaste-dev/posthaste/relay/internal/sqlstate"
 	"github.com/posthaste-dev/posthaste/relay/survey"
 )
@@ -150,11 +151,7 @@ func (s *Status) report(found *survey.Report, where identity, topics []Topic) {
 	s.reportFleet(found, where.moved())
 	s.reportTopics(topics)
 	if found.Pauses != (survey.Pauses{}) {
-		what := "everything"
-		if found.Pauses.All == 0 {
-			what = counted(found.Pauses.Topics, "topic", "", "") + " and " + counted(found.Pauses.Types, "type", "", "")
-		}
-		s.because(Degraded, "paused", "operators have paused "+what, "outboxctl pauses")
+		s.because(Degraded, "paused", "operators have paused "+pausedThings(found.Pauses), "outboxctl pauses")
 	}
 	if s.Dead.Events > 0 {
 		text := counted(s.Dead.Events, "event", "is", "are") + " dead"
@@ -199,7 +196,7 @@ func (s *Status) reportFleet(found *survey.Report, moved bool) {
 		if oldest > tooLateAge {
 			health = Broken
 		}
-		s.because(health, "late", "the oldest event that is ready waits for "+span(oldest),
+		s.because(health, "late", "the oldest event that is ready has waited for "+span.Of(oldest),
 			"outboxctl events list state:ready, then outboxctl events explain ID")
 	}
 }
@@ -208,8 +205,8 @@ func (s *Status) reportFleet(found *survey.Report, moved bool) {
 func (s *Status) reportTopics(topics []Topic) {
 	for i := range topics {
 		if failing := topics[i].Failing; len(failing) > 0 {
-			s.because(Broken, "topic_failing", fmt.Sprintf("topic %s takes nothing for %s: %s", topics[i].Name,
-				span(s.At.Sub(failing[0].Since)), failing[0].Error), "repair it at the broker; it is probed by itself")
+			s.because(Broken, "topic_failing", fmt.Sprintf("topic %s has taken nothing for %s: %s", topics[i].Name,
+				span.Of(s.At.Sub(failing[0].Since)), failing[0].Error), "repair it at the broker; it is probed by itself")
 		}
 		if limit := topics[i].Limit; limit != nil {
 			s.because(Degraded, "limited", limit.String(), "when consumers can take more: outboxctl topics limit "+
@@ -240,4 +237,19 @@ func counted(n int64, noun, one, many string) string {
 		text = "at least " + text
 	}
 	return strings.TrimRight(text, " ")
+}
+
+// pausedThings says what operators have paused.
+func pausedThings(p survey.Pauses) string {
+	if p.All > 0 {
+		return "everything"
+	}
+	var what []string
+	if p.Topics > 0 {
+		what = append(what, counted(p.Topics, "topic", "", ""))
+	}
+	if p.Types > 0 {
+		what = append(what, counted(p.Types, "type", "", ""))
+	}
+	return strings.Join(what, " and ")
 }

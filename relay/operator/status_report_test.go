@@ -47,3 +47,17 @@ func TestStatusOfParkedEvents(t *testing.T) {
 		t.Errorf("got %s", got)
 	}
 }
+
+// TestStatusOfPauses names what is paused, and not what is none.
+func TestStatusOfPauses(t *testing.T) {
+	t.Parallel()
+	for want, paused := range map[string]survey.Pauses{
+		"everything": {All: 1, Topics: 2}, "1 topic": {Topics: 1}, "2 types": {Types: 2},
+		"2 topics and 1 type": {Topics: 2, Types: 1},
+	} {
+		found := &survey.Report{Relays: 1, Pauses: paused}
+		if got := reported(found, identity{}); got != "degraded\npaused: operators have paused "+want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+	}
+}

@@ -3,28 +3,11 @@ package operator
 import (
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/posthaste-dev/posthaste/internal/clean"
 	"github.com/posthaste-dev/posthaste/internal/shell"
 	"github.com/posthaste-dev/posthaste/outbox"
 )
-
-// span is a length of time as people say it, with its largest unit alone.
-func span(d time.Duration) string {
-	switch {
-	case d < time.Second:
-		return fmt.Sprintf("%d ms", max(0, d.Milliseconds()))
-	case d < 2*time.Minute:
-		return fmt.Sprintf("%d s", int(d.Seconds()))
-	case d < 2*time.Hour:
-		return fmt.Sprintf("%d min", int(d.Minutes()))
-	case d < 48*time.Hour:
-		return fmt.Sprintf("%d h", int(d.Hours()))
-	default:
-		return fmt.Sprintf("%d days", int(d.Hours()/24))
-	}
-}
 
 func plural(n int, what string) string {
 	if n == 1 {

@@ -1,13 +1,13 @@
 -- $1 the limit, $2 and $3 event types and the topic of each. Ready events of each topic, of unknown types under '': how
--- many, together at most three times the limit, and the age in seconds of the oldest that was found. At or below a
--- lane's floor there are none. Above it are also events that are settled: behind a transaction that is open for long,
--- all that were published since. No index tells them apart, so at most three times the limit are looked at: from the
--- low end of every lane a share of its own, then on in the lanes that have more, and as many from their high end, where
--- the newest are. What is ready in between is not seen.
+-- many, and the age in seconds of the oldest that was found. At or below a lane's floor there are none. Above it are
+-- also events that are settled: behind a transaction that is open for long, all that were published since. No index
+-- tells them apart, so about three times the limit are looked at, at the most: from the low end of every lane a share of
+-- its own, then, unless those are enough, on in the lanes that have more, and as many as at first from their high end,
+-- where the newest are. What is ready in between is not seen.
 -- The limits are hidden from the planner, and the states stand outside of them: by statistics of a time when all was
 -- settled it would expect no row that is ready, and read everything for them. States: 0 ready.
 WITH lanes AS MATERIALIZED (
-    SELECT l.lane, l.floor, greatest($1::bigint / count(*) OVER (), 1) AS share
+    SELECT l.lane, l.floor, $1::bigint / count(*) OVER () + 1 AS share
       FROM {schema}.outbox_lane_status l WHERE l.layout = 1
 ), low AS MATERIALIZED (
     SELECT l.lane, e.seq, e.state, e.created_at, e.event_type
@@ -25,6 +25,7 @@ WITH lanes AS MATERIALIZED (
           FROM longer l CROSS JOIN LATERAL (
             SELECT e.seq, e.state, e.created_at, e.event_type FROM {schema}.outbox_events e
              WHERE e.lane = l.lane AND e.seq > l.seq ORDER BY e.seq LIMIT (SELECT $1::bigint)) e
+         WHERE (SELECT count(*) FROM low WHERE state = 0) < $1::bigint
          LIMIT (SELECT $1::bigint)) o
      WHERE o.state = 0
     UNION

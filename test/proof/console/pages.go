@@ -35,19 +35,22 @@ func (r *run) shopPages(ctx context.Context) ([]page, error) {
 		return nil, err
 	}
 	pages := append([]page{{"outboxes", "/"}}, menu...)
-	var id [5]outbox.ID
+	var id [6]outbox.ID
 	for i, query := range []string{
 		`SELECT event_id FROM shop.outbox_dlq WHERE event_type = 'invoice_issued' ORDER BY id DESC LIMIT 1`,
 		`SELECT e.id FROM shop.outbox_events e JOIN shop.outbox_held h USING (lane, seq) WHERE h.kind = 3 LIMIT 1`,
 		`SELECT e.id FROM shop.outbox_events e JOIN shop.outbox_held h USING (lane, seq) WHERE h.kind = 1 LIMIT 1`,
 		`SELECT e.id FROM shop.outbox_events e WHERE e.event_type = 'order_paid' AND e.state = 6 LIMIT 1`,
 		`SELECT e.id FROM shop.outbox_events e JOIN shop.outbox_held h USING (lane, seq) WHERE h.kind = 2 LIMIT 1`,
+		`SELECT event_id FROM shop.outbox_dlq WHERE event_type = 'email_requested' LIMIT 1`,
 	} {
 		if err := r.db.pool.QueryRow(ctx, query).Scan((*[16]byte)(&id[i])); err != nil {
 			return nil, fmt.Errorf("console: an event of the shop: %w", err)
 		}
 	}
-	for i, name := range []string{"event-dead", "event-waiting", "event-retrying", "event", "event-parked"} {
+	for i, name := range []string{
+		"event-dead", "event-waiting", "event-retrying", "event", "event-parked", "event-deleted",
+	} {
 		pages = append(pages, page{name, inShop("events/" + id[i].String())})
 	}
 	dead := id[0].String()
@@ -64,7 +67,8 @@ func (r *run) shopPages(ctx context.Context) ([]page, error) {
 		page{"pause", inShop("order/pause", "scope", "topic", "name", ordersTopic)},
 		page{"limit", inShop("order/limit", "scope", "topic", "name", ordersTopic)},
 		page{"restored", inShop("restored")},
-		page{"erase", inShop("erase", "q", "type:invoice_issued state:dead")},
+		page{"erase", inShop("erase", "q", "aggregate:customer/c-002")},
+		page{"erase-nothing", inShop("erase", "q", "aggregate:customer/nobody state:dead")},
 		page{"relays-ended", inShop("relays", "ended", "1")},
 		page{"overview-day", inShop("", "minutes", "1440")},
 		page{"not-found", inShop("events/" + outbox.NewID().String())},

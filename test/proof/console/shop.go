@@ -186,7 +186,12 @@ func (s *shop) history(ctx context.Context) error {
 			return fmt.Errorf("console: orders: %w", err)
 		}
 	}
-	return s.db.run(ctx, shopName, "minutes")
+	for _, name := range []string{"minutes", "left"} {
+		if err := s.db.run(ctx, shopName, name); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // trouble is what goes wrong.

@@ -30,7 +30,7 @@ type situation struct {
 // situations are prepared with relays that run wherever one that runs can come into them.
 var situations = []situation{
 	{"behind a dead head", behindDead, "behind_dead", []string{
-		"behind a dead event that blocks its aggregate: order_placed", "of order/1, dead since", `no such field`,
+		"behind a dead event that blocks its aggregate: order_placed", "of order/1, dead for", `no such field`,
 		"redrive", "skip",
 	}},
 	{"behind a retrying head", func(t *testing.T, e *env) outbox.ID {
@@ -44,7 +44,7 @@ var situations = []situation{
 		return e.emitRejected(t)[0]
 	}, "backoff", []string{"It failed and is tried again in", "charged with 1 attempt", `"rejected: not now"`}},
 	{"topic paused by its breaker", topicDown, "topic_failing", []string{
-		"The topic orders failed for main and is paused since", `paused by its quota`, "look at the broker",
+		"The topic orders failed for main and has been paused for", `paused by its quota`, "look at the broker",
 	}},
 	{"everything paused by an operator", pausedAs(operator.AllScope), "paused_all", []string{
 		"ada paused everything", "the consumers are broken", "resume --all",
@@ -94,7 +94,7 @@ var situations = []situation{
 		return e.emit(t, shipped.New("1", order{}))[0]
 	}, "no_relay", []string{"No relay is alive", "start outbox-publisher"}},
 	{"relay alive and stuck", stuck, "relay_stuck", []string{
-		"main holds lane", "and is alive: its last beat was", "ready for up to 6", "the floor of the lane stands at 0",
+		"main has held lane", "and is alive: its last beat was", "ready for up to 6", "the floor of the lane stands at 0",
 	}},
 	{"everything paused after a restore", restored, "restored no_relay", []string{
 		"from another cluster", "publish nothing", "resume --restored", "One that waits for the resume does not",
@@ -115,7 +115,7 @@ var situations = []situation{
 		e.awaitState(t, id, int(state.Published))
 		return id
 	}, "published", []string{"It is published: the broker acknowledged it at", "after its transaction began"}},
-	{"pruned", pruned, "pruned", []string{"It is not in the table", "it has deleted 1 events", "pruned"}},
+	{"pruned", pruned, "pruned", []string{"It is not in the table", "it has deleted 1 event,", "pruned"}},
 	{"never here", func(t *testing.T, e *env) outbox.ID {
 		t.Helper()
 		e.Exec(t, "UPDATE {schema}.outbox_retention SET cut_off = '2026-01-01'")
