@@ -7,7 +7,7 @@ SHELL := bash
 program = go build $(2) -o bin/proofs/ $(1) && bin/proofs/$(notdir $(1))
 
 help: ## List the targets
-	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  %-17s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 services: ## Install and start the real servers on loopback (S="postgres18 nats" for some of them)
 	@services/services up $(S)
@@ -51,6 +51,12 @@ cli-reference: ## Write docs/reference/cli.md from the help of outboxctl's comma
 pictures: services-postgres ## Make the pictures of a terminal in docs/pictures anew, from outboxctl itself (two minutes)
 	go build -o bin/outboxctl ./cmd/outboxctl
 	go run ./test/cmd/record-terminal -outboxctl bin/outboxctl -into docs/pictures
+plot: ## Draw docs/pictures/pinned.svg from the figures of docs/internals/benchmarks.md
+	@$(call program,./test/cmd/draw-pinned)
+
+release-rehearsal: services-postgres ## Rehearse a release in a clone: tags, a module proxy, everything installed from it, archives twice (SHORT=1: this machine's; KEEP=DIR keeps proxy and archives)
+	@services/services up nats >/dev/null
+	@scripts/release-rehearsal $(if $(SHORT),--short)
 
 notices: ## Write THIRD-PARTY-NOTICES: the licences of what is linked into the programs
 	@scripts/notices
@@ -108,7 +114,11 @@ proof-drain-stop: services-postgres publisher-binaries ## Prove that a stopped p
 proof-leaks: services-postgres publisher-binaries ## Prove that no log, metric, trace, answer or error shows a secret or personal data (SHORT=1 for less)
 	@services/services up nats >/dev/null
 	@$(call program,./test/cmd/proof-leaks) $(if $(SHORT),-short)
-proof-quickstart: services-postgres ## Prove the first minute: README's quick start in an empty folder, from a module proxy, and the module that init writes (SHORT=1 for less)
+proof-upgrade: services-postgres publisher-binaries ## Prove upgrades: the programs of another commit on this schema, both beside each other under load, and back (OLD=v0.1.0, by default the last release; SHORT=1 for fewer events)
+	@services/services up nats >/dev/null
+	@go build -o bin/proofs/ ./test/cmd/upgrade-client
+	@$(call program,./test/cmd/proof-upgrade) $(if $(OLD),-old "$(OLD)") $(if $(SHORT),-short)
+proof-quickstart: services-postgres ## Prove the first steps: README's quick start in an empty folder, from a module proxy, the module that init writes, and every block of README and the tutorial (SHORT=1 for less)
 	@services/services up nats >/dev/null
 	@$(call program,./test/cmd/proof-quickstart) $(if $(SHORT),-short)
 proof-marketplace: services-postgres ## Prove the whole marketplace: API, publishers and workers killed under load, over NATS and Pub/Sub, with both inboxes (SHORT=1 for less)
@@ -144,4 +154,4 @@ publisher-binaries:
 services-postgres:
 	@services/services up postgres18 postgres15 pgbouncer >/dev/null
 
-.PHONY: run-outbox-publisher example-event marketplace help services services-status services-check services-down build test examples lint format tidy house coverage check-deps check-deploy check-alerts check-costs vulncheck cli-reference pictures notices proof-emit bench-emit proof-sim proof-model proof-order proof-crash proof-chaos proof-failover proof-hostile proof-inbox proof-ops proof-console proof-mutants proof-retention proof-publisher proof-drain-stop proof-leaks proof-marketplace proof-pubsub proof-quickstart proofs fuzz bench-inbox bench-pinned bench-growth bench-look bench-pubsub bench-drain ci publisher-binaries services-postgres
+.PHONY: run-outbox-publisher example-event marketplace help services services-status services-check services-down build test examples lint format tidy house coverage check-deps check-deploy check-alerts check-costs vulncheck cli-reference pictures notices proof-emit bench-emit proof-sim proof-model proof-order proof-crash proof-chaos proof-failover proof-hostile proof-inbox proof-ops proof-console proof-mutants proof-retention proof-publisher proof-drain-stop proof-leaks proof-marketplace proof-pubsub proof-upgrade proof-quickstart proofs fuzz bench-inbox bench-pinned bench-growth bench-look bench-pubsub bench-drain ci publisher-binaries services-postgres plot release-rehearsal

@@ -18,7 +18,7 @@ import (
 )
 
 //go:embed sql/witness.sql
-var witness string
+var witnesses string
 
 // Env is a schema and topics that only one run uses.
 type Env struct {
@@ -41,6 +41,17 @@ func NewRun() string { return fmt.Sprintf("torture_%d_%d", os.Getpid(), time.Now
 
 // OpenEnv is [NewEnv] under a name. What its schema has of the outbox is completed.
 func OpenEnv(ctx context.Context, run, postgres, brokerAddress string) (*Env, error) {
+	return openEnv(ctx, run, postgres, brokerAddress, (*Env).install)
+}
+
+// OpenMigrated is [OpenEnv] in a schema whose outbox somebody else migrates, before and after: it stays at its version.
+func OpenMigrated(ctx context.Context, run, postgres, brokerAddress string) (*Env, error) {
+	return openEnv(ctx, run, postgres, brokerAddress, (*Env).witness)
+}
+
+func openEnv(ctx context.Context, run, postgres, brokerAddress string,
+	install func(*Env, context.Context) error,
+) (*Env, error) {
 	e := &Env{Run: run}
 	e.contracts = newContracts(e.Run)
 	var at *url.URL
@@ -56,7 +67,7 @@ func OpenEnv(ctx context.Context, run, postgres, brokerAddress string) (*Env, er
 	if err != nil {
 		return nil, fmt.Errorf("torture: the database's address: %w", err)
 	}
-	if err = e.install(ctx); err == nil {
+	if err = install(e, ctx); err == nil {
 		e.stage, err = e.broker.open(ctx, at, e.Run, e.contracts.topics())
 	}
 	if err != nil {
@@ -72,7 +83,12 @@ func (e *Env) install(ctx context.Context) error {
 	if err := schema.Outbox.Up(ctx, std, schema.Options{Schema: e.Run}); err != nil {
 		return fmt.Errorf("torture: install the outbox: %w", err)
 	}
-	if _, err := e.Pool.Exec(ctx, e.SQL(witness), pgx.QueryExecModeSimpleProtocol); err != nil {
+	return e.witness(ctx)
+}
+
+// witness puts the witnesses into the schema.
+func (e *Env) witness(ctx context.Context) error {
+	if _, err := e.Pool.Exec(ctx, e.SQL(witnesses), pgx.QueryExecModeSimpleProtocol); err != nil {
 		return fmt.Errorf("torture: install the witnesses: %w", err)
 	}
 	return nil

@@ -26,16 +26,17 @@ func ReadPage(text, section string) (*Page, error) {
 		return nil, fmt.Errorf("quickstart: the page has no section %q", section)
 	}
 	rest, _, _ = strings.Cut(rest, "\n## ")
-	var commands []string
+	var commands, shown []string
 	page := &Page{}
 	for _, block := range blockPattern.FindAllStringSubmatch(rest, -1) {
 		switch block[1] {
 		case "sh":
 			commands = append(commands, lines(block[2])...)
 		case "text":
-			page.Shown = strings.TrimSpace(block[2])
+			shown = append(shown, strings.TrimSpace(block[2]))
 		}
 	}
+	page.Shown = strings.Join(shown, "\n")
 	if len(commands) < 3 || page.Shown == "" {
 		return nil, errors.New("quickstart: the section does not install something, run it, use it, and show what is seen")
 	}
@@ -64,6 +65,9 @@ var (
 // may be others. The last is the event.
 func (p *Page) Expected() (all []*regexp.Regexp, err error) {
 	for _, line := range lines(p.Shown) {
+		if line == anything {
+			continue
+		}
 		line = regexp.QuoteMeta(line)
 		line = timePattern.ReplaceAllString(line, `\d\d:\d\d:\d\d\.\d{3}`)
 		line = durationPattern.ReplaceAllString(line, `[\d.]+( ?m?s)`)

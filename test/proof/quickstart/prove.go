@@ -16,6 +16,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/posthaste-dev/posthaste/test/kit/cluster"
 	"github.com/posthaste-dev/posthaste/test/kit/services"
@@ -32,6 +33,10 @@ type Plan struct {
 	Root, Folder string
 	Short        bool
 	Log          io.Writer
+	// Proxy is the folder of a module proxy that has our modules. Defaults to one of the files as they are now.
+	Proxy string
+	// Version is the version of our modules that must come from there. Defaults to whatever is the latest.
+	Version string
 }
 
 // env is what one run has made on the servers.
@@ -68,24 +73,28 @@ func Prove(ctx context.Context, plan Plan) (_ *Report, err error) {
 	if err := e.walk(ctx, page); err != nil {
 		return nil, err
 	}
-	return e.report, e.leaveOut(ctx)
+	// The pages wait more than they work, above all for the lease of a relay that they kill.
+	var pages errgroup.Group
+	pages.Go(func() error { return e.runPages(ctx) })
+	err = e.leaveOut(ctx)
+	return e.report, errors.Join(err, pages.Wait())
 }
 
-// databases are those that a run makes: for README, for the module, and one that stays empty.
-var databases = []string{"_readme", "_module", "_empty"}
+// databases are those that a run makes: for README, for the module, one that stays empty, and one for each page's
+// blocks.
+var databases = []string{"_readme", "_module", "_empty", "_page0", "_page1", "_page2"}
 
 // open writes the module proxy and makes the databases, the role and the empty folder.
 func (e *env) open(ctx context.Context) error {
-	proxy, empty, bin := filepath.Join(e.Folder, "proxy"), filepath.Join(e.Folder, "empty"), filepath.Join(e.Folder, "bin")
+	empty, bin := filepath.Join(e.Folder, "empty"), filepath.Join(e.Folder, "bin")
 	for _, folder := range []string{empty, bin} {
 		if err := os.MkdirAll(folder, 0o700); err != nil {
 			return fmt.Errorf("quickstart: %w", err)
 		}
 	}
-	write := exec.CommandContext(ctx, filepath.Join(e.Root, "scripts", "module-proxy"), proxy, "worktree")
-	write.Stdout, write.Stderr = e.Log, e.Log
-	if err := write.Run(); err != nil {
-		return fmt.Errorf("quickstart: scripts/module-proxy: %w", err)
+	proxy, err := e.proxy(ctx)
+	if err != nil {
+		return err
 	}
 	settings := map[string]string{}
 	for _, name := range []string{"GOMODCACHE", "GOPROXY", "GOCACHE"} {
@@ -116,6 +125,24 @@ func (e *env) open(ctx context.Context) error {
 	return nil
 }
 
+// proxy is the folder of the module proxy: the one that was given, or one that it writes.
+func (e *env) proxy(ctx context.Context) (string, error) {
+	if e.Proxy != "" {
+		proxy, err := filepath.Abs(e.Proxy)
+		if err != nil {
+			return "", fmt.Errorf("quickstart: %w", err)
+		}
+		return proxy, nil
+	}
+	proxy := filepath.Join(e.Folder, "proxy")
+	write := exec.CommandContext(ctx, filepath.Join(e.Root, "scripts", "module-proxy"), proxy, "worktree")
+	write.Stdout, write.Stderr = e.Log, e.Log
+	if err := write.Run(); err != nil {
+		return "", fmt.Errorf("quickstart: scripts/module-proxy: %w", err)
+	}
+	return proxy, nil
+}
+
 func (e *env) close() (err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
@@ -143,11 +170,31 @@ func (e *env) walk(ctx context.Context, page *Page) (err error) {
 		return fmt.Errorf("quickstart: %s: %w\n%s", page.Install, err, shown)
 	}
 	e.report.InstallSeconds = time.Since(begun).Seconds()
+	if err := e.isVersion(ctx); err != nil {
+		return err
+	}
 	if e.report.Readme, err = page.Walk(ctx, e.in, patience); err != nil {
 		return err
 	}
 	e.report.Module, err = WalkModule(ctx, e.in.With("DATABASE_URL="+e.url(databases[1], "")), patience)
 	return err
+}
+
+// isVersion holds the program that was installed to the version that was asked for.
+func (e *env) isVersion(ctx context.Context) error {
+	if e.Version == "" {
+		return nil
+	}
+	shown, err := e.in.Run(ctx, `go version -m "$GOBIN/outboxctl"`)
+	if err != nil {
+		return fmt.Errorf("quickstart: go version: %w", err)
+	}
+	for line := range strings.Lines(shown) {
+		if words := strings.Fields(line); len(words) > 2 && words[0] == "mod" && words[2] != e.Version {
+			return fmt.Errorf("quickstart: %s of %s was installed, and not %s", words[2], words[1], e.Version)
+		}
+	}
+	return nil
 }
 
 // url is that of one of the databases, for a user or for the superuser.

@@ -19,6 +19,7 @@ func good() *quickstart.Report {
 	report := &quickstart.Report{
 		Readme: &quickstart.Walked{Commands: 2, Seconds: 3, Delivered: "an event"},
 		Module: &quickstart.Walked{Commands: 3, Seconds: 20, Delivered: "an event"},
+		Blocks: quickstart.Blocks{All: 9, Run: 4, Compiled: 2, Compared: 2, NotRun: []string{"a.md:9: true: a reason"}},
 	}
 	for _, name := range []string{"table", "stream", "grant", "password", "database"} {
 		report.Missing = append(report.Missing, &quickstart.Found{Name: name})
@@ -43,6 +44,14 @@ func TestTheCheckerFindsWhatIsWrong(t *testing.T) {
 		"the module: 31.0 s":                  func(r *quickstart.Report) { r.Module.Seconds = 31 },
 		"the module: no event was on screen":  func(r *quickstart.Report) { r.Module.Delivered = "" },
 		"it was not tried without a password": func(r *quickstart.Report) { r.Missing[3].Name = "x" },
+		"a.md:3: it is broken": func(r *quickstart.Report) {
+			r.Blocks.Problems = []string{"a.md:3: it is broken"}
+		},
+		"no block was compared":            func(r *quickstart.Report) { r.Blocks.Compared = 0 },
+		"something came of 9 of 10 blocks": func(r *quickstart.Report) { r.Blocks.All = 10 },
+		"16 blocks are not run": func(r *quickstart.Report) {
+			r.Blocks.All, r.Blocks.NotRun = 24, make([]string, quickstart.MostNotRun+1)
+		},
 		"missing stream: it is silent": func(r *quickstart.Report) {
 			r.Missing[1].Problems = []string{"missing stream: it is silent"}
 		},
@@ -158,9 +167,9 @@ func TestREADMEBeginsWithTheQuickStart(t *testing.T) {
 		page.Stays != "outboxctl dev" || len(page.Others) > quickstart.MostCommands-1 {
 		t.Errorf("got %+v", page)
 	}
-	before, _, _ := strings.Cut(string(text), page.Shown)
-	if lines := strings.Count(before, "\n"); lines > 40 {
-		t.Errorf("what is shown begins in line %d: that is not the first screen", lines)
+	before, _, _ := strings.Cut(string(text), page.Shown[strings.LastIndex(page.Shown, "\n")+1:])
+	if lines := strings.Count(before, "\n"); lines > 48 {
+		t.Errorf("the event is shown in line %d: that is not the first screen", lines)
 	}
 	for _, wrong := range []string{"# Page\n", "# Page\n\n## Quick start\n\n```sh\ntrue\n```\n"} {
 		if _, err := quickstart.ReadPage(wrong, "Quick start"); err == nil {

@@ -3,6 +3,7 @@ package quickstart
 import (
 	"fmt"
 	"io"
+	"slices"
 
 	"github.com/posthaste-dev/posthaste/internal/figures"
 )
@@ -22,6 +23,7 @@ type Report struct {
 	InstallSeconds float64
 	Readme, Module *Walked
 	Missing        []*Found
+	Blocks         Blocks
 }
 
 // Problems are what was broken and what was tested too little.
@@ -52,6 +54,23 @@ func (r *Report) Problems() (list []string) {
 	for _, name := range wanted {
 		is(!tested[name], "it was not tried without a %s", name)
 	}
+	return append(list, r.Blocks.wrong()...)
+}
+
+// wrong is what was broken, and what was tested too little.
+func (b *Blocks) wrong() []string {
+	list := slices.Clone(b.Problems)
+	for name, count := range map[string]int{"run": b.Run, "compiled": b.Compiled, "compared": b.Compared} {
+		if count == 0 {
+			list = append(list, "no block was "+name)
+		}
+	}
+	if len(b.NotRun) > MostNotRun {
+		list = append(list, fmt.Sprintf("%d blocks are not run, at most %d are allowed", len(b.NotRun), MostNotRun))
+	}
+	if done := b.Run + b.Compiled + b.Compared + len(b.NotRun); done != b.All {
+		list = append(list, fmt.Sprintf("something came of %d of %d blocks", done, b.All))
+	}
 	return list
 }
 
@@ -68,6 +87,11 @@ func (r *Report) Print(to io.Writer) (ok bool, err error) {
 			return false, fmt.Errorf("quickstart: %w", err)
 		}
 	}
+	for _, block := range r.Blocks.NotRun {
+		if _, err := fmt.Fprintln(to, "not run:", block); err != nil {
+			return false, fmt.Errorf("quickstart: %w", err)
+		}
+	}
 	line := figures.New("proof-quickstart")
 	line.Addf("install_s", "%.1f", r.InstallSeconds)
 	line.Addf("readme_commands", "%d", r.Readme.Commands)
@@ -75,6 +99,11 @@ func (r *Report) Print(to io.Writer) (ok bool, err error) {
 	line.Addf("module_commands", "%d", r.Module.Commands)
 	line.Addf("module_s", "%.1f", r.Module.Seconds)
 	line.Addf("left_out", "%d", len(r.Missing))
+	line.Addf("blocks", "%d", r.Blocks.All)
+	line.Addf("run", "%d", r.Blocks.Run)
+	line.Addf("compiled", "%d", r.Blocks.Compiled)
+	line.Addf("compared", "%d", r.Blocks.Compared)
+	line.Addf("not_run", "%d", len(r.Blocks.NotRun))
 	line.Addf("problems", "%d", len(problems))
 	line.Addf("ok", "%t", len(problems) == 0)
 	_, err = fmt.Fprintln(to, line)

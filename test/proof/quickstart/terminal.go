@@ -56,9 +56,17 @@ type Running struct {
 // Start types a command and does not wait for it.
 func (t Terminal) Start(ctx context.Context, command string) (*Running, error) {
 	_, _ = fmt.Fprintf(t.Log, "$ %s\n", command)
-	r := &Running{typed: command, ended: make(chan struct{}), changed: make(chan struct{}, 1), log: t.Log}
-	r.command = exec.CommandContext(ctx, "bash", "-c", command)
+	return t.start(ctx, command, nil, "-c", command)
+}
+
+// start starts bash with some arguments. What keys says is typed into it.
+func (t Terminal) start(ctx context.Context, typed string, keys *os.File, arguments ...string) (*Running, error) {
+	r := &Running{typed: typed, ended: make(chan struct{}), changed: make(chan struct{}, 1), log: t.Log}
+	r.command = exec.CommandContext(ctx, "bash", arguments...)
 	r.command.Dir, r.command.Env = t.Folder, t.Environ
+	if keys != nil {
+		r.command.Stdin = keys
+	}
 	r.command.Stdout, r.command.Stderr = r, r
 	r.command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	r.command.Cancel = func() error { return syscall.Kill(-r.command.Process.Pid, syscall.SIGKILL) }
@@ -98,18 +106,28 @@ var errNotShown = errors.New("was not shown")
 
 // Await waits until it shows something.
 func (r *Running) Await(ctx context.Context, pattern *regexp.Regexp, patience time.Duration) error {
+	return r.awaitText(ctx, patience, func() string {
+		if pattern.MatchString(r.Shown()) {
+			return ""
+		}
+		return fmt.Sprintf("%q %v", pattern, errNotShown)
+	})
+}
+
+// awaitText waits until nothing is missing from what it shows.
+func (r *Running) awaitText(ctx context.Context, patience time.Duration, missing func() string) error {
 	late := time.NewTimer(patience)
 	defer late.Stop()
-	for !pattern.MatchString(r.Shown()) {
+	for what := missing(); what != ""; what = missing() {
 		select {
 		case <-r.changed:
 		case <-r.ended:
-			if pattern.MatchString(r.Shown()) {
+			if what = missing(); what == "" {
 				return nil
 			}
-			return fmt.Errorf("%q %w: %s has ended (%v)", pattern, errNotShown, r.typed, r.how) //nolint:errorlint // may be nil
+			return fmt.Errorf("%s: %s has ended (%v)", what, r.typed, r.how) //nolint:errorlint // may be nil
 		case <-late.C:
-			return fmt.Errorf("%q %w within %s by %s", pattern, errNotShown, patience, r.typed)
+			return fmt.Errorf("%s within %s by %s", what, patience, r.typed)
 		case <-ctx.Done():
 			return fmt.Errorf("quickstart: %w", ctx.Err())
 		}
@@ -120,6 +138,17 @@ func (r *Running) Await(ctx context.Context, pattern *regexp.Regexp, patience ti
 func (r *Running) wait() error {
 	<-r.ended
 	return r.how
+}
+
+// kill ends it at once, with all that it has started.
+func (r *Running) kill() {
+	select {
+	case <-r.ended: // its number may be somebody else's by now
+		return
+	default:
+	}
+	_ = syscall.Kill(-r.command.Process.Pid, syscall.SIGKILL) // it may have ended meanwhile
+	<-r.ended
 }
 
 // Stop is Ctrl-C. It returns how the command has ended; one that does not end is killed.
