@@ -6,7 +6,6 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
-	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -16,6 +15,7 @@ import (
 	"github.com/posthaste-dev/posthaste/internal/torture"
 	"github.com/posthaste-dev/posthaste/test/kit/cluster"
 	"github.com/posthaste-dev/posthaste/test/kit/goroutines"
+	"github.com/posthaste-dev/posthaste/test/kit/process"
 	"github.com/posthaste-dev/posthaste/test/kit/server"
 	"github.com/posthaste-dev/posthaste/test/proof/chaos"
 )
@@ -82,11 +82,9 @@ func TestMutantsAreFound(t *testing.T) {
 // outbox-torture says why it does not run on a standby.
 func TestOutboxTortureRejectsAStandby(t *testing.T) {
 	t.Parallel()
-	program := filepath.Join(t.TempDir(), "outbox-torture")
-	build := exec.CommandContext(t.Context(), "go", "build", "-o", program,
-		"github.com/posthaste-dev/posthaste/cmd/outbox-torture")
-	if text, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, text)
+	program, err := process.Built(t.Context(), "cmd/outbox-torture")
+	if err != nil {
+		t.Fatal(err)
 	}
 	primary, err := cluster.New(t.Context(), cluster.Config{})
 	if err != nil {

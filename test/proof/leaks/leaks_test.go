@@ -7,8 +7,6 @@ import (
 	"log/slog"
 	"net/http"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -18,6 +16,7 @@ import (
 	"github.com/posthaste-dev/posthaste/daemon/pubsubbroker"
 	"github.com/posthaste-dev/posthaste/publish"
 	"github.com/posthaste-dev/posthaste/test/kit/goroutines"
+	"github.com/posthaste-dev/posthaste/test/kit/process"
 	"github.com/posthaste-dev/posthaste/test/proof/leaks"
 )
 
@@ -89,12 +88,9 @@ func (t *talker) Publish(ctx context.Context, message *publish.Message) error {
 // A publisher that talks is found out, wherever it does, and one that does not passes.
 func TestRun(t *testing.T) {
 	t.Parallel()
-	outboxctl := filepath.Join(t.TempDir(), "outboxctl")
-	build := exec.CommandContext(t.Context(), "go", "build", "-o", outboxctl,
-		"github.com/posthaste-dev/posthaste/cmd/outboxctl")
-	build.Dir = "../../../cmd"
-	if text, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, text)
+	outboxctl, err := process.Built(t.Context(), "cmd/outboxctl")
+	if err != nil {
+		t.Fatal(err)
 	}
 	self, err := os.Executable()
 	if err != nil {

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"os/exec"
-	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
@@ -16,6 +15,7 @@ import (
 
 	"github.com/posthaste-dev/posthaste/test/kit/eventually"
 	"github.com/posthaste-dev/posthaste/test/kit/pgtest"
+	"github.com/posthaste-dev/posthaste/test/kit/process"
 )
 
 // A pruner is the built outboxctl, as the janitor's role.
@@ -28,10 +28,9 @@ type pruner struct {
 // than a janitor.
 func TestPrune(t *testing.T) {
 	t.Parallel()
-	binary := filepath.Join(t.TempDir(), "outboxctl")
-	if said, err := exec.CommandContext(t.Context(), "go", "build", "-o", binary,
-		"github.com/posthaste-dev/posthaste/cmd/outboxctl").CombinedOutput(); err != nil {
-		t.Fatalf("build: %v\n%s", err, said)
+	binary, err := process.Built(t.Context(), "cmd/outboxctl")
+	if err != nil {
+		t.Fatal(err)
 	}
 	for name, test := range map[string]func(*testing.T, *pruner){
 		"removes what is due and nothing else": pruneRemovesWhatIsDue,

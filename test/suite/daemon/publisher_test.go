@@ -2,11 +2,11 @@ package daemon
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"io"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -25,23 +25,15 @@ const canary = "c4nary-s3cret"
 var binary, marketplaceBinary string
 
 func TestMain(m *testing.M) {
-	folder, err := os.MkdirTemp("", "posthaste-publisher-")
-	if err != nil {
-		panic(err)
-	}
-	binary, marketplaceBinary = filepath.Join(folder, "outbox-publisher"), filepath.Join(folder, "marketplace-publisher")
-	for program, source := range map[string]string{
-		binary: "../../../cmd/outbox-publisher", marketplaceBinary: "../../../examples/marketplace/cmd/outbox-publisher",
+	for command, program := range map[string]*string{
+		"cmd/outbox-publisher": &binary, "examples/marketplace/cmd/outbox-publisher": &marketplaceBinary,
 	} {
-		build := exec.Command("go", "build", "-o", program, ".")
-		build.Dir = source
-		if output, err := build.CombinedOutput(); err != nil {
-			panic(fmt.Sprintf("go build: %v\n%s", err, output))
+		var err error
+		if *program, err = process.Built(context.Background(), command); err != nil {
+			panic(err)
 		}
 	}
-	code := goroutines.Run(m, goroutines.Linked)
-	_ = os.RemoveAll(folder)
-	os.Exit(code)
+	os.Exit(goroutines.Run(m, goroutines.Linked))
 }
 
 // publisher is a process.

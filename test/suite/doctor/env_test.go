@@ -5,14 +5,12 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
@@ -24,40 +22,19 @@ import (
 	"github.com/posthaste-dev/posthaste/test/kit/goroutines"
 	"github.com/posthaste-dev/posthaste/test/kit/leases"
 	"github.com/posthaste-dev/posthaste/test/kit/pgtest"
+	"github.com/posthaste-dev/posthaste/test/kit/process"
 )
 
-func TestMain(m *testing.M) {
-	code := goroutines.Run(m, goroutines.Linked)
-	_ = os.RemoveAll(binFolder)
-	os.Exit(code)
-}
-
-// binFolder is where outboxctl is, once it was built.
-var binFolder string
-
-// built is the folder with outboxctl, made once.
-var built = sync.OnceValues(func() (string, error) {
-	folder, err := os.MkdirTemp("", "doctor-")
-	if err != nil {
-		return "", err
-	}
-	binFolder = folder
-	said, err := exec.CommandContext(context.Background(), "go", "build", "-o", folder,
-		"github.com/posthaste-dev/posthaste/cmd/outboxctl").CombinedOutput()
-	if err != nil {
-		return folder, fmt.Errorf("build: %w\n%s", err, said)
-	}
-	return folder, nil
-})
+func TestMain(m *testing.M) { os.Exit(goroutines.Run(m, goroutines.Linked)) }
 
 // build compiles outboxctl as a user would, and returns its folder.
 func build(t testing.TB) string {
 	t.Helper()
-	folder, err := built()
+	binary, err := process.Built(t.Context(), "cmd/outboxctl")
 	if err != nil {
 		t.Fatal(err)
 	}
-	return folder
+	return filepath.Dir(binary)
 }
 
 // env is a database of its own with an outbox that is well: roles of every part, a relay that holds all lanes, and

@@ -2,20 +2,19 @@ package inbox_test
 
 import (
 	"os/exec"
-	"path/filepath"
 	"regexp"
 	"testing"
 
 	"github.com/posthaste-dev/posthaste/test/kit/pgtest"
+	"github.com/posthaste-dev/posthaste/test/kit/process"
 )
 
 // TestOutboxctl installs an inbox with the real binary, grants a consumer its part, and goes back.
 func TestOutboxctl(t *testing.T) {
 	t.Parallel()
-	binary := filepath.Join(t.TempDir(), "outboxctl")
-	if said, err := exec.CommandContext(t.Context(), "go", "build", "-o", binary,
-		"github.com/posthaste-dev/posthaste/cmd/outboxctl").CombinedOutput(); err != nil {
-		t.Fatalf("build: %v\n%s", err, said)
+	binary, err := process.Built(t.Context(), "cmd/outboxctl")
+	if err != nil {
+		t.Fatal(err)
 	}
 	for _, server := range pgtest.Servers() {
 		t.Run(server.Name, func(t *testing.T) {

@@ -1,29 +1,25 @@
 package marketplace
 
 import (
-	"fmt"
+	"context"
 	"os"
-	"os/exec"
+	"path/filepath"
 	"testing"
 
 	"github.com/posthaste-dev/posthaste/test/kit/goroutines"
+	"github.com/posthaste-dev/posthaste/test/kit/process"
 )
 
-// programs is the folder of the marketplace's programs, built once.
+// programs is the folder of the marketplace's programs.
 var programs string
 
 func TestMain(m *testing.M) {
-	folder, err := os.MkdirTemp("", "posthaste-marketplace-")
-	if err != nil {
-		panic(err)
+	for _, command := range []string{"setup", "api", "outbox-publisher", "worker", "load", "report"} {
+		program, err := process.Built(context.Background(), "examples/marketplace/cmd/"+command)
+		if err != nil {
+			panic(err)
+		}
+		programs = filepath.Dir(program)
 	}
-	programs = folder
-	build := exec.Command("go", "build", "-o", folder+"/", "./cmd/...")
-	build.Dir = "../../../examples/marketplace"
-	if output, err := build.CombinedOutput(); err != nil {
-		panic(fmt.Sprintf("go build: %v\n%s", err, output))
-	}
-	code := goroutines.Run(m)
-	_ = os.RemoveAll(folder)
-	os.Exit(code)
+	os.Exit(goroutines.Run(m))
 }

@@ -5,10 +5,8 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
-	"fmt"
 	"log/slog"
 	"os/exec"
-	"path/filepath"
 	"sync"
 	"testing"
 	"time"
@@ -22,6 +20,7 @@ import (
 	"github.com/posthaste-dev/posthaste/test/kit/background"
 	"github.com/posthaste-dev/posthaste/test/kit/eventually"
 	"github.com/posthaste-dev/posthaste/test/kit/pgtest"
+	"github.com/posthaste-dev/posthaste/test/kit/process"
 	"github.com/posthaste-dev/posthaste/test/kit/states"
 )
 
@@ -174,20 +173,6 @@ func (e *env) pause(t *testing.T, scope operator.Scope) {
 	}
 }
 
-// folder is where outboxctl is built.
-var folder string
-
-// outboxctl is the program, built once.
-var outboxctl = sync.OnceValues(func() (string, error) {
-	binary := filepath.Join(folder, "outboxctl")
-	said, err := exec.CommandContext(context.Background(), "go", "build", "-o", binary,
-		"github.com/posthaste-dev/posthaste/cmd/outboxctl").CombinedOutput()
-	if err != nil {
-		return "", fmt.Errorf("build: %w\n%s", err, said)
-	}
-	return binary, nil
-})
-
 // called is what came of a command.
 type called struct {
 	code           int
@@ -208,7 +193,7 @@ func (e *env) call(t *testing.T, role string, args ...string) (code int, stdout,
 // begin begins to run it, for no longer than anything takes that does not hang.
 func (e *env) begin(t *testing.T, role string, args ...string) <-chan called {
 	t.Helper()
-	binary, err := outboxctl()
+	binary, err := process.Built(t.Context(), "cmd/outboxctl")
 	if err != nil {
 		t.Fatal(err)
 	}

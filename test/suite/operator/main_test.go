@@ -13,11 +13,5 @@ func TestMain(m *testing.M) {
 	if err := flag.Set("test.parallel", "14"); err != nil {
 		panic(err)
 	}
-	var err error
-	if folder, err = os.MkdirTemp("", "outboxctl-"); err != nil {
-		panic(err)
-	}
-	code := goroutines.Run(m, goroutines.Linked)
-	_ = os.RemoveAll(folder)
-	os.Exit(code)
+	os.Exit(goroutines.Run(m, goroutines.Linked))
 }

@@ -4,13 +4,13 @@ import (
 	"bytes"
 	"errors"
 	"os/exec"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/posthaste-dev/posthaste/test/kit/pgtest"
+	"github.com/posthaste-dev/posthaste/test/kit/process"
 	"github.com/posthaste-dev/posthaste/test/kit/services"
 )
 
@@ -22,10 +22,9 @@ type tool struct {
 // build compiles outboxctl as a user would.
 func build(t testing.TB) string {
 	t.Helper()
-	binary := filepath.Join(t.TempDir(), "outboxctl")
-	if said, err := exec.CommandContext(t.Context(), "go", "build", "-o", binary,
-		"github.com/posthaste-dev/posthaste/cmd/outboxctl").CombinedOutput(); err != nil {
-		t.Fatalf("build: %v\n%s", err, said)
+	binary, err := process.Built(t.Context(), "cmd/outboxctl")
+	if err != nil {
+		t.Fatal(err)
 	}
 	return binary
 }
