@@ -9,6 +9,8 @@ import (
 
 // A Finding is something about a broker that keeps events from arriving there, or will.
 type Finding struct {
+	// Broker is its name. [Program.Diagnose] and [Program.TestTopics] set it.
+	Broker string
 	// Code is one of those that docs/operate/doctor.md lists.
 	Code string
 	// Text says what is wrong.
@@ -27,18 +29,30 @@ func (p Program) Configuration(args, environ []string) (*config.Values, error) {
 	return found.values, nil
 }
 
-// Diagnose asks the broker of a configuration whether everything is there that its topics need. It publishes nothing.
-// The error is about the configuration.
-func (p Program) Diagnose(ctx context.Context, args, environ []string) (broker string, findings []Finding, err error) {
+// Diagnose asks the brokers of a configuration whether everything is there that their topics need. It publishes
+// nothing. The error is about the configuration.
+func (p Program) Diagnose(ctx context.Context, args, environ []string) (findings []Finding, err error) {
 	p = p.withDefaults()
 	found, err := p.load(args, environ)
 	if err != nil {
-		return "", nil, err
+		return nil, err
 	}
-	if found.broker.Diagnose != nil {
-		findings = found.broker.Diagnose(ctx, found.values, found.options(p, slog.New(slog.DiscardHandler)))
+	for _, broker := range found.brokers() {
+		options := found.optionsOf(broker, p, slog.New(slog.DiscardHandler))
+		findings = append(findings, broker.diagnose(ctx, found.values, options)...)
 	}
-	return found.broker.Name, findings, nil
+	return findings, nil
+}
+
+// diagnose asks one broker.
+func (b Broker) diagnose(ctx context.Context, values *config.Values, options Options) (findings []Finding) {
+	if b.Diagnose != nil {
+		findings = b.Diagnose(ctx, values, options)
+	}
+	for i := range findings {
+		findings[i].Broker = b.Name
+	}
+	return findings
 }
 
 // Database is the URL and the schema of a configuration, for programs beside a publisher.

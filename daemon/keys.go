@@ -193,25 +193,13 @@ func checkSurvey(every time.Duration) error {
 	return nil
 }
 
-// brokerKey chooses among the program's brokers.
-func (p Program) brokerKey() config.Key[string] {
-	spec := config.Spec[string]{Doc: "The kind of broker."}
-	var names []string
-	for _, broker := range p.Brokers {
-		names = append(names, broker.Name)
-	}
-	if len(names) == 1 {
-		spec.Default = names[0]
-	} else {
-		spec.Required = true
-	}
-	return config.Choice("broker", names, spec)
-}
-
 // keys are all of the program's, in the order of the reference page.
 func (p Program) keys() []config.AnyKey {
 	keys := []config.AnyKey{
 		databaseURL, databasePassword, databaseListenURL, databaseSchema, databaseInstallation, p.brokerKey(),
+	}
+	if len(p.Brokers) > 1 {
+		keys = append(keys, p.brokersKey())
 	}
 	for _, broker := range p.Brokers {
 		keys = append(keys, broker.Keys...)

@@ -14,7 +14,8 @@ type loaded struct {
 	args     []string
 	environ  []string
 	values   *config.Values
-	broker   Broker
+	broker   Broker            // of the key broker
+	others   map[string]Broker // by topic, those of the key brokers
 	registry *outbox.Registry
 	file     *registryfile.File // nil: the registry is compiled in
 }
@@ -38,16 +39,11 @@ func (p Program) load(args, environ []string) (*loaded, error) {
 		problems := append(checkDatabase(values, databaseURL), checkDatabase(values, databaseListenURL)...)
 		problems = append(problems, checkSettings(values)...)
 		problems = append(problems, p.checkAllowed(values)...)
-		if broker, chosen := p.broker(values); chosen {
-			found.broker = broker
-			if broker.Check != nil {
-				problems = append(problems, broker.Check(values, allowsInsecure(values, broker.Name))...)
-			}
-		}
+		problems = append(problems, p.chooseBrokers(values, &found)...)
 		problems = append(problems, p.checkTracing(values)...)
 		problems = append(problems, p.checkConsole(values)...)
 		problems = append(problems, p.loadRegistry(values, &found)...)
-		return append(problems, checkFormats(values, found.registry)...)
+		return append(problems, p.checkTopics(values, &found)...)
 	}
 	values, err := set.Load(args, environ)
 	if err != nil {

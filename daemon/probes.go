@@ -90,12 +90,12 @@ func (p *probes) check(ctx context.Context) []answer {
 	if p.answers == nil || time.Since(p.checkedAt) > probeFresh {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), probeTimeout) // the others wait for it too
 		defer cancel()
-		var brokers answer
+		var brokers []answer
 		var checks sync.WaitGroup
-		checks.Go(func() { brokers = p.checkBroker(ctx) })
+		checks.Go(func() { brokers = p.checkBrokers(ctx) })
 		database := p.checkDatabase(ctx)
 		checks.Wait()
-		p.answers, p.checkedAt = []answer{database, brokers}, time.Now()
+		p.answers, p.checkedAt = append([]answer{database}, brokers...), time.Now()
 	}
 	return append(slices.Clone(p.answers), p.checkRelay()...)
 }
@@ -143,15 +143,25 @@ func (p *probes) remedy(code string) string {
 	}
 }
 
-func (p *probes) checkBroker(ctx context.Context) answer {
-	a := answer{name: "broker", note: p.broker.Name}
-	if p.connection.Ready == nil {
-		return a
+// checkBrokers asks all of them at the same time.
+func (p *probes) checkBrokers(ctx context.Context) []answer {
+	brokers := p.brokers()
+	answers := make([]answer, len(brokers))
+	var checks sync.WaitGroup
+	for i, broker := range brokers {
+		answers[i] = answer{name: "broker", note: broker.Name}
+		ready := p.connections[broker.Name].Ready
+		if ready == nil {
+			continue
+		}
+		checks.Go(func() {
+			if err := ready(ctx); err != nil {
+				answers[i].problem = cut(broker.Name + ": " + err.Error() + "; it is tried again, and events wait meanwhile")
+			}
+		})
 	}
-	if err := p.connection.Ready(ctx); err != nil {
-		a.problem = cut(p.broker.Name + ": " + err.Error() + "; it is tried again, and events wait meanwhile")
-	}
-	return a
+	checks.Wait()
+	return answers
 }
 
 // checkRelay looks at the relay itself, which costs nothing.

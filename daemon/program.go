@@ -27,7 +27,7 @@ type Program struct {
 	// NewRegistry makes the registry from the configuration, for instance from [TopicDefault] and Keys. Set it
 	// or Registry, not both.
 	NewRegistry func(values *config.Values) (*outbox.Registry, error)
-	// Brokers are those that the key broker chooses from. With one there is nothing to choose.
+	// Brokers are those that the keys broker and brokers choose from. With one there is nothing to choose.
 	Brokers []Broker
 	// Keys are the program's own.
 	Keys []config.AnyKey
@@ -62,7 +62,7 @@ type Metrics interface {
 
 // A Broker is a kind of broker that a program can publish to.
 type Broker struct {
-	// Name is what the keys broker and insecure.allow call it.
+	// Name is what the keys broker, brokers and insecure.allow call it.
 	Name string
 	// System is what OpenTelemetry's conventions call it. Defaults to Name.
 	System string
@@ -86,7 +86,7 @@ type Options struct {
 	Insecure bool
 	// Deadline is how long the relay waits for one publish.
 	Deadline time.Duration
-	// Topics are those of the registry, sorted.
+	// Topics are those of the registry that go to this broker, sorted.
 	Topics []string
 	// UserAgent names the program and its version to who answers.
 	UserAgent string
@@ -114,15 +114,4 @@ func (p Program) withDefaults() Program {
 		}
 	}
 	return p
-}
-
-// broker finds the one that was chosen.
-func (p Program) broker(values *config.Values) (Broker, bool) {
-	name := p.brokerKey().Get(values)
-	for _, broker := range p.Brokers {
-		if broker.Name == name {
-			return broker, true
-		}
-	}
-	return Broker{}, false
 }

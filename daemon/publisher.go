@@ -1,10 +1,8 @@
 package daemon
 
 import (
-	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"log/slog"
 	"slices"
@@ -25,11 +23,11 @@ const ownConnections = 3
 // publisher is a program that was configured.
 type publisher struct {
 	*loaded
-	program    Program
-	logger     *slog.Logger
-	database   *pgxpool.Pool
-	connection *Connection
-	endTracing func() // nil: nothing is traced
+	program     Program
+	logger      *slog.Logger
+	database    *pgxpool.Pool
+	connections connections
+	endTracing  []func()
 
 	credentials, listenCredentials *credentials
 
@@ -48,21 +46,21 @@ func (p *publisher) open(ctx context.Context) (err error) {
 	if err := p.openDatabase(ctx); err != nil {
 		return err
 	}
-	p.connection, err = p.broker.Open(ctx, p.values, p.options(p.program, p.logger))
-	if err != nil {
-		return fmt.Errorf("%s: %w", p.broker.Name, err)
+	p.connections = connections{}
+	if err := p.connections.open(ctx, p.loaded, p.program, p.logger); err != nil {
+		return err
 	}
 	every := logSample.Get(p.values)
 	settings := relay.Config{
 		Settings: relaySettings(p.values), Database: databaseURL.Get(p.values).Reveal(),
 		ListenDatabase: databaseListenURL.Get(p.values).Reveal(),
 		BeforeConnect:  p.beforeConnect, Installation: databaseInstallation.Get(p.values),
-		Schema: databaseSchema.Get(p.values), Registry: p.registry, Publisher: p.connection.Publisher,
+		Schema: databaseSchema.Get(p.values), Registry: p.registry,
 		Name:    relayName.Get(p.values),
 		Version: p.program.Version, Logger: p.logger, LogPublished: every > 0, SamplePublished: every,
 	}
 	setFormats(p.values, &settings)
-	if settings.Publisher, err = p.trace(ctx, settings.Publisher); err != nil {
+	if settings.Publisher, settings.Publishers, err = p.publishers(ctx); err != nil {
 		return err
 	}
 	if p.program.Metrics != nil {
@@ -80,15 +78,6 @@ func (p *publisher) open(ctx context.Context) (err error) {
 	}
 	p.jobs = operator.New(p.database, databaseSchema.Get(p.values)).NewWorker(relayName.Get(p.values), p.logger)
 	return p.prepareRetention()
-}
-
-// options are what its broker is opened with.
-func (l *loaded) options(program Program, logger *slog.Logger) Options {
-	return Options{
-		Insecure: allowsInsecure(l.values, l.broker.Name), Logger: logger,
-		Deadline: cmp.Or(relayDeadline.Get(l.values), relayLease.Get(l.values)/3),
-		Topics:   l.topics(), UserAgent: "posthaste-" + program.Name + "/" + program.Version,
-	}
 }
 
 // topics are those of the registry.
@@ -135,14 +124,10 @@ func (p *publisher) openDatabase(ctx context.Context) error {
 }
 
 func (p *publisher) close() (err error) {
-	if p.endTracing != nil {
-		p.endTracing()
+	for _, end := range p.endTracing {
+		end()
 	}
-	if p.connection != nil && p.connection.Close != nil {
-		if err = p.connection.Close(); err != nil {
-			err = fmt.Errorf("%s: close: %w", p.broker.Name, err)
-		}
-	}
+	err = p.connections.close()
 	if p.database != nil {
 		p.database.Close()
 	}
@@ -183,7 +168,7 @@ func (p *publisher) sayHello(ctx context.Context) {
 	attributes := []slog.Attr{
 		slog.String("program", p.program.Name), slog.String("version", p.program.Version),
 		slog.Any("database", databaseURL.Get(p.values)), slog.String("schema", databaseSchema.Get(p.values)),
-		slog.String("broker", p.broker.Name), slog.Int("event_types", len(p.registry.Types())),
+		slog.String("broker", p.brokersText()), slog.Int("event_types", len(p.registry.Types())),
 	}
 	if p.file != nil {
 		attributes = append(attributes, slog.String("registry", p.file.Files[0]),

@@ -33,8 +33,10 @@ func readByAll(file string) bool {
 // warnOfReadable names the files with secrets that every user of the machine can read.
 func (p *publisher) warnOfReadable(ctx context.Context) {
 	files := p.values.SecretFiles()
-	for _, key := range p.broker.SecretFiles {
-		files[key.Name()] = key.Get(p.values)
+	for _, broker := range p.brokers() {
+		for _, key := range broker.SecretFiles {
+			files[key.Name()] = key.Get(p.values)
+		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(files)) {
 		if readByAll(files[name]) {

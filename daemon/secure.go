@@ -75,10 +75,7 @@ func verifies(config *tls.Config) bool { return config != nil && !config.Insecur
 
 // checkAllowed refuses names that stand for nothing.
 func (p Program) checkAllowed(values *config.Values) (problems []config.Problem) {
-	names := []string{allowDatabase}
-	for _, broker := range p.Brokers {
-		names = append(names, broker.Name)
-	}
+	names := append([]string{allowDatabase}, p.brokerNames()...)
 	if p.Tracing != nil {
 		names = append(names, allowTracing)
 	}

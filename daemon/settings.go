@@ -28,8 +28,12 @@ var retentionKeys = map[string]config.AnyKey{
 	"Batch": retentionBatch, "MaxStep": retentionEvery,
 }
 
-// formatKeys are those of the formats.
-var formatKeys = map[string]config.AnyKey{"Format": messageFormat, "Formats": messageFormats, "Source": messageSource}
+// topicKeys are those that go by topic, and what belongs to them.
+func (p Program) topicKeys() map[string]config.AnyKey {
+	return map[string]config.AnyKey{
+		"Format": messageFormat, "Formats": messageFormats, "Source": messageSource, "Publishers": p.brokersKey(),
+	}
+}
 
 func formatNames() (names []string) {
 	for _, format := range publish.Formats() {
@@ -50,15 +54,22 @@ func setFormats(values *config.Values, settings *relay.Config) {
 // nobody stands for the publisher where only settings are checked.
 var nobody = publish.PublisherFunc(func(context.Context, *publish.Message) error { return publish.ErrNotSent })
 
-// checkFormats asks the relay what it would refuse about the formats. It needs the registry, which knows the topics.
-func checkFormats(values *config.Values, registry *outbox.Registry) []config.Problem {
-	if registry == nil {
+// checkTopics asks the relay what it would refuse about the formats and brokers of topics. It needs the registry, which
+// knows the topics.
+func (p Program) checkTopics(values *config.Values, found *loaded) []config.Problem {
+	if found.registry == nil {
 		return nil
 	}
-	settings := relay.Config{Database: "checked elsewhere", Registry: registry, Publisher: nobody}
+	settings := relay.Config{
+		Database: "checked elsewhere", Registry: found.registry, Publisher: nobody,
+		Publishers: map[string]publish.Publisher{},
+	}
+	for topic := range found.others {
+		settings.Publishers[topic] = nobody
+	}
 	setFormats(values, &settings)
 	_, err := relay.New(settings)
-	return fieldProblems(values, err, formatKeys)
+	return fieldProblems(values, err, p.topicKeys())
 }
 
 func relaySettings(values *config.Values) relay.Settings {

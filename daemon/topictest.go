@@ -16,6 +16,8 @@ import (
 // A TopicTest is what a test of one topic came to.
 type TopicTest struct {
 	Topic string
+	// Broker is where it is.
+	Broker string
 	// Findings are what keeps events from arriving there, or will.
 	Findings []Finding
 	// Sent is the id of the test message that the broker took; zero: none was sent, or it was not taken.
@@ -24,46 +26,39 @@ type TopicTest struct {
 	Error string
 }
 
-// TestTopics asks the broker of a configuration about topics, those of the registry if none are named: whether they are
-// there, and whether this program may publish to them. If send is true it publishes a message of type [outbox.TestType]
-// to each, unless the broker does not answer at all. The error is about the configuration, or about the connection.
+// TestTopics asks the brokers of a configuration about topics, those of the registry if none are named: whether they
+// are there, and whether this program may publish to them. If send is true it publishes a message of type
+// [outbox.TestType] to each, unless its broker does not answer at all. The error is about the configuration, or about a
+// connection.
 func (p Program) TestTopics(ctx context.Context, args, environ, topics []string, send bool) (
-	broker string, tests []TopicTest, err error,
+	tests []TopicTest, err error,
 ) {
 	p = p.withDefaults()
 	found, err := p.load(args, environ)
 	if err != nil {
-		return "", nil, err
+		return nil, err
 	}
-	options := found.options(p, slog.New(slog.DiscardHandler))
-	if len(topics) > 0 {
-		options.Topics = topics
+	if len(topics) == 0 {
+		topics = found.topics()
 	}
-	for _, topic := range options.Topics {
-		test := TopicTest{Topic: topic}
-		if found.broker.Diagnose != nil {
-			asked := options
-			asked.Topics = []string{topic}
-			test.Findings = found.broker.Diagnose(ctx, found.values, asked)
+	opened, silent := connections{}, slog.New(slog.DiscardHandler)
+	if send {
+		defer func() { _ = opened.close() }()
+		if err := opened.open(ctx, found, p, silent); err != nil {
+			return nil, err
+		}
+	}
+	for _, topic := range topics {
+		broker := found.brokerOf(topic)
+		options := found.optionsOf(broker, p, silent)
+		options.Topics = []string{topic}
+		test := TopicTest{Topic: topic, Broker: broker.Name, Findings: broker.diagnose(ctx, found.values, options)}
+		if send && !slices.ContainsFunc(test.Findings, func(f Finding) bool { return f.Code == "broker_unreachable" }) {
+			test.send(ctx, opened[broker.Name].Publisher, options.Deadline)
 		}
 		tests = append(tests, test)
 	}
-	if !send {
-		return found.broker.Name, tests, nil
-	}
-	connection, err := found.broker.Open(ctx, found.values, options)
-	if err != nil {
-		return found.broker.Name, tests, fmt.Errorf("%s: %w", found.broker.Name, err)
-	}
-	if connection.Close != nil {
-		defer func() { _ = connection.Close() }()
-	}
-	for i := range tests {
-		if !slices.ContainsFunc(tests[i].Findings, func(f Finding) bool { return f.Code == "broker_unreachable" }) {
-			tests[i].send(ctx, connection.Publisher, options.Deadline)
-		}
-	}
-	return found.broker.Name, tests, nil
+	return tests, nil
 }
 
 // send publishes a test message.

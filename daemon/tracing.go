@@ -51,13 +51,13 @@ func (p Program) checkTracing(values *config.Values) []config.Problem {
 }
 
 // trace returns the publisher that traces this one, or this one.
-func (p *publisher) trace(ctx context.Context, plain publish.Publisher) (publish.Publisher, error) {
+func (p *publisher) trace(ctx context.Context, broker Broker, plain publish.Publisher) (publish.Publisher, error) {
 	if p.program.Tracing == nil {
 		return plain, nil
 	}
 	traced, end, err := p.program.Tracing.Open(ctx, p.values, plain, TracingOptions{
 		Program: p.program.Name, Version: p.program.Version, Instance: relayName.Get(p.values),
-		System: cmp.Or(p.broker.System, p.broker.Name), Logger: p.logger,
+		System: cmp.Or(broker.System, broker.Name), Logger: p.logger,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("tracing: %w", err)
@@ -65,6 +65,6 @@ func (p *publisher) trace(ctx context.Context, plain publish.Publisher) (publish
 	if traced == nil {
 		return plain, nil
 	}
-	p.endTracing = end
+	p.endTracing = append(p.endTracing, end)
 	return traced, nil
 }

@@ -90,7 +90,7 @@ func TestTracingIsOpenedAndEnded(t *testing.T) {
 		t.Fatal(err)
 	}
 	running := &publisher{loaded: loaded, program: p}
-	traced, err := running.trace(t.Context(), publish.PublisherFunc(nil))
+	traced, err := running.trace(t.Context(), p.Brokers[0], publish.PublisherFunc(nil))
 	if err != nil || traced.Publish(t.Context(), nil) == nil || running.close() != nil || ended != 1 {
 		t.Errorf("%v; ended %d times", err, ended)
 	}
@@ -116,7 +116,7 @@ func TestTracingIsOff(t *testing.T) {
 		}
 		running := &publisher{loaded: loaded, program: p}
 		plain := &struct{ publish.PublisherFunc }{}
-		got, err := running.trace(t.Context(), plain)
+		got, err := running.trace(t.Context(), p.Brokers[0], plain)
 		if !errors.Is(err, is) || is == nil && got != plain || running.endTracing != nil {
 			t.Errorf("%s: %v, %v", name, got, err)
 		}

@@ -26,19 +26,11 @@ func (c *Config) formatProblems() []error {
 		}
 	}
 	invalid(!slices.Contains(publish.Formats(), c.Format), "Format: %.40q, must be one of %s", c.Format, formatNames())
-	topics := map[string]bool{}
-	if c.Registry != nil {
-		for _, eventType := range c.Registry.Types() {
-			contract, _ := c.Registry.Contract(eventType)
-			topics[contract.Topic] = true
-		}
-	}
 	for _, topic := range slices.Sorted(maps.Keys(c.Formats)) {
 		invalid(!slices.Contains(publish.Formats(), c.Formats[topic]), "Formats: topic %.40q: %.40q, must be one of %s",
 			topic, c.Formats[topic], formatNames())
-		invalid(c.Registry != nil && !topics[topic], "Formats: topic %.40q: no contract has it; those that are: %s",
-			topic, strings.Join(slices.Sorted(maps.Keys(topics)), ", "))
 	}
+	problems = append(problems, c.unknownTopics("Formats", maps.Keys(c.Formats))...)
 	err := checkSource(c.Source)
 	invalid(c.Source != "" && err != nil, "Source: %w", err)
 	return problems

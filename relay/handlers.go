@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/posthaste-dev/posthaste/consumer"
-	"github.com/posthaste-dev/posthaste/outbox"
 	"github.com/posthaste-dev/posthaste/publish"
 )
 
@@ -58,16 +57,13 @@ func (h *handlers) Publish(ctx context.Context, message *publish.Message) error 
 // mostNamed is how many event types an error names.
 const mostNamed = 10
 
-// problem says why the handlers cannot serve a registry.
-func (h *handlers) problem(registry *outbox.Registry) error {
+// problem says why the handlers cannot serve these event types.
+func (h *handlers) problem(types []string) error {
 	if h.consumer == nil {
-		return errors.New("the Publisher is relay.Handlers of no consumer: make one with consumer.New")
-	}
-	if registry == nil {
-		return nil // which is a problem of its own
+		return errors.New("is relay.Handlers of no consumer: make one with consumer.New")
 	}
 	var missing []string
-	for _, eventType := range registry.Types() {
+	for _, eventType := range types {
 		if !h.consumer.Takes(eventType) {
 			missing = append(missing, eventType)
 		}
@@ -79,6 +75,6 @@ func (h *handlers) problem(registry *outbox.Registry) error {
 	if more := len(missing) - mostNamed; more > 0 {
 		names += fmt.Sprintf(" and %d more", more)
 	}
-	return fmt.Errorf("the Publisher has no handler for %s: give each type of the Registry one, or name it in "+
+	return fmt.Errorf("has no handler for %s: give each type of the Registry one, or name it in "+
 		"consumer.Ignore", names)
 }

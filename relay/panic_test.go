@@ -81,7 +81,7 @@ func TestAPanicOfAPipeliner(t *testing.T) {
 	for range 2 {
 		p := stored()
 		p.DecidedAt = s.clock.now()
-		if s.enqueue(p) {
+		if s.enqueue(&panickingPipeliner{}, p) {
 			t.Error("what was behind it may go")
 		}
 		if outcome := (<-results).outcome; outcome.Class != core.Unknown {

@@ -40,6 +40,9 @@ type Config struct {
 	Registry *outbox.Registry
 	// Publisher is where it publishes.
 	Publisher publish.Publisher
+	// Publishers are those of single topics, so that one relay serves several brokers. What is sent again to a topic that
+	// no contract has goes to Publisher. Defaults to Publisher for all.
+	Publishers map[string]publish.Publisher
 	// Format is how messages look. Defaults to Envelope.
 	Format publish.Format
 	// Formats are those of single topics. Defaults to Format for all.
@@ -87,19 +90,7 @@ func New(config Config) (*Relay, error) {
 	if config.Registry == nil {
 		problems = append(problems, errors.New("the Registry is missing: make one with outbox.NewRegistry"))
 	}
-	switch {
-	case config.Publisher == nil:
-		problems = append(problems,
-			errors.New("the Publisher is missing: give a broker's publisher, or a publish.PublisherFunc"))
-	case isNothing(config.Publisher):
-		problems = append(problems,
-			fmt.Errorf("the Publisher is a nil %T: give it what it shall publish with", config.Publisher))
-	}
-	if handlers, are := config.Publisher.(*handlers); are && handlers != nil {
-		if err := handlers.problem(config.Registry); err != nil {
-			problems = append(problems, err)
-		}
-	}
+	problems = append(problems, config.publisherProblems()...)
 	if config.Format == "" {
 		config.Format = publish.Envelope
 	}

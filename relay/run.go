@@ -165,7 +165,7 @@ func (s *shell) prepare() {
 		Batch: config.Batch, Window: readWindow, HeldPage: heldPage,
 		MaxInFlight: config.MaxInFlight, MaxBytes: config.MaxBytes,
 		Concurrency: config.Concurrency,
-		Depth:       s.sender.depth(),
+		Depth:       s.sender.depth,
 		MinPoll:     min(minPoll, config.Poll), Poll: config.Poll, FencePeriod: fencePeriod, HeldPeriod: heldPeriod,
 		SweepPeriod: sweepPeriod,
 		Lease:       config.Lease, Deadline: config.Deadline, Margin: config.margin(), Drain: config.Drain,

@@ -28,7 +28,6 @@ type sender struct {
 	jobs      chan *core.Publish // has room for all that can be in flight
 	workers   int
 	inFlight  int // begun and not answered, as the loop sees it
-	pipeliner publish.Pipeliner
 	shards    []chan *core.Publish
 	seed      maphash.Seed
 	deadline  deadline
@@ -49,16 +48,15 @@ func newSender(ctx context.Context, config *Config, clock *clock, running *sync.
 		suspects:  suspects{most: 2 * config.MaxInFlight}, // more do not go round in memory
 		unchecked: measure.Of(ctx).NoContractCheck,
 	}
-	s.pipeliner, _ = config.Publisher.(publish.Pipeliner)
 	return s
 }
 
-// depth is how many events of one aggregate may be in flight.
-func (s *sender) depth() int {
-	if s.pipeliner == nil {
-		return 1
+// depth is how many events of one aggregate may be in flight to a topic.
+func (s *sender) depth(topic string) int {
+	if pipeliner, is := s.config.publisherOf(topic).(publish.Pipeliner); is {
+		return max(1, pipeliner.Depth())
 	}
-	return max(1, s.pipeliner.Depth())
+	return 1
 }
 
 // send begins publishes. Every one is answered with one result.
@@ -68,7 +66,7 @@ func (s *sender) send(publishes []*core.Publish) {
 			crash.Point("publish.mid_batch")
 		}
 		s.inFlight++
-		if s.pipeliner != nil {
+		if _, is := s.config.publisherOf(p.Topic).(publish.Pipeliner); is {
 			s.shard(p) <- p
 			continue
 		}
@@ -130,7 +128,7 @@ func (s *sender) publish(ctx context.Context, p *core.Publish) (outcome core.Out
 		return *failure
 	}
 	beforeSend(p)
-	err := s.config.Publisher.Publish(ctx, message)
+	err := s.config.publisherOf(p.Topic).Publish(ctx, message)
 	if err == nil {
 		afterAck(p)
 	}
@@ -186,7 +184,7 @@ func (s *sender) pipeline(shard <-chan *core.Publish) {
 			}
 			if _, is := unsent[line]; is {
 				s.results <- result{publish: p, outcome: core.Outcome{Class: core.NotSent, Detail: "one before it was not sent"}}
-			} else if !s.enqueue(p) {
+			} else if !s.enqueue(s.config.publisherOf(p.Topic).(publish.Pipeliner), p) {
 				unsent[line] = time.Now()
 				s.forgetUnsent(unsent)
 			}
@@ -209,7 +207,7 @@ func (s *sender) forgetUnsent(unsent map[lineOf]time.Time) {
 }
 
 // enqueue hands one event to the pipeliner, and tells whether it did.
-func (s *sender) enqueue(p *core.Publish) (sent bool) {
+func (s *sender) enqueue(pipeliner publish.Pipeliner, p *core.Publish) (sent bool) {
 	var once sync.Once
 	done := func(outcome core.Outcome) {
 		once.Do(func() { s.results <- result{publish: p, outcome: outcome} })
@@ -232,7 +230,7 @@ func (s *sender) enqueue(p *core.Publish) (sent bool) {
 		// soon after.
 		time.AfterFunc(s.config.margin(), func() { done(classify(ctx.Err())) })
 	})
-	s.pipeliner.Enqueue(ctx, message, func(err error) {
+	pipeliner.Enqueue(ctx, message, func(err error) {
 		stop()
 		cancel()
 		if err == nil {

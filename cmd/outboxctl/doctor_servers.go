@@ -16,14 +16,14 @@ import (
 	"github.com/posthaste-dev/posthaste/relay/operator/doctor"
 )
 
-// checkBroker asks the broker of outbox-publisher.
+// checkBroker asks the brokers of outbox-publisher.
 func (c *doctorCommand) checkBroker(ctx context.Context, environ, args []string, report *doctor.Report) error {
-	name, findings, err := program.New("").Diagnose(ctx, args, environ)
+	findings, err := program.New("").Diagnose(ctx, args, environ)
 	if err != nil {
 		return err
 	}
 	for _, found := range findings {
-		finding := doctor.New(found.Code, name+": "+found.Text)
+		finding := doctor.New(found.Code, found.Broker+": "+found.Text)
 		finding.Fix, finding.Advice = found.Fix, found.Advice
 		if found.Fix != "" {
 			finding.FixWith, finding.Advice = doctor.WithCommand, ""

@@ -85,14 +85,14 @@ func (c *topicsTestCommand) run(ctx context.Context, p *present.Printer) error {
 	if !c.all {
 		topics = []string{c.topic}
 	}
-	broker, tests, err := program.New("").TestTopics(ctx, args, environ, topics, c.send)
+	tests, err := program.New("").TestTopics(ctx, args, environ, topics, c.send)
 	if err != nil {
 		return err
 	}
 	var rows []topicTest
 	failed := 0
 	for _, test := range tests {
-		row := resultOf(broker, test)
+		row := resultOf(test)
 		if rows = append(rows, row); !row.OK {
 			failed++
 		}
@@ -107,8 +107,8 @@ func (c *topicsTestCommand) run(ctx context.Context, p *present.Printer) error {
 	return nil
 }
 
-func resultOf(broker string, test daemon.TopicTest) topicTest {
-	row := topicTest{Topic: test.Topic, Broker: broker, OK: len(test.Findings) == 0 && test.Error == ""}
+func resultOf(test daemon.TopicTest) topicTest {
+	row := topicTest{Topic: test.Topic, Broker: test.Broker, OK: len(test.Findings) == 0 && test.Error == ""}
 	for _, finding := range test.Findings {
 		row.Findings = append(row.Findings, topicTestDetail{Code: finding.Code, Text: finding.Text, Fix: finding.Fix})
 	}

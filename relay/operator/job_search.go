@@ -22,9 +22,10 @@ const (
 )
 
 // How much a job looks at in one go: so many numbers, or of dead and held events so many rows. It is what keeps a
-// search short; how much that is depends on the table, on the filter and on how many events a part has.
+// search short; how much that is depends on the table, on the filter and on how many events a part has. The least is less
+// than a part of a slow job has: what is looked at behind a part is looked at again by the next one.
 const (
-	leastWidth = 1_000
+	leastWidth = 50
 	firstWidth = 2_000
 	mostWidth  = 10_000_000
 	usualLook  = 100 * time.Millisecond

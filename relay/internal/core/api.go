@@ -35,7 +35,6 @@ type Config struct {
 	MaxInFlight int           // events in memory and not settled
 	MaxBytes    int           // bytes in memory and not settled
 	Concurrency int           // publishes at a time
-	Depth       int           // publishes of one aggregate at a time: 1, unless the broker keeps pipelined order
 	MinPoll     time.Duration // the shortest pause after a read that found nothing
 	Poll        time.Duration // the longest
 	FencePeriod time.Duration
@@ -49,6 +48,8 @@ type Config struct {
 	MaxAttempts int
 	BaseDelay   time.Duration
 	MaxDelay    time.Duration
+	// Depth is how many publishes of one aggregate to a topic may be in flight: 1, unless its broker keeps pipelined order.
+	Depth func(topic string) int
 	// UnknownTypeMaxAge is how old an event of an unknown type may get; negative: dead at once.
 	UnknownTypeMaxAge time.Duration
 

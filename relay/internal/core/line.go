@@ -59,7 +59,7 @@ func (c *Core) isLong(now time.Duration, l *line) bool {
 	if l.inFlight > 0 {
 		latency = max(latency, now-l.rows[0].startedAt)
 	}
-	return time.Duration(len(l.rows)/c.config.Depth)*latency > longestWork
+	return time.Duration(len(l.rows)/l.route.depth)*latency > longestWork
 }
 
 // makeRoom sends back to the database what is queued in lines whose heads hang, when there is no room for others:
@@ -167,7 +167,7 @@ func (c *Core) enqueue(l *line, r *row) {
 
 // run makes a line runnable if it has something to publish.
 func (c *Core) run(l *line) bool {
-	if l.queued || l.inFlight >= min(len(l.rows), c.config.Depth) {
+	if l.queued || l.inFlight >= min(len(l.rows), l.route.depth) {
 		return false
 	}
 	l.queued = true

@@ -21,7 +21,7 @@ func (c *Core) publishNext(now time.Duration) {
 		}
 		l := c.runnable.pop()
 		l.queued = false
-		if l.inFlight < min(len(l.rows), c.config.Depth) && !l.failed {
+		if l.inFlight < min(len(l.rows), l.route.depth) && !l.failed {
 			c.tryPublish(now, l)
 		}
 	}

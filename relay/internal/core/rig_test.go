@@ -114,7 +114,7 @@ func (p *place) relay(t *testing.T, routes registry, change func(*core.Config)) 
 	seed := p.last + 1
 	config := core.Config{
 		Routes: routes, Batch: 100, Window: 50_000, HeldPage: 3, MaxInFlight: 400, MaxBytes: 1 << 20, Concurrency: 16,
-		Depth:   1,
+		Depth:   func(string) int { return 1 },
 		MinPoll: 4 * time.Millisecond, Poll: 100 * time.Millisecond, FencePeriod: 50 * time.Millisecond,
 		HeldPeriod:  time.Second,
 		SweepPeriod: time.Hour, Lease: 30 * time.Second, Deadline: 5 * time.Second, Margin: time.Second,

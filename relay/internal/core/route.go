@@ -15,6 +15,7 @@ import (
 type route struct {
 	topic string
 	types []string
+	depth int // publishes of one aggregate that may be in flight
 
 	paused   bool   // nothing is published until retryAt: never, while an operator says so
 	by       string // who paused it, and why; empty: no operator did
@@ -76,7 +77,7 @@ const (
 func (c *Core) routeOf(topic string) *route {
 	r := c.routes[topic]
 	if r == nil {
-		r = &route{topic: topic, saved: true, idle: c.config.MinPoll}
+		r = &route{topic: topic, depth: c.config.Depth(topic), saved: true, idle: c.config.MinPoll}
 		for _, eventType := range c.config.Routes.Types() {
 			if known, _ := c.config.Routes.Route(eventType); known.Topic == topic {
 				r.types = append(r.types, eventType)

@@ -40,9 +40,10 @@ type plan struct {
 	relays       int
 	old          int // of the relays: those with the old registry
 	producers    int
-	pace         time.Duration // between a producer's transactions
-	async        float64       // commits that do not wait for the disk
-	config       core.Config   // but for the relay's name and registry
+	pace         time.Duration  // between a producer's transactions
+	async        float64        // commits that do not wait for the disk
+	config       core.Config    // but for the relay's name and registry
+	depths       map[string]int // of the topics whose broker keeps pipelined order
 	ending       ending
 	pooled       bool // relays reach the database through a pooler: no call of theirs fails when the server is another one
 
@@ -127,7 +128,7 @@ func (p *plan) drawConfig(r *rand.Rand) {
 	batch := 2 + r.IntN(40)
 	p.config = core.Config{
 		Version: "sim", Batch: batch, MaxInFlight: batch * (1 + r.IntN(4)), MaxBytes: 2048 << r.IntN(8),
-		Concurrency: 1 + r.IntN(16), Depth: 1,
+		Concurrency: 1 + r.IntN(16), Depth: p.depth,
 		MinPoll: span(r, 5*time.Millisecond, 50*time.Millisecond), Poll: span(r, 100*time.Millisecond, lease/3),
 		FencePeriod: span(r, 100*time.Millisecond, 500*time.Millisecond),
 		HeldPeriod:  span(r, 200*time.Millisecond, time.Second),
@@ -137,12 +138,21 @@ func (p *plan) drawConfig(r *rand.Rand) {
 		BaseDelay: span(r, 50*time.Millisecond, 300*time.Millisecond), MaxDelay: span(r, time.Second, 4*time.Second),
 		UnknownTypeMaxAge: 24 * time.Hour,
 	}
+	deepest := 1
 	if r.IntN(4) == 0 {
-		p.config.Depth = 2 + r.IntN(6)
+		deepest = 2 + r.IntN(6)
 	}
 	windows := rand.New(rand.NewPCG(p.seed, 0x317d0)) // so that nothing else depends on these
 	p.config.Window = []int64{2, 10, 50, 50_000}[windows.IntN(4)]
 	p.config.HeldPage = []int{1, 3, 5_000}[windows.IntN(3)]
+	// Half of the worlds with a broker that keeps pipelined order have another one beside it, which does not.
+	p.depths = map[string]int{copiesTopic: deepest}
+	others := deepest > 1 && windows.IntN(2) == 0
+	for _, topic := range p.topics {
+		if p.depths[topic] = deepest; others && windows.IntN(2) == 0 {
+			p.depths[topic] = 1
+		}
+	}
 }
 
 // drawFaults picks which faults there are. One seed in ten has none.
@@ -186,8 +196,8 @@ func faultless(seed uint64) *plan {
 	p.lanes, p.async, p.old, p.unserialised, p.producers, p.relays, p.time = 64, 0, 0, 0, 0, 1, 0
 	p.topics = []string{"topic-0"}
 	p.kinds = []kind{{name: "type-0", Route: core.Route{Topic: "topic-0", Block: true}}}
-	p.config.Batch, p.config.MaxInFlight, p.config.MaxBytes, p.config.Concurrency, p.config.Depth = 500, 2000,
-		64<<20, 64, 1
+	p.config.Batch, p.config.MaxInFlight, p.config.MaxBytes, p.config.Concurrency, p.depths = 500, 2000,
+		64<<20, 64, nil
 	p.config.Lease, p.config.Deadline, p.config.Margin, p.config.Drain = 30*time.Second, 10*time.Second, time.Second,
 		20*time.Second
 	p.config.MinPoll, p.config.Poll, p.config.FencePeriod, p.config.HeldPeriod = 10*time.Millisecond, 500*time.Millisecond,
@@ -196,6 +206,9 @@ func faultless(seed uint64) *plan {
 	p.config.BaseDelay, p.config.MaxDelay = time.Second, 5*time.Minute
 	return p
 }
+
+// depth is how many events of one aggregate a relay hands over to a topic at a time.
+func (p *plan) depth(topic string) int { return max(1, p.depths[topic]) }
 
 func (p *plan) kindOf(eventType string) *kind {
 	at := slices.IndexFunc(p.kinds, func(k kind) bool { return k.name == eventType })

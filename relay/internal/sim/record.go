@@ -273,8 +273,10 @@ func (r *recorder) end(drained bool) *check.Verdict {
 			end.UnknownTypes = append(end.UnknownTypes, k.name)
 		}
 	}
-	if r.sim.plan.config.Depth > 1 {
-		end.Pipelined = r.sim.plan.topics
+	for _, topic := range r.sim.plan.topics {
+		if r.sim.plan.depth(topic) > 1 {
+			end.Pipelined = append(end.Pipelined, topic)
+		}
 	}
 	r.checker.Add(check.Record{End: &end})
 	return r.checker.Verdict(check.Floor{Undrained: !drained})
