@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/posthaste-dev/posthaste/outbox"
 	"github.com/posthaste-dev/posthaste/relay/internal/core"
 	"github.com/posthaste-dev/posthaste/relay/internal/memstore"
 )
@@ -29,6 +30,21 @@ func (u *unheard) TakeRequests(ctx context.Context, take core.TakeRequests) (cor
 	default:
 		return u.Store.TakeRequests(ctx, take)
 	}
+}
+
+// lateGiveBack is a store that gives a settle up, and has it done later.
+type lateGiveBack struct {
+	unheard
+	holding bool
+	held    *core.SettleRequests
+}
+
+func (l *lateGiveBack) SettleRequests(ctx context.Context, settle *core.SettleRequests) (core.SettleAnswer, error) {
+	if l.holding {
+		l.holding, l.held = false, settle
+		return core.SettleAnswer{}, memstore.ErrInjected
+	}
+	return l.Store.SettleRequests(ctx, settle)
 }
 
 // doLate does what was held.
@@ -105,7 +121,8 @@ func TestCopiesAreInOrderAfterATakeWithoutAnswer(t *testing.T) {
 	}
 }
 
-// TestNobodyAsksForLongWhereNothingMayGo: a take without an answer is followed by others for a lease, and no longer.
+// TestNobodyAsksForLongWhereNothingMayGo: a take without an answer is followed by others for a lease, and then by one per
+// lease.
 func TestNobodyAsksForLongWhereNothingMayGo(t *testing.T) {
 	t.Parallel()
 	d := newRedelivery(t, nil)
@@ -119,7 +136,7 @@ func TestNobodyAsksForLongWhereNothingMayGo(t *testing.T) {
 	d.pass(time.Minute)
 	before := d.calls[core.OpTakeRequests]
 	d.pass(time.Minute)
-	if n := d.calls[core.OpTakeRequests] - before; n > 0 || before == 0 {
+	if n := d.calls[core.OpTakeRequests] - before; n > 2 || before == 0 {
 		t.Errorf("asked %d times, and before that %d", n, before)
 	}
 }
@@ -144,4 +161,79 @@ func TestWhatIsInMemoryStaysInHands(t *testing.T) {
 	if _, inHands, err := d.cancel(action); inHands != len(d.events) || err != nil {
 		t.Errorf("of %d copies that the relay has %d are in hands, %v", len(d.events), inHands, err)
 	}
+}
+
+// TestAGiveBackThatIsDoneLateTakesNothingAway: its repetition has given the copies back, and they are taken again and
+// sent. A cancel leaves those to the relay, which has them.
+func TestAGiveBackThatIsDoneLateTakesNothingAway(t *testing.T) {
+	t.Parallel()
+	d := newRedelivery(t, nil)
+	via := &lateGiveBack{unheard: unheard{Store: d.store, losing: true}}
+	d.via = via
+	action := d.ask("")
+	d.pass(1500 * time.Millisecond)
+	d.pause(t, core.ScopeTopic, "topic")
+	d.pass(heard)
+	via.losing, via.holding = false, true
+	d.pass(3 * time.Second)
+	if via.held == nil {
+		t.Fatal("nothing was given back")
+	}
+	silent := true
+	answer := d.rig.answer
+	d.rig.answer = func(p *core.Publish) (core.Outcome, bool) {
+		outcome, _ := answer(p)
+		return outcome, !silent
+	}
+	d.resume(t, core.ScopeTopic, "topic")
+	d.pass(3 * time.Second)
+	if _, err := d.store.SettleRequests(t.Context(), via.held); err != nil {
+		t.Fatal(err)
+	}
+	if canceled, inHands, err := d.cancel(action); canceled > 0 || inHands != len(d.events) || err != nil {
+		t.Errorf("%d are canceled and %d in hands, %v", canceled, inHands, err)
+	}
+	silent = false
+	d.pass(10 * time.Second)
+}
+
+// TestATakeThatIsDoneVeryLateIsFound: more than a lease after it was given up, while nothing may go; and where a lease is
+// shorter than the pause between calls that fail.
+func TestATakeThatIsDoneVeryLateIsFound(t *testing.T) {
+	t.Parallel()
+	found := func(t *testing.T, d *redelivery, action outbox.ID) {
+		t.Helper()
+		d.pass(time.Minute)
+		if _, inHands, err := d.cancel(action); inHands > 0 || err != nil {
+			t.Errorf("%d are in hands, %v", inHands, err)
+		}
+	}
+	t.Run("done late", func(t *testing.T) {
+		t.Parallel()
+		d := newRedelivery(t, nil)
+		via := &unheard{Store: d.store, holding: true}
+		d.via = via
+		action := d.ask("")
+		d.pass(1500 * time.Millisecond)
+		d.pause(t, core.ScopeAll, "")
+		d.pass(heard)
+		via.holding = false
+		d.pass(40 * time.Second)
+		via.doLate(t)
+		found(t, d, action)
+	})
+	t.Run("short lease", func(t *testing.T) {
+		t.Parallel()
+		d := newRedelivery(t, func(c *core.Config) {
+			c.Lease, c.Deadline, c.Margin = 3*time.Second, time.Second, 100*time.Millisecond
+		})
+		via := &unheard{Store: d.store, losing: true}
+		d.via = via
+		action := d.ask("")
+		d.pass(time.Minute)
+		d.pause(t, core.ScopeAll, "")
+		d.pass(heard)
+		via.losing = false
+		found(t, d, action)
+	})
 }

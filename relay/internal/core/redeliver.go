@@ -21,16 +21,17 @@ type redelivery struct {
 	requested bool // there are open requests, as the last look at the fleet found
 	take      gate
 	takeAt    time.Duration
-	doubtful  time.Duration // until then, what was taken without an answer is looked for also where nothing may go
-	settle    gate
-	runnable  queue[*requestLine]
-	delayed   timers[*requestLine]
-	inFlight  int
-	flying    map[lineKey][]*line // copies in flight, and the events' lines that wait for them
-	ended     []requestEnd
-	looked    time.Duration // at what has been in hands for long
-	forgotten bool          // a topic was, and is written down still
-	types     map[string]*copyHealth
+	// What was taken without an answer is looked for also where nothing may go: often until doubtful, and then at lookAt.
+	doubtful, lookAt time.Duration
+	settle           gate
+	runnable         queue[*requestLine]
+	delayed          timers[*requestLine]
+	inFlight         int
+	flying           map[lineKey][]*line // copies in flight, and the events' lines that wait for them
+	ended            []requestEnd
+	looked           time.Duration // at what has been in hands for long
+	forgotten        bool          // a topic was, and is written down still
+	types            map[string]*copyHealth
 }
 
 // requestKey names the requests that are kept in order: those of one action, aggregate and topic.
@@ -346,7 +347,7 @@ func (c *Core) settleRequests(now time.Duration) {
 			attempts = max(attempts, e.failures)
 		}
 		settle.Ends = append(settle.Ends, RequestEnd{
-			ID: e.ID, Lane: e.lane.number, State: e.end, Attempts: int32(attempts), Error: e.detail,
+			ID: e.ID, Version: e.Version, Lane: e.lane.number, State: e.end, Attempts: int32(attempts), Error: e.detail,
 		})
 	}
 	begin(c, OpSettleRequests, &d.settle,

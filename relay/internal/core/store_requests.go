@@ -6,7 +6,9 @@ import "github.com/posthaste-dev/posthaste/outbox"
 type Request struct {
 	ID     int64
 	Action outbox.ID // the decision that it is a part of
-	Topic  string    // empty: where its type goes
+	// Version changes whenever the request does.
+	Version int64
+	Topic   string // empty: where its type goes
 	// Taken is how often it was taken since somebody last came back with it, this time included.
 	Taken int
 	// Attempts is how often its copy failed by its own fault.
@@ -68,9 +70,12 @@ const (
 	RequestCanceled
 )
 
-// RequestEnd is what became of a request that was taken: it was delivered or has failed, or is open again.
+// RequestEnd is what became of a request that was taken: it was delivered or has failed, or is open again. One that is
+// given back must have the version that it had when it was taken: a settle may be done late, when the request was given
+// back by another one and taken again, and is being sent.
 type RequestEnd struct {
 	ID       int64
+	Version  int64
 	Lane     int16
 	State    RequestState
 	Attempts int32 // that failed by its own fault; of one that has ended, what it was sent in all, if that is more

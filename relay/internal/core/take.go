@@ -28,8 +28,9 @@ func (l *lane) pageOf(r *route) *page {
 
 // takeRequests takes open requests of every lane, for the topics for which it has none in memory. Of a take without an
 // answer nobody knows what it took, or will take late: whoever cancels that would wait for as long as it may not go. So
-// every take says what is in memory, and what else this relay has, as the database says, is given back. After one
-// without an answer there are takes for a lease also while nothing may be taken: those take nothing.
+// every take says what is in memory, and what else this relay has, as the database says, is given back. While nothing
+// may be taken there are takes as well, which take nothing: many in the lease after one without an answer, and then one
+// per lease, because it may be done at any time later.
 func (c *Core) takeRequests(now time.Duration) {
 	d := &c.redelivery
 	if !d.requested || c.stopping || !c.fenceServes() || c.shut(&d.take, now) {
@@ -40,7 +41,8 @@ func (c *Core) takeRequests(now time.Duration) {
 		return
 	}
 	may := c.mayTake()
-	if !may && now >= d.doubtful {
+	if !may && now >= d.doubtful && now < d.lookAt {
+		c.wakeAt(d.lookAt)
 		return
 	}
 	requests, bytes := c.inMemory()
@@ -66,7 +68,7 @@ func (c *Core) takeRequests(now time.Duration) {
 	if len(lanes) == 0 {
 		return
 	}
-	d.takeAt = now + c.config.HeldPeriod
+	d.takeAt, d.lookAt = now+c.config.HeldPeriod, now+c.config.Lease
 	begin(c, OpTakeRequests, &d.take,
 		func(ctx context.Context, store Store) (RequestsAnswer, error) { return store.TakeRequests(ctx, take) },
 		func(now time.Duration, answer RequestsAnswer, err error) {

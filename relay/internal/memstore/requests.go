@@ -24,6 +24,7 @@ type RequestRow struct {
 	Due      time.Duration
 	TakenBy  outbox.ID // the tenure
 	Taken    int
+	Version  int64
 	Attempts int32
 	Error    string
 	Canceled uint64 // the index that the next delivery had then
@@ -130,6 +131,7 @@ func (s *Store) CancelRequests(order Order, action outbox.ID) (canceled, inHands
 		case r.TakenBy != outbox.ID{} && r.TakenBy == lane.token:
 			inHands++
 		default:
+			r.Version++
 			r.State, r.Canceled, r.TakenBy, r.Taken = core.RequestCanceled, s.config.Next(), outbox.ID{}, 0
 			canceled++
 		}
@@ -161,10 +163,11 @@ func (s *Store) TakeRequests(_ context.Context, take core.TakeRequests) (core.Re
 	answer.Forgotten = s.forgotten(&take, chosen)
 	for _, r := range chosen {
 		r.Taken++
+		r.Version++
 		r.TakenBy = s.lane(r.Lane).token
 		answer.Requests = append(answer.Requests, core.Request{
 			ID: r.ID, Action: r.Action, Topic: r.Topic, Taken: r.Taken, Attempts: r.Attempts,
-			Event: s.events[r.Event].Event,
+			Version: r.Version, Event: s.events[r.Event].Event,
 		})
 	}
 	if len(answer.Requests) > 0 {
@@ -186,7 +189,7 @@ func (s *Store) forgotten(take *core.TakeRequests, chosen []*RequestRow) (forgot
 			event := s.events[r.Event].Event
 			event.Payload, event.Headers = nil, nil
 			forgotten = append(forgotten, core.Request{
-				ID: r.ID, Action: r.Action, Topic: r.Topic, Attempts: r.Attempts, Event: event,
+				ID: r.ID, Action: r.Action, Topic: r.Topic, Attempts: r.Attempts, Version: r.Version, Event: event,
 			})
 		}
 	}
@@ -287,6 +290,10 @@ func (s *Store) SettleRequests(_ context.Context, settle *core.SettleRequests) (
 			continue
 		}
 		r := &s.requests[at]
+		if end.State == core.RequestOpen && end.Version != r.Version {
+			continue // it was given back, and taken again
+		}
+		r.Version++
 		r.State, r.Taken, r.TakenBy, r.Attempts = end.State, 0, outbox.ID{}, end.Attempts
 		if end.State != core.RequestOpen || end.Error != "" { // one that is given back untried keeps its last error
 			r.Error = end.Error

@@ -49,6 +49,15 @@ func (m *model) found(_ context.Context, id outbox.ID) (core.Found, error) {
 	return event.Found(), nil
 }
 
+func (m *model) version(_ context.Context, request int64) (int64, error) {
+	for _, r := range m.mem.Requests() {
+		if r.ID == request {
+			return r.Version, nil
+		}
+	}
+	return 0, nil
+}
+
 func (m *model) store() core.Store { return m.answers }
 
 func (m *model) begin(context.Context) error {

@@ -99,6 +99,17 @@ var requestFaults = map[string]func(m *model){
 			return p.Store.SettleRequests(ctx, &changed)
 		}
 	},
+	"a request given back by whoever had it before": func(m *model) {
+		p := newMutant(m)
+		p.ends = func(ctx context.Context, s *core.SettleRequests) (core.SettleAnswer, error) {
+			changed := *s
+			changed.Ends = slices.Clone(s.Ends)
+			for i := range changed.Ends {
+				changed.Ends[i].Version, _ = m.version(ctx, changed.Ends[i].ID)
+			}
+			return p.Store.SettleRequests(ctx, &changed)
+		}
+	},
 	"a cancel of what a relay has in its hands": func(m *model) {
 		m.cancelRequests = func(order memstore.Order, action outbox.ID) (canceled, inHands int, err error) {
 			for _, r := range m.mem.Requests() {
@@ -106,7 +117,9 @@ var requestFaults = map[string]func(m *model){
 				if r.Action != action || r.TakenBy == (outbox.ID{}) || owner == (core.Owner{}) {
 					continue
 				}
-				back := core.RequestEnd{ID: r.ID, Lane: r.Lane, Attempts: r.Attempts, Error: r.Error}
+				back := core.RequestEnd{
+					ID: r.ID, Version: r.Version, Lane: r.Lane, Attempts: r.Attempts, Error: r.Error,
+				}
 				if _, err := m.mem.SettleRequests(context.Background(), &core.SettleRequests{
 					Owner: owner, Lanes: []int16{r.Lane}, Ends: []core.RequestEnd{back},
 				}); err != nil {

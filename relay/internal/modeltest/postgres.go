@@ -179,6 +179,15 @@ SELECT e.lane, e.seq, coalesce(h.version, 0)
 	return found, err
 }
 
+func (p *postgres) version(ctx context.Context, request int64) (version int64, err error) {
+	const ofRequest = "SELECT xmin::text::bigint FROM {schema}.outbox_requests WHERE id = $1"
+	err = p.db.observer.QueryRow(ctx, p.db.sql(ofRequest), request).Scan(&version)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return 0, nil
+	}
+	return version, err
+}
+
 func (p *postgres) store() core.Store { return p.answers }
 
 // begin takes a connection that is idle. The script sees to it that there is one.

@@ -197,7 +197,7 @@ var outcomes = []string{
 	"limits_done", "limits_refused", "heartbeats_of_a_limit",
 	"requests_made", "requests_made_before", "requests_refused", "requests_canceled", "requests_in_hands",
 	"requests_taken", "requests_taken_alone", "requests_forgotten", "requests_of_missing_types", "takes_of_lost_lanes",
-	"requests_settled", "request_settles_refused", "heartbeats_of_a_request",
+	"requests_settled", "requests_given_back_late", "request_settles_refused", "heartbeats_of_a_request",
 }
 
 // changes are all the ways that an event can go. A skip and a discard also let those go who waited.

@@ -309,7 +309,11 @@ func (s *script) settleRequests() *step {
 		rows = mine
 	}
 	for _, r := range some(s, rows, 1) {
+		// The version is what each side has, and this more.
 		end := core.RequestEnd{ID: r.ID, Lane: r.Lane, Attempts: int32(s.rng.IntN(5))}
+		if s.busy.IntN(100) < 10 {
+			end.Version = -1
+		}
 		end.State = pick(s, []core.RequestState{core.RequestOpen, core.RequestDelivered, core.RequestFailed})
 		if end.State == core.RequestFailed {
 			end.Error = pick(s, []string{"refused", "too large"})
@@ -328,19 +332,35 @@ func (s *script) lost() []hold {
 	return slices.DeleteFunc(slices.Clone(s.holds), func(h hold) bool { return slices.Contains(held, h) })
 }
 
+// settlingRequests settles them with the versions that each side has, unless a script says another.
 func (s *script) settlingRequests(settle *core.SettleRequests) *step {
-	step := queryStep(fmt.Sprintf("%+v", *settle), func(ctx context.Context, _ side, store core.Store) ([]string, error) {
-		answer, err := store.SettleRequests(ctx, settle)
+	run := func(ctx context.Context, on side, store core.Store) ([]string, error) {
+		changed := *settle
+		changed.Ends = slices.Clone(settle.Ends)
+		for i := range changed.Ends {
+			version, err := on.version(ctx, changed.Ends[i].ID)
+			if err != nil {
+				return nil, err
+			}
+			changed.Ends[i].Version += version
+		}
+		answer, err := store.SettleRequests(ctx, &changed)
 		if answer.Applied {
 			return []string{"applied"}, err
 		}
 		slices.Sort(answer.Held)
 		return []string{fmt.Sprintf("refused, held %v", slices.Compact(answer.Held))}, err
-	})
+	}
+	step := queryStep(fmt.Sprintf("%+v", *settle), run)
 	step.kind = "settle_requests"
 	step.learn = func(answer []string) {
 		if answer[0] == "applied" {
 			s.saw["requests_settled"]++
+			if slices.ContainsFunc(settle.Ends, func(e core.RequestEnd) bool {
+				return e.State == core.RequestOpen && e.Version != 0
+			}) {
+				s.saw["requests_given_back_late"]++
+			}
 		} else {
 			s.saw["request_settles_refused"]++
 		}

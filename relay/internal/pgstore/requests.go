@@ -19,7 +19,8 @@ func (s *Store) TakeRequests(ctx context.Context, take core.TakeRequests) (answe
 			}
 			request := core.Request{
 				ID: decode.int64(columns[0]), Action: decode.id(columns[1]), Topic: decode.intern(columns[2]),
-				Taken: int(decode.int32(columns[3])), Attempts: decode.int32(columns[4]), Event: decode.event(raw),
+				Taken: int(decode.int32(columns[3])), Attempts: decode.int32(columns[4]), Version: decode.int64(columns[5]),
+				Event: decode.event(raw),
 			}
 			if request.Taken > 0 {
 				answer.Requests = append(answer.Requests, request)
@@ -49,19 +50,20 @@ func takeArgs(take core.TakeRequests) []any {
 // SettleRequests writes down how requests ended, if the lanes are still held; else it changes nothing.
 func (s *Store) SettleRequests(ctx context.Context, settle *core.SettleRequests) (answer core.SettleAnswer, err error) {
 	n := len(settle.Ends)
-	ids, lanes, states, attempts, errors := make([]int64, n), make([]int16, n), make([]int16, n), make([]int32, n),
-		make([]string, n)
+	ids, lanes, states, attempts, errors, versions := make([]int64, n), make([]int16, n), make([]int16, n),
+		make([]int32, n), make([]string, n), make([]int64, n)
 	delivered := false
 	for i, end := range settle.Ends {
 		delivered = delivered || end.State == core.RequestDelivered
 		ids[i], lanes[i], states[i], attempts[i], errors[i] = end.ID, end.Lane, int16(end.State), end.Attempts,
 			readable(end.Error)
+		versions[i] = end.Version
 	}
 	if delivered { // of copies that are given back nothing was sent
 		crash.Point("copy.before_settle")
 	}
 	if err := s.pool.QueryRow(ctx, s.sql.settleRequests, uuid(settle.Relay), uuid(settle.Token), numbers(settle.Lanes),
-		ids, lanes, states, attempts, errors).Scan(&answer.Applied, &answer.Held); err != nil {
+		ids, lanes, states, attempts, errors, versions).Scan(&answer.Applied, &answer.Held); err != nil {
 		return core.SettleAnswer{}, failed("settle requests", err)
 	}
 	crash.Point("copy.after_settle")

@@ -60,7 +60,8 @@ func (w *world) endRequests(t testing.TB, h holder, state core.RequestState, tex
 	settle := &core.SettleRequests{Owner: h.Owner, Lanes: h.lanes()}
 	for i := range requests {
 		settle.Ends = append(settle.Ends, core.RequestEnd{
-			ID: requests[i].ID, Lane: requests[i].Event.Lane, State: state, Attempts: 2, Error: text,
+			ID: requests[i].ID, Version: requests[i].Version, Lane: requests[i].Event.Lane, State: state, Attempts: 2,
+			Error: text,
 		})
 	}
 	if answer := must(w.store.SettleRequests(t.Context(), settle))(t); !answer.Applied {
@@ -287,6 +288,39 @@ func TestSettleRequests(t *testing.T) {
 		}
 		if got := w.rows(t, "SELECT * FROM {schema}.outbox_events ORDER BY seq"); !slices.Equal(got, events) {
 			t.Error("the events have changed")
+		}
+	})
+}
+
+// TestAGiveBackThatIsDoneLateDoesNothing: what was given back and taken again is being sent, and stays in hands. That it
+// was delivered is written down whoever took it last.
+func TestAGiveBackThatIsDoneLateDoesNothing(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, w *world) {
+		h := w.hold(t, "1")
+		one, two := w.add(t, "1", core.Published), w.add(t, "1", core.Published)
+		w.redeliver(t, "", one, two)
+		first := w.wantTaken(t, usual(h), one, two)
+		w.giveBack(t, h, first)
+		again := w.wantTaken(t, usual(h), one, two)
+		w.giveBack(t, h, first)
+		const inHands = "SELECT count(*) FROM {schema}.outbox_requests WHERE taken = 1 AND taken_by IS NOT NULL"
+		if n := w.count(t, inHands); n != 2 {
+			t.Errorf("%d of 2 are in hands", n)
+		}
+		look := usual(h)
+		look.Limit = 0
+		for _, forgotten := range must(w.store.TakeRequests(t.Context(), look))(t).Forgotten {
+			if !slices.ContainsFunc(again.Requests, func(r core.Request) bool {
+				return r.ID == forgotten.ID && r.Version == forgotten.Version
+			}) {
+				t.Errorf("request %d is told with the version %d", forgotten.ID, forgotten.Version)
+			}
+		}
+		w.endRequests(t, h, core.RequestDelivered, "", first.Requests[0])
+		w.endRequests(t, h, core.RequestOpen, "", again.Requests[1])
+		if n := w.count(t, inHands); n != 0 {
+			t.Errorf("%d are in hands still", n)
 		}
 	})
 }

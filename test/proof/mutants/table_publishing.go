@@ -29,10 +29,10 @@ var publishing = []mutant{
 		[]change{
 			{
 				"relay/send.go",
-				"\tbeforeSend(p)\n\terr := s.config.Publisher.Publish(ctx, message)\n",
-				"\tif ctx != nil {\n\t\tgo func() { _ = s.config.Publisher.Publish(ctx, message) }()\n\t\treturn " +
+				"\tbeforeSend(p)\n\terr := s.config.publisherOf(p.Topic).Publish(ctx, message)\n",
+				"\tif ctx != nil {\n\t\tgo func() { _ = s.config.publisherOf(p.Topic).Publish(ctx, message) }()\n\t\treturn " +
 					"core.Outcome{Class: core.Acknowledged}\n\t}\n\tbeforeSend(p)\n\terr := " +
-					"s.config.Publisher.Publish(ctx, message)\n",
+					"s.config.publisherOf(p.Topic).Publish(ctx, message)\n",
 			},
 		},
 		test(fleetTests, "TestPublishedAtOnlyAfterTheAcknowledgement", "in flight, and already "),

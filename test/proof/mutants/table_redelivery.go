@@ -69,8 +69,27 @@ var redelivery = []mutant{
 	{
 		"lost-answer-while-all-is-paused",
 		"what a take without an answer took is looked for where copies may go, and not while everything is paused", "OP-5",
-		[]change{{coreTests + "/take.go", "if !may && now >= d.doubtful {", "if !may {"}},
+		[]change{{coreTests + "/take.go", "if !may && now >= d.doubtful && now < d.lookAt {", "if !may {"}},
 		test(coreTests, "TestACancelDoesNotWaitForATakeWithoutAnswer", `something is open still`),
+	},
+	{
+		"lost-answer-found-within-a-lease-alone",
+		"what a take took that was done late is looked for until a lease has passed, and then not before the resume",
+		"OP-5",
+		[]change{{
+			coreTests + "/take.go", "if !may && now >= d.doubtful && now < d.lookAt {", "if !may && now >= d.doubtful {",
+		}},
+		test(coreTests, "TestATakeThatIsDoneVeryLateIsFound", `are in hands`),
+	},
+	{
+		"late-give-back",
+		"a settle that gives copies back and is done late takes them from whoever sends them: a cancel says that no copy " +
+			"is sent any more, and some are",
+		"OP-5",
+		[]change{{
+			"relay/internal/pgstore/sql/settle_requests.sql", "(a.state <> 0 OR r.xmin::text::bigint = a.version)", "true",
+		}},
+		test("./relay/internal/pgstore", "TestAGiveBackThatIsDoneLateDoesNothing", `of 2 are in hands`),
 	},
 	{
 		"copies-in-flight-given-back",

@@ -8,7 +8,8 @@
 -- of other lanes beside it. Rows are locked by lane, number of the event and id, as
 -- everywhere; one that somebody has ended meanwhile is left out. One whose event retention took in the moment in which
 -- it was asked for has failed. What the relay has as the database says, neither in memory nor taken now, comes along as
--- taken 0 times and without its payload; it stays as it is. Behind the requests come the types that may not go.
+-- taken 0 times and without its payload; it stays as it is. The version of a request is the transaction that changed it
+-- last. Behind the requests come the types that may not go.
 WITH own AS MATERIALIZED (
     SELECT r.lanes FROM {schema}.outbox_relays r
      WHERE r.id = $2::uuid AND r.token = $3::uuid AND r.ended_at IS NULL FOR KEY SHARE
@@ -19,7 +20,8 @@ WITH own AS MATERIALIZED (
                    ORDER BY q.event_seq, q.id) AS behind
       FROM own CROSS JOIN unnest($1::smallint[]) WITH ORDINALITY l(lane, number)
      CROSS JOIN LATERAL (
-        SELECT r.lane, r.event_seq, r.id, r.action_id, r.topic, r.taken, r.taken_by, r.attempts
+        SELECT r.lane, r.event_seq, r.id, r.action_id, r.topic, r.taken, r.taken_by, r.attempts,
+               r.xmin::text::bigint AS version
           FROM {schema}.outbox_requests r
          WHERE r.lane = l.lane AND r.delivered_at IS NULL AND r.canceled_at IS NULL AND r.failed_at IS NULL
            AND r.due_at <= (SELECT clock_timestamp())
@@ -63,9 +65,9 @@ WITH own AS MATERIALIZED (
        SET taken = r.taken + 1,
            taken_by = (SELECT l.token FROM {schema}.outbox_lanes l WHERE l.lane = r.lane ORDER BY l.layout LIMIT 1)
      WHERE r.id = ANY (ARRAY(SELECT l.id FROM locked l))
-    RETURNING r.id, r.lane, r.event_seq, r.action_id, r.topic, r.taken, r.attempts
+    RETURNING r.id, r.lane, r.event_seq, r.action_id, r.topic, r.taken, r.attempts, r.xmin::text::bigint AS version
 ), forgotten AS (
-    SELECT k.id, k.lane, k.event_seq, k.action_id, k.topic, 0 AS taken, k.attempts FROM looked k
+    SELECT k.id, k.lane, k.event_seq, k.action_id, k.topic, 0 AS taken, k.attempts, k.version FROM looked k
      WHERE k.taken_by IS NOT NULL AND k.event_type IS NOT NULL AND k.id <> ALL($14::bigint[])
        AND k.id NOT IN (SELECT l.id FROM locked l)
        AND k.taken_by = (SELECT l.token FROM {schema}.outbox_lanes l WHERE l.lane = k.lane ORDER BY l.layout LIMIT 1)
@@ -77,7 +79,7 @@ SELECT {incarnation} AS incarnation, {lost} AS lost, f.*
            CASE WHEN t.taken > 0 THEN e.payload_json END AS payload_json,
            CASE WHEN t.taken > 0 THEN e.headers END AS headers,
            e.lane <> {schema}.outbox_lane(e.namespace, e.aggregate_type, e.aggregate_id) AS stray,
-           t.id AS request, t.action_id, t.topic, t.taken, t.attempts,
+           t.id AS request, t.action_id, t.topic, t.taken, t.attempts, t.version,
            row_number() OVER (ORDER BY array_position($1::smallint[], t.lane), t.event_seq, t.id) AS nth
       FROM (SELECT * FROM taken UNION ALL SELECT * FROM forgotten) t
      CROSS JOIN LATERAL (
@@ -85,6 +87,6 @@ SELECT {incarnation} AS incarnation, {lost} AS lost, f.*
     UNION ALL
     SELECT k.lane, NULL::bigint, NULL::uuid, NULL::smallint, NULL::integer, NULL::timestamptz, NULL::bigint,
            NULL, k.event_type, NULL, NULL, NULL, NULL, NULL::json, NULL::json, NULL::boolean, NULL::bigint, NULL::uuid,
-           NULL, NULL::integer, NULL::integer, NULL::bigint
+           NULL, NULL::integer, NULL::integer, NULL::bigint, NULL::bigint
       FROM (SELECT DISTINCT k.lane, k.event_type FROM looked k WHERE NOT k.known) k
 ) f ON true ORDER BY f.nth, f.lane, f.event_type
