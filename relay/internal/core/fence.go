@@ -18,6 +18,7 @@ type fence struct {
 	number      int                   // counts the fences
 	listings    int                   // since the last time that all was forgotten
 	last        int64                 // the sequence's value at the last fence
+	seenAt      time.Duration         // when the last fence began
 	open        map[Writer]openWriter // by name, as listed at the last fence
 	safe        int64                 // nothing can still appear at or below it
 	// A read that begins now may afterwards begin at cursor, as long as all of except are open still.
@@ -117,7 +118,7 @@ func (c *Core) fenced(seen Fence) {
 	if restarted || setBack {
 		c.forgetFence()
 	}
-	f.incarnation = seen.Incarnation
+	f.incarnation, f.seenAt = seen.Incarnation, f.beganAt
 	before, first := f.last, !f.known
 	open := make(map[Writer]openWriter, len(seen.Writers))
 	f.safe, f.hasCursor, f.cursor, f.except = seen.Last, !first, before, nil

