@@ -78,3 +78,16 @@ func TestEventsAreErased(t *testing.T) {
 		e.sees(admin, path("erase?q=id%%3A%s", gone), "kept: erased before", "none")
 	})
 }
+
+// TestErasingFromDeadLettersMeansAllEvents: the button and the plan say so, because a filter is all that is passed on.
+func TestErasingFromDeadLettersMeansAllEvents(t *testing.T) {
+	t.Parallel()
+	onEachServer(t, func(t *testing.T, e *env) {
+		e.dead(event{aggregate: "4711", failure: "no such customer"})
+		e.exec(`UPDATE {schema}.outbox_events SET state = 6, published_at = clock_timestamp() WHERE id = $1`,
+			e.emit(event{aggregate: "4711"}).String())
+		e.shows(admin, "dead?q=aggregate%3Aorder%2F4711", path("erase?q=aggregate"), ">Erase all events of this filter<")
+		e.sees(admin, path("erase?q=aggregate%%3Aorder/4711"), "All events of the filter are meant, not only dead letters.",
+			"to be erased: published", "to be erased: dead", "Erase 2 events<")
+	})
+}

@@ -124,25 +124,28 @@ func (f *facts) notThere() []Cause {
 	}
 	// What has left a trace was here: it is not to be looked for elsewhere.
 	was := strings.Join(traces, ", and ")
+	ran := "retention has deleted nothing yet"
+	if f.cutOff != nil {
+		ran = "retention has deleted only what is older than " + f.cutOff.UTC().Format(time.RFC3339)
+	}
 	var causes []Cause
 	switch {
-	case f.cutOff != nil && (made.Before(*f.cutOff) || was != ""):
+	case f.cutOff != nil && made.Before(*f.cutOff):
 		so := "So it is either pruned, after it was published or discarded, or was never here."
 		if was != "" {
 			so = "It was here: " + was + "."
 		}
-		causes = append(causes, Cause{Code: CausePruned, Says: fmt.Sprintf("It is not in the table. Retention deletes what "+
-			"is published or discarded and old: it has deleted %s, up to those of %s, and this id was made at %s. %s",
-			plural(int(f.deleted), "event"), f.cutOff.UTC().Format(time.RFC3339), made.Format(time.RFC3339), so)})
+		deletes := "It is not in the table. Retention deletes what is published or discarded and old: it has deleted "
+		up := fmt.Sprintf("up to those of %s, and this id was made at %s. %s", f.cutOff.UTC().Format(time.RFC3339),
+			made.Format(time.RFC3339), so)
+		causes = append(causes, Cause{
+			Code: CausePruned, Says: fmt.Sprintf("%s%s, %s", deletes, plural(int(f.deleted), "event"), up),
+			others: true, told: deletes + "events " + up, // the count is that of all tenants
+		})
 	case was != "":
 		causes = append(causes, Cause{Code: CauseNotFound, Says: fmt.Sprintf("It is not in the table any more, and this id "+
-			"was made at %s, while retention has deleted nothing yet: somebody has. It was here: %s.",
-			made.Format(time.RFC3339), was)})
+			"was made at %s, while %s: somebody has. It was here: %s.", made.Format(time.RFC3339), ran, was)})
 	default:
-		ran := "retention has deleted nothing yet"
-		if f.cutOff != nil {
-			ran = "retention has deleted only what is older than " + f.cutOff.UTC().Format(time.RFC3339)
-		}
 		causes = append(causes, Cause{
 			Code: CauseNotFound, Says: fmt.Sprintf("It is not in the table, and this id was made at %s, while %s. Its "+
 				"transaction has rolled back or is still open, or it was emitted into another outbox.",

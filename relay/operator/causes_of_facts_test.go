@@ -52,6 +52,9 @@ func TestCausesOfFacts(t *testing.T) {
 		"older than what retention has deleted": {func(f *facts) {
 			f.there, f.cutOff, f.deleted = false, ago(0), 7
 		}, "pruned"},
+		"younger, and it was here": {func(f *facts) {
+			f.there, f.cutOff, f.letters = false, ago(48*time.Hour), []DeadLetter{{FailedAt: now, Reason: "x"}}
+		}, "not_found"},
 		"younger": {func(f *facts) { f.there, f.cutOff = false, ago(48*time.Hour) }, "not_found"},
 	} {
 		f := &facts{
@@ -80,6 +83,24 @@ func TestCausesOfFacts(t *testing.T) {
 		}
 		if strings.Join(got, " ") != c.want {
 			t.Errorf("%s: the causes are %q, want %s", name, got, c.want)
+		}
+	}
+}
+
+// TestWhatIsPrunedIsNotCountedForATenant: how much retention has deleted, it has deleted of all of them.
+func TestWhatIsPrunedIsNotCountedForATenant(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC)
+	for _, letters := range [][]DeadLetter{nil, {{FailedAt: now, Reason: "x"}}} {
+		f := &facts{id: idtime.Least(now.Add(-time.Hour)), now: now, cutOff: &now, deleted: 123456, letters: letters}
+		all := Explanation{Causes: f.causes()}
+		if says := all.Causes[0].Says; !strings.Contains(says, "it has deleted 123456 events, up to those of 2026-01-31") {
+			t.Errorf("all is %q", says)
+		}
+		own := all.WithoutOthers().Causes
+		if len(own) != 1 || own[0].Code != CausePruned || strings.Contains(own[0].Says, "123456") ||
+			!strings.Contains(own[0].Says, "it has deleted events up to those of 2026-01-31") {
+			t.Errorf("a tenant is told %+v", own)
 		}
 	}
 }

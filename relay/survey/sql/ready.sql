@@ -2,8 +2,9 @@
 -- many, and the age in seconds of the oldest that was found. At or below a lane's floor there are none. Above it are
 -- also events that are settled: behind a transaction that is open for long, all that were published since. No index
 -- tells them apart, so about three times the limit are looked at, at the most: from the low end of every lane a share of
--- its own, then, unless those are enough, on in the lanes that have more, and as many as at first from their high end,
--- where the newest are. What is ready in between is not seen.
+-- its own, then on in the lanes that have more, and as many as at first from their high end, where the newest are. What
+-- is ready in between is not seen. It goes on also where the shares are ready to the last: they may be of one topic, and
+-- the oldest of another right behind them.
 -- The limits are hidden from the planner, and the states stand outside of them: by statistics of a time when all was
 -- settled it would expect no row that is ready, and read everything for them. States: 0 ready.
 WITH lanes AS MATERIALIZED (
@@ -25,7 +26,6 @@ WITH lanes AS MATERIALIZED (
           FROM longer l CROSS JOIN LATERAL (
             SELECT e.seq, e.state, e.created_at, e.event_type FROM {schema}.outbox_events e
              WHERE e.lane = l.lane AND e.seq > l.seq ORDER BY e.seq LIMIT (SELECT $1::bigint)) e
-         WHERE (SELECT count(*) FROM low WHERE state = 0) < $1::bigint
          LIMIT (SELECT $1::bigint)) o
      WHERE o.state = 0
     UNION

@@ -34,8 +34,8 @@ var goodPage = "# Page\n" +
 	fenced("sh", "mkdir sub && cd sub\nname=world\nsleep 60 &") +
 	fenced("sh", `kill $!; echo "hello $name, in $(basename "$PWD"), at $(date +%T)"; echo one; echo two; echo three`) +
 	fenced("text", "hello world, in sub, at 01:02:03\n...\nthree") +
-	"\n<!-- stays: other -->" + fenced("sh", `trap 'echo end; exit 0' INT; n=0
-until [ -e ../event ] || [ -e event ]; do sleep 0.02; done; cat event; while :; do sleep 0.02; done`) +
+	"\n<!-- stays: other -->" + fenced("sh", `trap 'echo end; exit 0' INT; cd sub
+until [ -e event ]; do sleep 0.02; done; cat event; while :; do sleep 0.02; done`) +
 	fenced("sh", "echo 7 ms after >part && mv part event") +
 	"\n<!-- shown by: other -->" + fenced("text", "42 ms after") +
 	fenced("sql", "SELECT 1 AS one;") +
@@ -81,6 +81,11 @@ func TestABrokenPageIsFound(t *testing.T) {
 		"it ends by itself": {
 			"<!-- stays: x -->" + fenced("sh", "echo hello; exit 3") + "<!-- shown by: x -->" + fenced("text", "world"),
 			"has ended (exit status 3)",
+		},
+		"another folder in a new terminal": {
+			fenced("sh", "mkdir sub && cd sub && touch log") + "<!-- stays: x -->" + fenced("sh", "ls log") +
+				"<!-- shown by: x -->" + fenced("text", "log"),
+			"has ended (exit status 2)",
 		},
 		"it ends badly": {
 			"<!-- stays: x -->" + fenced("sh", "trap 'exit 3' INT; echo hello; while :; do sleep 0.02; done") +

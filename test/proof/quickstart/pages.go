@@ -150,14 +150,11 @@ func (r *Runner) one(ctx context.Context, block *Block) error {
 	return fmt.Errorf("nobody can run %q: say why above it (<!-- %s: reason -->)", block.Language, noteNotRun)
 }
 
-func (r *Runner) shell(ctx context.Context, block *Block) error {
+func (r *Runner) shell(ctx context.Context, block *Block) (err error) {
 	r.blocks.Run++
 	if name, stays := block.Notes[noteStays]; stays {
-		in, err := r.here(ctx)
-		if err != nil {
-			return err
-		}
-		r.stays[name], err = in.Start(ctx, block.Text)
+		// A new terminal knows nothing of where the first one has gone.
+		r.stays[name], err = r.In.Start(ctx, block.Text)
 		return err
 	}
 	r.last, r.lastSQL = block, ""
@@ -165,13 +162,6 @@ func (r *Runner) shell(ctx context.Context, block *Block) error {
 		return fmt.Errorf("%w; it showed: %s", err, strings.TrimSpace(r.main.Last()))
 	}
 	return nil
-}
-
-// here is a terminal where the first one is now.
-func (r *Runner) here(ctx context.Context) (in Terminal, err error) {
-	in = r.In
-	in.Folder, err = r.main.folder(ctx, r.Patience)
-	return in, err
 }
 
 func (r *Runner) sql(ctx context.Context, block *Block) (err error) {

@@ -81,13 +81,3 @@ func (s *Session) Close() {
 	_ = s.keys.Close()
 	s.kill()
 }
-
-// folder is where the session is.
-func (s *Session) folder(ctx context.Context, patience time.Duration) (string, error) {
-	from := s.from
-	defer func() { s.from = from }()
-	if err := s.Type(ctx, "pwd\n", patience); err != nil {
-		return "", err
-	}
-	return strings.TrimSpace(s.Last()), nil
-}

@@ -179,7 +179,7 @@ func TestRelease(t *testing.T) {
 	for name, want := range map[string]string{
 		"cmd/go.mod": "relay v0.1.0\n\nrequire example.com/small v0.1.0 // indirect",
 		"go.work":    "\texample.com/small v0.1.0 => ./\n", "test/go.mod": "require example.com/small v0.1.0",
-		"cmd/go.sum": "example.com/small v0.1.0 h1:",
+		"cmd/go.sum": "example.com/small v0.1.0 h1:", "test/go.sum": "example.com/small v0.1.0 h1:",
 	} {
 		if text := r.git(t, "show", "v0.1.0:"+name); !strings.Contains(text, want) {
 			t.Errorf("%s has no %q:\n%s", name, want, text)
@@ -301,6 +301,36 @@ func TestWhatIsNoReleaseIsRejected(t *testing.T) {
 	}
 }
 
+var allTags = []string{"v0.1.0", "relay/v0.1.0", "cmd/v0.1.0"}
+
+// amended is a release whose commit has more in it, with all tags at that.
+func amended(change func(*testing.T, repository)) func(*testing.T, repository) {
+	return func(t *testing.T, r repository) {
+		t.Helper()
+		r.git(t, "checkout", "--quiet", released)
+		change(t, r)
+		r.git(t, "reset", "--quiet", "--soft", released)
+		r.git(t, "commit", "--quiet", "--amend", "--no-edit")
+		for _, tag := range allTags {
+			r.git(t, "tag", "-f", tag)
+		}
+	}
+}
+
+// What was pushed to main, or to the branch of a patch, may be released.
+func TestReleaseCheckKnowsTheBranches(t *testing.T) {
+	t.Parallel()
+	tagged := prepared(t)
+	tagged.must(t, "tag", released)
+	for _, branch := range []string{"main", "release-0.1"} {
+		r := tagged.again(t)
+		r.git(t, "remote", "add", "origin", r.folder)
+		r.git(t, "update-ref", "refs/remotes/origin/main", "HEAD^")
+		r.git(t, "update-ref", "refs/remotes/origin/"+branch, "HEAD")
+		r.must(t, "check", released)
+	}
+}
+
 // Tags that do not fit together are seen, whoever made them.
 func TestReleaseCheckSeesWrongTags(t *testing.T) {
 	t.Parallel()
@@ -324,24 +354,52 @@ func TestReleaseCheckSeesWrongTags(t *testing.T) {
 			for _, name := range []string{"internal/oneversion/oneversion.go", "relay/relay.go"} {
 				r.replace(t, name, constant+"0_1", "Another")
 			}
-			for _, tag := range []string{"v0.1.0", "relay/v0.1.0", "cmd/v0.1.0"} {
+			for _, tag := range allTags {
 				r.git(t, "tag", "-f", tag, "HEAD")
 			}
 		}, "the Go files name no minor version"},
 		"all at the branch": {func(t *testing.T, r repository) {
 			t.Helper()
-			for _, tag := range []string{"v0.1.0", "relay/v0.1.0", "cmd/v0.1.0"} {
+			for _, tag := range allTags {
 				r.git(t, "tag", "-f", tag, "HEAD")
 			}
 		}, "cmd/go.mod requires relay at v0.0.0 and not at v0.1.0"},
-		"a sum": {func(t *testing.T, r repository) {
+		"a sum": {amended(func(t *testing.T, r repository) {
 			t.Helper()
-			r.git(t, "checkout", "--quiet", released)
 			r.replace(t, "cmd/go.sum", " h1:", " h1:A")
-			for _, tag := range []string{"v0.1.0", "relay/v0.1.0", "cmd/v0.1.0"} {
-				r.git(t, "tag", "-f", tag, "HEAD")
+		}), "cmd/go.sum has other sums"},
+		"a sum of the tests": {amended(func(t *testing.T, r repository) {
+			t.Helper()
+			r.replace(t, "test/go.sum", " h1:", " h1:A")
+		}), "test/go.sum has other sums"},
+		"a file that no branch has": {amended(func(t *testing.T, r repository) {
+			t.Helper()
+			r.write(t, "relay/unseen.go", "package relay\n")
+			r.commit(t)
+		}), "v0.1.0 changes more of relay/unseen.go than"},
+		"another requirement": {amended(func(t *testing.T, r repository) {
+			t.Helper()
+			r.replace(t, "relay/go.mod", "require ", "require example.org/unseen v1.0.0\n\nrequire ")
+		}), "v0.1.0 changes more of relay/go.mod than"},
+		"another sum of others": {amended(func(t *testing.T, r repository) {
+			t.Helper()
+			r.replace(t, "relay/go.sum", "example.com/", "example.org/unseen v1.0.0 h1:A=\nexample.com/")
+		}), "v0.1.0 changes more of relay/go.sum than"},
+		"a commit that no branch has": {func(t *testing.T, r repository) {
+			t.Helper()
+			r.git(t, "checkout", "--quiet", "--detach")
+			r.write(t, "unseen.go", "package small\n")
+			r.commit(t)
+			for _, tag := range allTags {
+				r.git(t, "tag", "-d", tag)
 			}
-		}, "cmd/go.sum has other sums"},
+			r.must(t, "tag", released)
+		}, "v0.1.0 was made of a commit that is in no branch refs/heads/main or"},
+		"a branch that is not pushed": {func(t *testing.T, r repository) {
+			t.Helper()
+			r.git(t, "remote", "add", "origin", r.folder)
+			r.git(t, "update-ref", "refs/remotes/origin/main", "HEAD^")
+		}, "v0.1.0 was made of a commit that is in no branch refs/remotes/origin/main or"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -2,6 +2,7 @@ package supply
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -21,9 +22,23 @@ type workflow struct {
 }
 
 type job struct {
-	Timeout int    `yaml:"timeout-minutes"`
-	Uses    string `yaml:"uses"`
-	Steps   []step `yaml:"steps"`
+	Timeout     int               `yaml:"timeout-minutes"`
+	Permissions map[string]string `yaml:"permissions"`
+	Environment string            `yaml:"environment"`
+	Needs       names             `yaml:"needs"`
+	Uses        string            `yaml:"uses"`
+	Steps       []step            `yaml:"steps"`
+}
+
+// names are one or several.
+type names []string
+
+func (n *names) UnmarshalYAML(node *yaml.Node) error {
+	if node.Kind == yaml.ScalarNode {
+		*n = names{node.Value}
+		return nil
+	}
+	return node.Decode((*[]string)(n)) //nolint:wrapcheck // a test shows it
 }
 
 type step struct {
@@ -38,6 +53,7 @@ var (
 	scriptPattern = regexp.MustCompile(`(?:^|[\s;&|(])((?:scripts|services|\.ci)/[\w./-]+)`)
 	targetPattern = regexp.MustCompile(`(?:^|[\s;&|(])make ([a-z-]+)`)
 	historyNeeded = regexp.MustCompile(`\.ci/run|scripts/release|make (?:ci|proof-upgrade|release-rehearsal)\b`)
+	setupNeeded   = regexp.MustCompile(`scripts/release(?: check|-archives)`)
 	testedPattern = regexp.MustCompile(`(?:^|\s)(\./(?:test|relay|console)[\w/]*)`)
 	otherServers  = regexp.MustCompile(`test/kit/(?:server|cluster)"|(?i:services[._](?:nats|redis|pubsub|pgbouncer))`)
 )
@@ -69,6 +85,15 @@ func faults(text string) (all []string) {
 		if job.isShallow() {
 			problem("job %s needs the whole history: its checkout has no fetch-depth: 0", name)
 		}
+		if job.isWithoutGo() {
+			problem("job %s runs the go command, and has not set it up", name)
+		}
+		if flow.isUnchecked(name) {
+			problem("job %s publishes, and does not wait for the job that checks the tags", name)
+		}
+		if (job.Permissions["id-token"] == "write" || job.Permissions["contents"] == "write") && job.Environment == "" {
+			problem("job %s signs or releases, and has no environment", name)
+		}
 		for _, step := range append(job.Steps, step{Uses: job.Uses}) {
 			if step.Uses != "" {
 				uses++
@@ -91,6 +116,32 @@ func (j job) isShallow() bool {
 		whole = whole || strings.HasPrefix(s.Uses, "actions/checkout@") && s.With["fetch-depth"] == 0
 	}
 	return asked && !whole
+}
+
+// isWithoutGo tells whether a job checks or builds a release with whatever Go is there.
+func (j job) isWithoutGo() bool {
+	asked, there := false, false
+	for _, s := range j.Steps {
+		asked = asked || setupNeeded.MatchString(s.Run)
+		there = there || strings.HasPrefix(s.Uses, "actions/setup-go@")
+	}
+	return asked && !there
+}
+
+// isUnchecked tells whether a job may write and waits, itself or by those it waits for, for none that checks the tags.
+// Only what is started by tags has any to check.
+func (w *workflow) isUnchecked(name string) bool {
+	push, _ := w.On["push"].(map[string]any)
+	if _, byTag := push["tags"]; !byTag || !slices.Contains(slices.Collect(maps.Values(w.Jobs[name].Permissions)), "write") {
+		return false
+	}
+	var checked func(name string) bool
+	checked = func(name string) bool {
+		return slices.ContainsFunc(w.Jobs[name].Steps, func(s step) bool {
+			return strings.Contains(s.Run, "scripts/release check")
+		}) || slices.ContainsFunc(w.Jobs[name].Needs, checked)
+	}
+	return !checked(name)
 }
 
 func (s step) faults(job string) (all []string) {
@@ -192,6 +243,22 @@ jobs:
         with: {persist-credentials: false}
       - run: scripts/build && make house
       - run: go test ./test/suite/inbox
+  archives:
+    timeout-minutes: 5
+    steps:
+      - uses: actions/checkout@0123456789012345678901234567890123456789 # v1.2.3
+        with: {persist-credentials: false, fetch-depth: 0}
+      - uses: actions/setup-go@0123456789012345678901234567890123456789 # v1.2.3
+      - run: scripts/release check
+  image:
+    needs: archives
+    timeout-minutes: 5
+    permissions: {packages: write}
+  sign:
+    needs: [one, image]
+    environment: release
+    timeout-minutes: 5
+    permissions: {id-token: write}
 `
 	_, jobs, found := strings.Cut(good, "jobs:")
 	if all := faults(good); len(all) != 0 || !found {
@@ -200,7 +267,7 @@ jobs:
 	for name, c := range map[string]struct{ from, to, says string }{
 		"a tag":                {"0123456789012345678901234567890123456789 # v1.2.3", "v1", "not pinned"},
 		"a short commit":       {"0123456789012345678901234567890123456789", "0123456", "not pinned"},
-		"no version":           {" # v1.2.3", "", "0 of 1 actions"},
+		"no version":           {" # v1.2.3", "", "2 of 3 actions"},
 		"no permissions":       {"permissions:\n  contents: read\n", "", "permissions are <nil>"},
 		"all permissions":      {"permissions:\n  contents: read", "permissions: write-all", "permissions are write-all"},
 		"more permissions":     {"contents: read", "contents: write", "asks for it"},
@@ -211,6 +278,10 @@ jobs:
 		"no such target":       {"make house", "make home", "no target home"},
 		"no such package":      {"suite/inbox", "suite/outbox", "no package ./test/suite/outbox"},
 		"no history":           {"scripts/build", ".ci/run", "needs the whole history"},
+		"an own Go":            {"actions/setup-go", "actions/setup", "job archives runs the go command"},
+		"no check":             {"    needs: archives\n", "", "job image publishes, and does not wait"},
+		"no check far before":  {"[one, image]", "one", "job sign publishes, and does not wait"},
+		"nobody lets it sign":  {"    environment: release\n", "", "job sign signs or releases"},
 		"strangers get in":     {"push: {", "pull_request_target: {", "hands secrets"},
 		"text into a command":  {"make house", "echo ${{ github.head_ref }}", "is a hole"},
 		"nothing that is done": {jobs, " {}\n", "no jobs"},
