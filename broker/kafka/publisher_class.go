@@ -2,6 +2,7 @@ package kafka
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
@@ -104,9 +105,11 @@ func passes(err error) bool {
 	}
 }
 
-// refusesLogin tells of credentials, or a way of showing them, that the brokers do not take.
+// refusesLogin tells of credentials, or a way of showing them, that the brokers do not take, and of those of a broker that
+// are not trusted here.
 func refusesLogin(err error) bool {
-	return errors.Is(err, kerr.SaslAuthenticationFailed) || errors.Is(err, kerr.UnsupportedSaslMechanism) ||
+	return errors.As(err, new(*tls.CertificateVerificationError)) ||
+		errors.Is(err, kerr.SaslAuthenticationFailed) || errors.Is(err, kerr.UnsupportedSaslMechanism) ||
 		errors.Is(err, kerr.IllegalSaslState)
 }
 

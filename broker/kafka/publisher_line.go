@@ -124,17 +124,17 @@ func (t *topic) callBack(answers []answer) {
 	}
 }
 
-// gaveUp is the error of a message whose context ended when a broker may have had it.
+// gaveUp is the error of a message whose context ended while it waited, for its turn or for an acknowledgement.
 //
-// Nobody knows whether the broker has it. No message is the reason for that: Kafka's own clients would go on trying, and
+// Nobody knows whether a broker has it. No message is the reason for that: Kafka's own clients would go on trying, and
 // while the leader of one partition is away those of the others acknowledge, so to charge it would end in dead events.
 func gaveUp(ctx context.Context, last error) error {
 	return &publish.TopicError{Err: fmt.Errorf("kafka: no acknowledgement in time: %w%s", context.Cause(ctx), lately(last))}
 }
 
-// notSentInTime is the error of a message whose context ended while it waited behind others.
+// notSentInTime is the error of a message whose context had ended before it came.
 func notSentInTime(ctx context.Context) error {
-	return fmt.Errorf("kafka: its turn did not come in time: %w: %w", context.Cause(ctx), publish.ErrNotSent)
+	return fmt.Errorf("kafka: %w: %w", context.Cause(ctx), publish.ErrNotSent)
 }
 
 // lately says what was last wrong, for whoever reads that a deadline has passed.

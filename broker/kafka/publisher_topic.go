@@ -126,7 +126,7 @@ func (t *topic) limit() int {
 // fail answers a message with its error, and all behind it with [ErrBehindFailure].
 func (t *topic) fail(h *handOver, cause error) []answer {
 	answers := []answer{t.answerFailed(h, cause)}
-	behind := false
+	behind := h.at == nil && !slices.Contains(t.arriving, h) // it is being placed: what has arrived came later
 	follow := func(queue []*handOver) {
 		for _, each := range queue {
 			switch {
@@ -189,14 +189,11 @@ func (t *topic) expire(h *handOver) {
 		t.mu.Unlock()
 		return
 	}
-	err := notSentInTime(h.ctx)
-	switch {
-	case h.at == nil: // nobody says where the topic is
-		err = gaveUp(h.ctx, t.lastErr)
-	case h.at.batch != nil && slices.Contains(h.at.batch.records, h):
-		err = gaveUp(h.ctx, h.at.lastErr)
+	last := t.lastErr
+	if h.at != nil {
+		last = h.at.lastErr
 	}
-	answers := t.fail(h, err)
+	answers := t.fail(h, gaveUp(h.ctx, last))
 	t.mu.Unlock()
 	t.callBack(answers)
 }
@@ -247,9 +244,13 @@ func (t *topic) use(found *table) (answers []answer) {
 		t.partitions = append(t.partitions, &partition{topic: t, number: int32(number)})
 	}
 	t.partitions = t.partitions[:len(found.leaders)]
-	t.table, t.grown, t.lastErr, t.arriving = found, nil, nil, nil
-	for _, h := range unanswered(arriving) {
-		answers = append(answers, t.place(h)...)
+	t.table, t.grown, t.lastErr, t.arriving = found, nil, nil, arriving
+	for len(t.arriving) > 0 {
+		h := t.arriving[0]
+		if t.arriving = t.arriving[1:]; !h.answered { // one before it may have failed
+			h.at = nil
+			answers = append(answers, t.place(h)...)
+		}
 	}
 	return answers
 }

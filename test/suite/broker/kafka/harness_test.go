@@ -149,8 +149,9 @@ func (h *harness) suite() relaytest.Harness {
 		Open: h.open, MakeTopic: h.make, RemoveTopic: h.removeTopic, Arrived: h.arrived,
 		MaxBytes: maxBytes, Size: kafka.MessageSize,
 		Stop: h.stop, Slow: h.slow, Hang: h.hang, LoseAck: h.loseAck, DenyAuth: h.deny,
-		// What is slow here is held forever: who does not heed its context does not return within any grace.
-		Deadline: eventually.Patience, Grace: time.Minute, Recovery: eventually.Patience,
+		// What is slow here is held forever: who does not heed its context does not return within any grace. The publisher
+		// tries until the deadline, so some cases wait for it.
+		Deadline: 15 * time.Second, Grace: time.Minute, Recovery: eventually.Patience,
 		Cannot: map[relaytest.Ability]string{
 			relaytest.RejectMessage: "without a plugin Kafka refuses by size and topic, never one message among equals: see the fake",
 			relaytest.Dedupe: "Kafka takes a batch once for as long as the publisher tries it; what was given up and comes " +

@@ -147,8 +147,16 @@ func (s *server) makeTopic(ctx context.Context, topic string, settings ...string
 		name, value, _ := strings.Cut(setting, "=")
 		configs[name] = &value
 	}
-	_, err := s.admin.CreateTopic(ctx, partitions, 1, configs, topic)
-	return err
+	if _, err := s.admin.CreateTopic(ctx, partitions, 1, configs, topic); err != nil {
+		return err
+	}
+	return eventually.Works(ctx, func() error { // the controller has it first
+		about, err := s.admin.ListTopics(ctx, topic)
+		if err == nil && len(about[topic].Partitions) != partitions {
+			return fmt.Errorf("the topic %s is not there yet", topic)
+		}
+		return err
+	})
 }
 
 // removeTopic removes a topic, and returns when nobody sees it any more.
