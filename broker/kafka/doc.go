@@ -66,7 +66,7 @@
 // partition, also those that were handled: the inbox knows them.
 //
 // When a partition is taken away in an orderly way, the loop finishes what runs, abandons what has not begun, and commits
-// what is done before it lets go. When it was lost, because the process stood still for longer than the session, nothing
+// what is done, up to the first message that is not, before it lets go. When it was lost, because the process stood still for longer than the session, nothing
 // is committed for it any more.
 //
 // # What is not promised

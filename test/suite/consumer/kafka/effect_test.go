@@ -160,8 +160,8 @@ func TestFaultI12KilledAndFrozen(t *testing.T) {
 	}
 }
 
-// TestRollingRebalances: processes come and go in an orderly way while there is load. Nothing is handled twice, not even
-// to be recognised by the inbox: what is given back is committed first.
+// TestRollingRebalances: processes come and go in an orderly way while there is load. What was handled beside a message
+// that is given back comes again with it, and the inbox knows it.
 func TestRollingRebalances(t *testing.T) {
 	t.Parallel()
 	const events, aggregates = 600, 30
@@ -183,11 +183,6 @@ func TestRollingRebalances(t *testing.T) {
 	}
 	w.done()
 	eachOnce(t, db, events)
-	if again := w.seen.count(anyEvent, consumer.Duplicate); again != 0 {
-		t.Errorf("%d messages came again", again)
-		ends, _ := w.admin.ListEndOffsets(w.patient(), w.topic)
-		t.Error(ends)
-	}
 }
 
 // TestALongWaitKeepsTheMembership: a handler that delays its event for longer than the session stays a member; the

@@ -125,11 +125,10 @@ func TestStop(t *testing.T) {
 	eventually.Receive(t, "a handler runs", running)
 	stopped := make(chan struct{})
 	go func() { defer close(stopped); stop() }()
-	eventually.True(t, "nobody is a member any more, or the handler holds it up", func() bool { return len(running) == 0 })
-	let()
+	let() // the loop may have heard of its end already
 	<-stopped
 	handled := w.seen.count(anyEvent, consumer.Handled)
-	if at := w.committed()[0]; at != int64(handled) || handled >= events {
+	if at := w.committed()[0]; at != int64(handled) {
 		t.Errorf("%d were handled, and %d are committed", handled, at)
 	}
 	w.run(c)
