@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"strings"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -19,6 +20,9 @@ type Cluster struct {
 	// TLS is used for every connection. Defaults to none with a broker on this machine, and to a verified connection with
 	// every other one, also with those that a broker on this machine names.
 	TLS *tls.Config
+	// ReadTLS is asked for the configuration at every connect, in place of TLS: certificates that were renewed are used
+	// without a restart. Defaults to nothing.
+	ReadTLS func() (*tls.Config, error)
 	// Login is how the client says who it is, for instance plain.Auth or scram.Auth of franz-go's sasl packages, as
 	// mechanisms. Their functions are asked at every connection, so that a password may change. Defaults to nothing.
 	Login sasl.Mechanism
@@ -29,6 +33,9 @@ type Cluster struct {
 	// rest on is set after them. Defaults to none.
 	Options []kgo.Opt
 }
+
+var errUnverified = errors.New("kafka: InsecureSkipVerify lets anybody between here and a broker read and change events: " +
+	"give the brokers' authority in RootCAs")
 
 // validate says everything that is wrong with it.
 func (c Cluster) validate() error {
@@ -44,8 +51,7 @@ func (c Cluster) validate() error {
 		}
 	}
 	if c.TLS != nil && c.TLS.InsecureSkipVerify && !c.Insecure {
-		problems = append(problems, errors.New("kafka: InsecureSkipVerify lets anybody between here and a broker read and "+
-			"change events: give the brokers' authority in RootCAs"))
+		problems = append(problems, errUnverified)
 	}
 	return errors.Join(problems...)
 }
@@ -77,13 +83,23 @@ func (c Cluster) dial(ctx context.Context, network, address string) (net.Conn, e
 	if err != nil {
 		return nil, fmt.Errorf("kafka: %w", err)
 	}
-	plain := &net.Dialer{Timeout: dialTimeout}
-	if c.TLS == nil && (c.Insecure || onThisMachine(host)) {
-		return plain.DialContext(ctx, network, address)
+	config := c.TLS
+	if c.ReadTLS != nil {
+		if config, err = c.ReadTLS(); err != nil {
+			return nil, fmt.Errorf("kafka: %w", err)
+		}
 	}
-	config := &tls.Config{MinVersion: tls.VersionTLS12}
-	if c.TLS != nil {
-		config = c.TLS.Clone()
+	plain := &net.Dialer{Timeout: dialTimeout}
+	switch {
+	case config != nil:
+		config = config.Clone()
+	case c.Insecure || onThisMachine(host):
+		return plain.DialContext(ctx, network, address)
+	default:
+		config = &tls.Config{MinVersion: tls.VersionTLS12}
+	}
+	if config.InsecureSkipVerify && !c.Insecure {
+		return nil, errUnverified
 	}
 	if config.ServerName == "" {
 		config.ServerName = host
@@ -93,5 +109,5 @@ func (c Cluster) dial(ctx context.Context, network, address string) (net.Conn, e
 
 func onThisMachine(host string) bool {
 	ip := net.ParseIP(host)
-	return host == "localhost" || ip != nil && ip.IsLoopback()
+	return strings.EqualFold(host, "localhost") || ip != nil && ip.IsLoopback()
 }

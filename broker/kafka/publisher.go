@@ -75,6 +75,14 @@ func (p *Publisher) Enqueue(ctx context.Context, message *publish.Message, done 
 	p.handOver(&handOver{ctx: ctx, message: message, done: done})
 }
 
+// Ping asks whether a broker answers, with the connection and the login that publishing has.
+func (p *Publisher) Ping(ctx context.Context) error {
+	if err := p.client.Ping(ctx); err != nil {
+		return fmt.Errorf("kafka: %w", err)
+	}
+	return nil
+}
+
 // Depth is how many messages of one key may be in flight.
 func (p *Publisher) Depth() int { return p.config.Depth }
 
