@@ -16,9 +16,11 @@ require (
 	github.com/google/s2a-go v0.1.9 // indirect
 	github.com/googleapis/enterprise-certificate-proxy v0.3.17 // indirect
 	github.com/googleapis/gax-go/v2 v2.26.2 // indirect
-	github.com/klauspost/compress v1.20.0 // indirect
+	github.com/klauspost/compress v1.20.3 // indirect
 	github.com/nats-io/nkeys v0.4.16 // indirect
 	github.com/nats-io/nuid v1.0.1 // indirect
+	github.com/pierrec/lz4/v4 v4.1.33 // indirect
+	github.com/twmb/franz-go/pkg/kmsg v1.15.0 // indirect
 	go.opencensus.io v0.24.0 // indirect
 	go.opentelemetry.io/contrib/instrumentation/google.golang.org/grpc/otelgrpc v0.70.0 // indirect
 	go.opentelemetry.io/contrib/instrumentation/net/http/otelhttp v0.70.0 // indirect
@@ -33,7 +35,9 @@ require (
 	cloud.google.com/go/pubsub/v2 v2.8.0
 	github.com/nats-io/nats.go v1.55.0
 	github.com/posthaste-dev/posthaste/broker/googlepubsub v0.0.0
+	github.com/posthaste-dev/posthaste/broker/kafka v0.0.0
 	github.com/posthaste-dev/posthaste/broker/natsjetstream v0.0.0
+	github.com/twmb/franz-go v1.22.2
 	google.golang.org/api v0.288.0
 )
 

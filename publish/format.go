@@ -8,7 +8,8 @@ const (
 	// Envelope has no more than that.
 	Envelope Format = "envelope"
 	// CloudEvents adds the attributes of CloudEvents 1.0 in binary mode, named as the bindings of NATS and Pub/Sub name
-	// them: ce-id, ce-source, ce-type, ce-subject and so on. The event's data, in the words of CloudEvents, is the
+	// them: ce-id, ce-source, ce-type, ce-subject and so on. A publisher whose binding has other names, as Kafka's has,
+	// translates. The event's data, in the words of CloudEvents, is the
 	// envelope.
 	CloudEvents Format = "cloudevents"
 )

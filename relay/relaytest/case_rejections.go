@@ -123,7 +123,31 @@ func missingTopic(ctx context.Context, e *env) error {
 		return fmt.Errorf("harness: removing topic %s: %w", e.topic, err)
 	}
 	removed = true
-	return e.mustBeTopicFault(ctx, publisher, "the topic was removed")
+	if err := e.mustBeTopicFault(ctx, publisher, "the topic was removed"); err != nil {
+		return err
+	}
+	return e.topicMadeAgain(ctx, publisher, made)
+}
+
+// topicMadeAgain: another topic of the same name. A broker may know it by another number, and what the publisher has
+// learnt of the first one is not true of it.
+func (e *env) topicMadeAgain(ctx context.Context, publisher publish.Publisher, topic string) error {
+	if err := e.harness.MakeTopic(ctx, topic); err != nil {
+		return fmt.Errorf("harness: making topic %s again: %w", topic, err)
+	}
+	defer func() { _ = e.harness.RemoveTopic(context.WithoutCancel(ctx), topic) }()
+	again := NewMessage(topic, 1, 3)
+	if _, err := e.publishThrough(ctx, publisher, again); err != nil {
+		return fmt.Errorf("after the topic was made again: %w", err)
+	}
+	arrived, err := e.arrived(ctx)
+	if err != nil {
+		return err
+	}
+	if copies(arrived)[again.ID.String()] == 0 {
+		e.problemf("the topic was removed and made again, and what was acknowledged after that is not on it")
+	}
+	return nil
 }
 
 // deniedAuth: denied credentials are a fault of the topic, and the publisher works by itself once they

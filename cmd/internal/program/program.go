@@ -5,6 +5,7 @@ package program
 import (
 	"github.com/posthaste-dev/posthaste/daemon"
 	"github.com/posthaste-dev/posthaste/daemon/consoleserver"
+	"github.com/posthaste-dev/posthaste/daemon/kafkabroker"
 	"github.com/posthaste-dev/posthaste/daemon/natsbroker"
 	"github.com/posthaste-dev/posthaste/daemon/otlp"
 	"github.com/posthaste-dev/posthaste/daemon/pubsubbroker"
@@ -15,6 +16,6 @@ import (
 func New(version string) daemon.Program {
 	return daemon.Program{
 		Version: version, Metrics: prometheus.New(), Tracing: otlp.New(), Console: consoleserver.New(),
-		Brokers: []daemon.Broker{natsbroker.New(), pubsubbroker.New()},
+		Brokers: []daemon.Broker{kafkabroker.New(), natsbroker.New(), pubsubbroker.New()},
 	}
 }

@@ -247,6 +247,11 @@ var Kinds = []Kind{
 	{"stream_in_memory", Warning, "broker", "a restart of the broker forgets messages that it has acknowledged"},
 	{"stream_not_replicated", Notice, "broker", "the loss of one machine is the loss of its messages"},
 	{"topic_no_subscription", Warning, "broker", "what is published to nobody is lost"},
+	{"topic_one_replica", Warning, "broker", "what is acknowledged goes with one disk"},
+	{"topic_one_in_sync", Warning, "broker", "one broker may acknowledge alone, and take the messages along when it is lost"},
+	{"topic_unclean_election", Warning, "broker", "messages that were acknowledged can vanish when a broker is lost"},
+	{"topic_compacted", Notice, "broker", "of the events of one aggregate the topic keeps the last one only"},
+	{"topic_settings_unknown", Notice, "broker", "whether acknowledged messages are safe is not known"},
 	{"topic_unknown", Notice, "broker", "whether anybody gets the messages is not known"},
 
 	{"not_examined", Warning, "any", "something could not be looked at"},

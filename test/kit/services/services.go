@@ -26,6 +26,9 @@ func PgBouncer15() string {
 // NATS is the URL of NATS with JetStream.
 func NATS() string { return named("SERVICES_NATS_URL", "nats://127.0.0.1:14222") }
 
+// Kafka is a broker of a cluster of Kafka, as host:port.
+func Kafka() string { return named("SERVICES_KAFKA_BROKERS", "127.0.0.1:19092") }
+
 // PubSub is the Pub/Sub emulator, as host:port.
 func PubSub() string { return named("SERVICES_PUBSUB_ADDR", "127.0.0.1:18085") }
 
