@@ -17,25 +17,25 @@ import (
 type Cluster struct {
 	// Brokers are those that are asked first, as host:port. They name all others.
 	Brokers []string
-	// TLS is used for every connection. Defaults to none with a broker on this machine, and to a verified connection with
-	// every other one, also with those that a broker on this machine names.
+	// TLS is used for every connection. Defaults to none with a broker on this machine, and to a verified
+	// connection with every other one, also with those that a broker on this machine names.
 	TLS *tls.Config
-	// ReadTLS is asked for the configuration at every connect, in place of TLS: certificates that were renewed are used
-	// without a restart. Defaults to nothing.
+	// ReadTLS is asked for the configuration at every connect, in place of TLS: certificates that were renewed are
+	// used without a restart. Defaults to nothing.
 	ReadTLS func() (*tls.Config, error)
 	// Login is how the client says who it is, for instance plain.Auth or scram.Auth of franz-go's sasl packages, as
 	// mechanisms. Their functions are asked at every connection, so that a password may change. Defaults to nothing.
 	Login sasl.Mechanism
-	// Insecure gives up the demand for verified TLS: whoever is between here and a broker can read and change events, and
-	// take the password. Defaults to false.
+	// Insecure gives up the demand for verified TLS: whoever is between here and a broker can read and change
+	// events, and take the password. Defaults to false.
 	Insecure bool
-	// Options of franz-go's client beside these: a client id, a rack, hooks, a logger. What the promises of this package
-	// rest on is set after them. Defaults to none.
+	// Options of franz-go's client beside these: a client id, a rack, hooks, a logger. What the promises of this
+	// package rest on is set after them. Defaults to none.
 	Options []kgo.Opt
 }
 
-var errUnverified = errors.New("kafka: InsecureSkipVerify lets anybody between here and a broker read and change events: " +
-	"give the brokers' authority in RootCAs")
+var errUnverified = errors.New("kafka: InsecureSkipVerify lets anybody between here and a broker read and change " +
+	"events: give the brokers' authority in RootCAs")
 
 // validate says everything that is wrong with it.
 func (c Cluster) validate() error {
@@ -77,7 +77,8 @@ func (c Cluster) client(options ...kgo.Opt) (*kgo.Client, error) {
 // dialTimeout is how long a connection, and its handshake, may take.
 const dialTimeout = 10 * time.Second
 
-// dial connects to a broker. A cluster names its brokers itself, so only here it is known whether one is on this machine.
+// dial connects to a broker. A cluster names its brokers itself, so only here it is known whether one is on this
+// machine.
 func (c Cluster) dial(ctx context.Context, network, address string) (net.Conn, error) {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
@@ -94,7 +95,7 @@ func (c Cluster) dial(ctx context.Context, network, address string) (net.Conn, e
 	case config != nil:
 		config = config.Clone()
 	case c.Insecure || onThisMachine(host):
-		return plain.DialContext(ctx, network, address)
+		return dialled(plain.DialContext(ctx, network, address))
 	default:
 		config = &tls.Config{MinVersion: tls.VersionTLS12}
 	}
@@ -104,7 +105,14 @@ func (c Cluster) dial(ctx context.Context, network, address string) (net.Conn, e
 	if config.ServerName == "" {
 		config.ServerName = host
 	}
-	return (&tls.Dialer{NetDialer: plain, Config: config}).DialContext(ctx, network, address)
+	return dialled((&tls.Dialer{NetDialer: plain, Config: config}).DialContext(ctx, network, address))
+}
+
+func dialled(conn net.Conn, err error) (net.Conn, error) {
+	if err != nil {
+		return nil, fmt.Errorf("kafka: %w", err)
+	}
+	return conn, nil
 }
 
 func onThisMachine(host string) bool {

@@ -42,8 +42,8 @@ type loop struct {
 	committing sync.Mutex
 
 	mu    sync.Mutex
-	owned map[place]*assigned
-	left  map[place]*assigned // whose handlers may still run
+	owned map[partitionName]*assigned
+	left  map[partitionName]*assigned // whose handlers may still run
 }
 
 // Consume receives messages and has them handled until ctx ends. Then it receives no more, lets the handlers that run
@@ -62,11 +62,11 @@ func Consume(ctx context.Context, cluster Cluster, c *consumer.Consumer, config 
 		consumer: c, config: config,
 		log:   c.Logger().With(slog.String("consumer", c.Name()), slog.String("group", config.Group)),
 		slots: make(chan struct{}, config.Concurrency), handling: handling,
-		owned: map[place]*assigned{}, left: map[place]*assigned{},
+		owned: map[partitionName]*assigned{}, left: map[partitionName]*assigned{},
 	}
 	if err := l.wait(ctx, cluster); err != nil {
 		if ctx.Err() != nil {
-			return nil //nolint:nilerr // it was told to stop
+			return nil // it was told to stop
 		}
 		return err
 	}
@@ -118,7 +118,7 @@ func (l *loop) wait(ctx context.Context, cluster Cluster) error {
 }
 
 func (l *loop) run(ctx context.Context, stop context.CancelFunc) {
-	keeping, let := context.WithCancel(l.handling)
+	keeping, let := context.WithCancel(l.handling) //nolint:contextcheck // it outlives ctx
 	var keepers sync.WaitGroup
 	keepers.Go(func() { l.keepCommitting(keeping) })
 	if l.config.ObserveLag != nil {
@@ -153,7 +153,7 @@ func (l *loop) receive(ctx context.Context) {
 					slog.Int("partition", int(number)), slog.String("error", clean.Error(err)))
 			})
 			fetches.EachPartition(func(part kgo.FetchTopicPartition) {
-				l.take(place{part.Topic, part.Partition}, part.Records)
+				l.take(partitionName{part.Topic, part.Partition}, part.Records)
 			})
 		}
 		l.client.AllowRebalance()
@@ -167,7 +167,7 @@ func (l *loop) receive(ctx context.Context) {
 }
 
 // take puts the messages of a partition into their lines.
-func (l *loop) take(at place, records []*kgo.Record) {
+func (l *loop) take(at partitionName, records []*kgo.Record) {
 	l.mu.Lock()
 	a := l.owned[at]
 	l.mu.Unlock()
@@ -182,8 +182,8 @@ func (l *loop) take(at place, records []*kgo.Record) {
 	l.turn(a)
 }
 
-// turn stops a partition that has got too far ahead of what is done, and lets it go on. The membership in the group does
-// not depend on it.
+// turn stops a partition that has got too far ahead of what is done, and lets it go on. The membership in the group
+// does not depend on it.
 func (l *loop) turn(a *assigned) {
 	a.turning.Lock() // the client is told in the order in which it was decided
 	defer a.turning.Unlock()

@@ -9,8 +9,8 @@ import (
 	"github.com/posthaste-dev/posthaste/consumer"
 )
 
-// place is where a partition is.
-type place struct {
+// partitionName is where a partition is.
+type partitionName struct {
 	topic  string
 	number int32
 }
@@ -34,10 +34,10 @@ func newDelivery(record *kgo.Record) *delivery {
 	return d
 }
 
-// assigned is a partition that the group has given to this process, for as long as it has it. Messages are handled side
-// by side, one line for each aggregate, and what is done up to the first that is not may be committed.
+// assigned is a partition that the group has given to this process, for as long as it has it. Messages are handled
+// side by side, one line for each aggregate, and what is done up to the first that is not may be committed.
 type assigned struct {
-	place
+	partitionName
 	handling context.Context //nolint:containedctx // ends when the partition is given back
 	stop     context.CancelFunc
 	before   *assigned     // what this process had of the partition before; its handlers may still run
@@ -56,9 +56,10 @@ type assigned struct {
 	gone      bool // given back or lost: nothing is committed for it any more
 }
 
-func newAssigned(parent context.Context, at place, before *assigned) *assigned {
+func newAssigned(parent context.Context, at partitionName, before *assigned) *assigned {
 	a := &assigned{
-		place: at, before: before, idle: make(chan struct{}), waiting: map[string][]*delivery{}, next: -1, committed: -1,
+		partitionName: at, before: before, idle: make(chan struct{}), waiting: map[string][]*delivery{},
+		next: -1, committed: -1,
 	}
 	a.handling, a.stop = context.WithCancel(parent)
 	return a

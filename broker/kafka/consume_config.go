@@ -26,14 +26,14 @@ type ConsumeConfig struct {
 	MaxAhead int
 	// CommitInterval is how often the group is told what is done. Defaults to 1 second.
 	CommitInterval time.Duration
-	// SessionTimeout is how long the group waits for a sign of life before it gives the partitions to others. Defaults to
-	// 45 seconds.
+	// SessionTimeout is how long the group waits for a sign of life before it gives the partitions to others.
+	// Defaults to 45 seconds.
 	SessionTimeout time.Duration
-	// RebalanceTimeout is how long the loop has for giving a partition back, with the handlers that run for it. It should
-	// be twice the deadline of a handler. Defaults to 60 seconds.
+	// RebalanceTimeout is how long the loop has for giving a partition back, with the handlers that run for it. It
+	// should be twice the deadline of a handler. Defaults to 60 seconds.
 	RebalanceTimeout time.Duration
-	// ObserveLag is told every LagInterval how far the partitions that are assigned to this process are behind. It must
-	// be quick. Defaults to nothing.
+	// ObserveLag is told every LagInterval how far the partitions that are assigned to this process are behind. It
+	// must be quick. Defaults to nothing.
 	ObserveLag func(ctx context.Context, lags []Lag)
 	// LagInterval defaults to 10 seconds.
 	LagInterval time.Duration
@@ -59,7 +59,9 @@ func (c ConsumeConfig) withDefaults(handler *consumer.Consumer) (ConsumeConfig, 
 		value  *time.Duration
 		preset time.Duration
 	}{
-		{&c.CommitInterval, time.Second}, {&c.SessionTimeout, 45 * time.Second}, {&c.RebalanceTimeout, time.Minute},
+		{&c.CommitInterval, time.Second},
+		{&c.SessionTimeout, 45 * time.Second},
+		{&c.RebalanceTimeout, time.Minute},
 		{&c.LagInterval, 10 * time.Second},
 	} {
 		if *field.value == 0 {

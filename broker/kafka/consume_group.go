@@ -19,8 +19,8 @@ func (l *loop) assign(ctx context.Context, _ *kgo.Client, parts map[string][]int
 	defer l.mu.Unlock()
 	for topic, numbers := range parts {
 		for _, number := range numbers {
-			at := place{topic, number}
-			l.owned[at] = newAssigned(l.handling, at, l.left[at])
+			at := partitionName{topic, number}
+			l.owned[at] = newAssigned(l.handling, at, l.left[at]) //nolint:contextcheck // it ends with the loop
 			delete(l.left, at)
 		}
 	}
@@ -74,7 +74,7 @@ func (l *loop) leave(client *kgo.Client, parts map[string][]int32) (leaving []*a
 	defer l.mu.Unlock()
 	for topic, numbers := range parts {
 		for _, number := range numbers {
-			if a := l.owned[place{topic, number}]; a != nil {
+			if a := l.owned[partitionName{topic, number}]; a != nil {
 				leaving = append(leaving, a)
 				a.leave()
 			}
@@ -92,8 +92,8 @@ func (l *loop) forget(leaving []*assigned) {
 	defer l.mu.Unlock()
 	for _, a := range leaving {
 		a.let()
-		delete(l.owned, a.place)
-		l.left[a.place] = a
+		delete(l.owned, a.partitionName)
+		l.left[a.partitionName] = a
 	}
 	for at, a := range l.left {
 		select {
@@ -117,13 +117,13 @@ func (l *loop) commit(ctx context.Context) {
 	defer l.committing.Unlock()
 	ctx, cancel := context.WithTimeout(ctx, goodbye)
 	defer cancel()
-	offsets, told := map[string]map[int32]kgo.EpochOffset{}, map[place]*assigned{}
+	offsets, told := map[string]map[int32]kgo.EpochOffset{}, map[partitionName]*assigned{}
 	for _, a := range l.all() {
 		if at, is := a.toCommit(); is {
 			if offsets[a.topic] == nil {
 				offsets[a.topic] = map[int32]kgo.EpochOffset{}
 			}
-			offsets[a.topic][a.number], told[a.place] = at, a
+			offsets[a.topic][a.number], told[a.partitionName] = at, a
 		}
 	}
 	if len(offsets) == 0 {
@@ -134,7 +134,7 @@ func (l *loop) commit(ctx context.Context) {
 		answer *kmsg.OffsetCommitResponse, err error,
 	) {
 		if err == nil {
-			err = l.noted(answer, offsets, told)
+			err = l.markCommitted(answer, offsets, told)
 		}
 		if err != nil && ctx.Err() == nil || err != nil && time.Since(began) >= goodbye {
 			l.log.WarnContext(ctx, "what is done could not be committed: if it stays so, messages come again",
@@ -143,18 +143,18 @@ func (l *loop) commit(ctx context.Context) {
 	})
 }
 
-// noted takes note of what the group has been told, and returns what it refused.
-func (l *loop) noted(answer *kmsg.OffsetCommitResponse, offsets map[string]map[int32]kgo.EpochOffset,
-	told map[place]*assigned,
-) (refused error) {
+// markCommitted takes note of what the group has been told, and returns what it refused.
+func (l *loop) markCommitted(answer *kmsg.OffsetCommitResponse, offsets map[string]map[int32]kgo.EpochOffset,
+	told map[partitionName]*assigned,
+) (invalid error) {
 	for _, topic := range answer.Topics {
 		for _, part := range topic.Partitions {
 			if err := kerr.ErrorForCode(part.ErrorCode); err != nil {
-				refused = err
-			} else if a := told[place{topic.Topic, part.Partition}]; a != nil {
+				invalid = err
+			} else if a := told[partitionName{topic.Topic, part.Partition}]; a != nil {
 				a.remembered(offsets[topic.Topic][part.Partition].Offset)
 			}
 		}
 	}
-	return refused
+	return invalid
 }

@@ -128,8 +128,11 @@ func (l *loop) deadLetter(ctx context.Context, d *delivery, reason string, attem
 
 func (l *loop) deadLetterHeaders(d *delivery, reason string, attempts int) (headers []kgo.RecordHeader) {
 	for _, header := range [][2]string{
-		{AttributeConsumer, l.consumer.Name()}, {AttributeReason, reason}, {AttributeAttempts, strconv.Itoa(attempts)},
-		{AttributeTopic, d.record.Topic}, {AttributePartition, strconv.Itoa(int(d.record.Partition))},
+		{AttributeConsumer, l.consumer.Name()},
+		{AttributeReason, reason},
+		{AttributeAttempts, strconv.Itoa(attempts)},
+		{AttributeTopic, d.record.Topic},
+		{AttributePartition, strconv.Itoa(int(d.record.Partition))},
 		{AttributeOffset, strconv.FormatInt(d.record.Offset, 10)},
 	} {
 		headers = append(headers, kgo.RecordHeader{Key: header[0], Value: []byte(header[1])})

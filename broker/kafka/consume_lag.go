@@ -46,10 +46,10 @@ func (l *loop) keepObservingLag(ctx context.Context) {
 // lag asks where the partitions end that this process has.
 func (l *loop) lag(ctx context.Context) (lags []Lag, err error) {
 	const end = -1
-	owned := map[place]*assigned{}
+	owned := map[partitionName]*assigned{}
 	byTopic := map[string][]kmsg.ListOffsetsRequestTopicPartition{}
 	for _, a := range l.all() {
-		owned[a.place] = a
+		owned[a.partitionName] = a
 		part := kmsg.NewListOffsetsRequestTopicPartition()
 		part.Partition, part.Timestamp = a.number, end
 		byTopic[a.topic] = append(byTopic[a.topic], part)
@@ -73,7 +73,7 @@ func (l *loop) lag(ctx context.Context) (lags []Lag, err error) {
 			if err := kerr.ErrorForCode(part.ErrorCode); err != nil {
 				return nil, err //nolint:wrapcheck // it is only logged
 			}
-			if a := owned[place{topic.Topic, part.Partition}]; a != nil {
+			if a := owned[partitionName{topic.Topic, part.Partition}]; a != nil {
 				lags = append(lags, Lag{Topic: a.topic, Partition: a.number, Next: a.position(), End: part.Offset})
 			}
 		}

@@ -6,8 +6,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// A message with the attribute ce-specversion is a CloudEvent in binary mode. The binding of CloudEvents to Kafka writes
-// the names of its headers with an underscore, and the type of the content without a prefix.
+// A message with the attribute ce-specversion is a CloudEvent in binary mode. The binding of CloudEvents to Kafka
+// writes the names of its headers with an underscore, and the type of the content without a prefix.
 const (
 	cloudEventVersion = "ce-specversion"
 	cloudEventType    = "ce-datacontenttype"

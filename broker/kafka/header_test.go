@@ -95,7 +95,9 @@ func TestBatchOfMany(t *testing.T) {
 	for _, with := range []kgo.Compressor{nil, compressor} {
 		b, want := &batch{sequence: 5}, batchOverhead
 		for place := range 300 {
-			message := &publish.Message{Key: "k", Body: []byte(strings.Repeat("y", place)), Attributes: map[string]string{"n": "v"}}
+			message := &publish.Message{
+				Key: "k", Body: []byte(strings.Repeat("y", place)), Attributes: map[string]string{"n": "v"},
+			}
 			h := &handOver{message: message, size: sizeOf(message)}
 			b.records = append(b.records, h)
 			want += recordLen(h.size, place)

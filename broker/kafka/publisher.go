@@ -40,8 +40,8 @@ type Publisher struct {
 	unanswered, running sync.WaitGroup
 }
 
-// NewPublisher makes a publisher, with a client of its own. It connects when the first message comes: an error is about
-// the cluster's description or the configuration.
+// NewPublisher makes a publisher, with a client of its own. It connects when the first message comes: an error is
+// about the cluster's description or the configuration.
 func NewPublisher(cluster Cluster, config PublisherConfig) (*Publisher, error) {
 	config, err := config.withDefaults()
 	if err = errors.Join(cluster.validate(), err); err != nil {

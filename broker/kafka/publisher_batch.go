@@ -29,9 +29,7 @@ type batch struct {
 	records  []*handOver
 	encoded  []byte
 	sequence int32
-	// unsure tells that a broker may have it, and underWay that a request with it waits for its answer.
-	unsure, underWay bool
-	tries            int
+	unsure   bool // a broker may have it
 }
 
 // sizeOf is what a broker counts of a message's record, but for the place in its batch.
@@ -56,7 +54,8 @@ func recordLen(size, place int) int {
 	return varintLen(size) + size
 }
 
-// varintLen is the length of a number that is not negative, as Kafka writes those of records: zigzag, seven bits a byte.
+// varintLen is the length of a number that is not negative, as Kafka writes those of records: zigzag, seven bits a
+// byte.
 func varintLen(number int) int { return (bits.Len(uint(number)<<1|1) + 6) / 7 }
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)

@@ -43,9 +43,9 @@ const (
 // noOperations is what a cluster says that does not tell what a client may do.
 const noOperations = -2147483648
 
-// Check asks the cluster about topics before events come to them: whether they exist, whether this publisher may write to
-// them, and whether what is acknowledged survives the loss of a broker. It publishes nothing. The findings are in the
-// order of the topics, which are named as events name them. An error means that it could not be asked.
+// Check asks the cluster about topics before events come to them: whether they exist, whether this publisher may
+// write to them, and whether what is acknowledged survives the loss of a broker. It publishes nothing. The findings
+// are in the order of the topics, which are named as events name them. An error means that it could not be asked.
 //
 // Reading a topic's settings needs the right DescribeConfigs on it.
 func (p *Publisher) Check(ctx context.Context, topics []string) ([]Finding, error) {
@@ -93,8 +93,8 @@ func (p *Publisher) checkTopic(ctx context.Context, name string) ([]Finding, err
 }
 
 func forbidden(name string) Finding {
-	return Finding{slog.LevelWarn, TopicForbidden, fmt.Sprintf("the publisher may not write to the topic %s, and its events "+
-		"wait: allow it Describe and Write", name)}
+	return Finding{slog.LevelWarn, TopicForbidden, fmt.Sprintf(
+		"the publisher may not write to the topic %s, and its events wait: allow it Describe and Write", name)}
 }
 
 // checkSafety says what an acknowledgement of this topic is not good for.

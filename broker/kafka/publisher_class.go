@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"time"
 
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -43,12 +42,11 @@ type outcome struct {
 	stale    bool          // the table may be old
 	offset   int64         // of the first message
 	start    int64         // where the partition begins
-	after    time.Duration // how long the broker wants to be left alone
 }
 
-// ErrDataLoss says that a broker misses messages that it had acknowledged, for instance because a replica that was not in
-// sync became the leader. The topic takes nothing more until the publisher is made anew: look at what is missing first,
-// with `outboxctl audit`, and send it again.
+// ErrDataLoss says that a broker misses messages that it had acknowledged, for instance because a replica that was
+// not in sync became the leader. The topic takes nothing more until the publisher is made anew: look at what is
+// missing first, with `outboxctl audit`, and send it again.
 var ErrDataLoss = errors.New("kafka: acknowledged messages are lost")
 
 var errNoAnswer = errors.New("the broker's answer is not about the partition")
@@ -63,7 +61,7 @@ func errorOf(code int16, message *string) error {
 	if err != nil && message != nil && *message != "" {
 		return fmt.Errorf("%w: %s", err, *message)
 	}
-	return err
+	return err //nolint:wrapcheck // the caller says what it is about
 }
 
 // missingError is that of a topic which is not there.
@@ -96,7 +94,7 @@ func named(topic string, err error) error {
 func passes(err error) bool {
 	broker := (*kerr.Error)(nil)
 	switch {
-	case refusesLogin(err), errors.Is(err, kgo.ErrClientClosed):
+	case deniedLogin(err), errors.Is(err, kgo.ErrClientClosed):
 		return false
 	case errors.As(err, &broker):
 		return broker.Retriable && !errors.Is(err, kerr.UnknownTopicOrPartition) && !errors.Is(err, kerr.UnknownTopicID)
@@ -105,9 +103,9 @@ func passes(err error) bool {
 	}
 }
 
-// refusesLogin tells of credentials, or a way of showing them, that the brokers do not take, and of those of a broker that
-// are not trusted here.
-func refusesLogin(err error) bool {
+// deniedLogin tells of credentials, or a way of showing them, that the brokers do not take, and of those of a
+// broker that are not trusted here.
+func deniedLogin(err error) bool {
 	return errors.As(err, new(*tls.CertificateVerificationError)) ||
 		errors.Is(err, kerr.SaslAuthenticationFailed) || errors.Is(err, kerr.UnsupportedSaslMechanism) ||
 		errors.Is(err, kerr.IllegalSaslState)
@@ -117,7 +115,7 @@ func refusesLogin(err error) bool {
 func notAnswered(err error, sent bool) outcome {
 	dialing := (*net.OpError)(nil)
 	switch {
-	case refusesLogin(err), errors.Is(err, kerr.ClusterAuthorizationFailed), errors.Is(err, kgo.ErrClientClosed):
+	case deniedLogin(err), errors.Is(err, kerr.ClusterAuthorizationFailed), errors.Is(err, kgo.ErrClientClosed):
 		return outcome{meaning: ofTopic, err: err}
 	case errors.As(err, &dialing) && dialing.Op == "dial":
 		return outcome{meaning: again, err: err, stale: true}

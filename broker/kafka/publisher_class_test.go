@@ -71,7 +71,8 @@ func TestMeaningOfNoAnswer(t *testing.T) {
 		{context.Canceled, ofTopic, true},
 		{errors.New("something else"), again, true},
 	} {
-		if said := notAnswered(c.err, true); said.meaning != c.want || said.unsure != c.unsure || !errors.Is(said.err, c.err) {
+		said := notAnswered(c.err, true)
+		if said.meaning != c.want || said.unsure != c.unsure || !errors.Is(said.err, c.err) {
 			t.Errorf("%v: %+v, want %d", c.err, said, c.want)
 		}
 	}

@@ -23,9 +23,9 @@ type PublisherConfig struct {
 	// deadline, so that the broker has answered when the relay gives its event up. Defaults to 8 seconds: the relay's
 	// default deadline is 10.
 	Timeout time.Duration
-	// MaxMessageBytes is how large a message may be with its key and its headers, before it is compressed. The topic's
-	// own limit, max.message.bytes, counts where it is smaller and the client may read it. Defaults to the topic's limit,
-	// or to 1,048,588, which is Kafka's own default, where that may not be read.
+	// MaxMessageBytes is how large a message may be with its key and its headers, before it is compressed. The
+	// topic's own limit, max.message.bytes, counts where it is smaller and the client may read it. Defaults to the
+	// topic's limit, or to 1,048,588, which is Kafka's own default, where that may not be read.
 	MaxMessageBytes int
 	// Compression is none, gzip, snappy, lz4 or zstd. Defaults to snappy.
 	Compression string

@@ -10,7 +10,7 @@ import (
 func TestConfigurationSaysAllThatIsWrong(t *testing.T) {
 	t.Parallel()
 	_, err := NewPublisher(Cluster{
-		Brokers: []string{"kafka://user:hunter2@host"}, TLS: &tls.Config{InsecureSkipVerify: true}, //nolint:gosec // refused
+		Brokers: []string{"kafka://user:hunter2@host"}, TLS: &tls.Config{InsecureSkipVerify: true},
 	}, PublisherConfig{Prefix: "a b", Depth: -1, Timeout: -time.Second, MaxMessageBytes: 10, Compression: "rar"})
 	if err == nil {
 		t.Fatal("it was taken")

@@ -8,9 +8,9 @@ import (
 	"github.com/posthaste-dev/posthaste/publish"
 )
 
-// ErrBehindFailure answers a message that was handed over behind one of the same key that failed. It says nothing about
-// this message: mostly it was never sent, and where a deadline passed, nobody knows. It is a [publish.ErrNotSent] all
-// the same: the relay sends it again, behind the one that failed, and charges nobody.
+// ErrBehindFailure answers a message that was handed over behind one of the same key that failed. It says nothing
+// about this message: mostly it was never sent, and where a deadline passed, nobody knows. It is a
+// [publish.ErrNotSent] all the same: the relay sends it again, behind the one that failed, and charges nobody.
 var ErrBehindFailure = fmt.Errorf("kafka: an earlier message of the same key failed: %w", publish.ErrNotSent)
 
 // stragglers is how long a call can be on its way that the relay decided on before it heard of a failure. It is far
@@ -43,8 +43,8 @@ type answer struct {
 // without one is healthy. The topic's mutex guards it.
 type line struct {
 	failedAt time.Time
-	// told is the highest sequence among those that failed, or that of the one refused last, and untold how many of them
-	// are still to be called back.
+	// told is the highest sequence among those that failed, or that of the one refused last, and untold how many of
+	// them are still to be called back.
 	told   int64
 	untold int
 }
@@ -89,13 +89,13 @@ func (t *topic) answerFailed(h *handOver, err error) answer {
 // reject makes a message the last of the failed ones: what is behind it has to be refused as well, also if it had
 // failed before.
 func (t *topic) reject(h *handOver) answer {
-	refused := t.answerFailed(h, ErrBehindFailure)
-	refused.line.told = h.message.Seq
-	return refused
+	rejected := t.answerFailed(h, ErrBehindFailure)
+	rejected.line.told = h.message.Seq
+	return rejected
 }
 
-// sweep forgets keys that failed long ago and were never handed over again: their lane moved to another relay, or their
-// event is dead.
+// sweep forgets keys that failed long ago and were never handed over again: their lane moved to another relay, or
+// their event is dead.
 func (t *topic) sweep(now time.Time) {
 	if now.Sub(t.swept) < stragglers {
 		return
@@ -129,7 +129,8 @@ func (t *topic) callBack(answers []answer) {
 // Nobody knows whether a broker has it. No message is the reason for that: Kafka's own clients would go on trying, and
 // while the leader of one partition is away those of the others acknowledge, so to charge it would end in dead events.
 func gaveUp(ctx context.Context, last error) error {
-	return &publish.TopicError{Err: fmt.Errorf("kafka: no acknowledgement in time: %w%s", context.Cause(ctx), lately(last))}
+	err := fmt.Errorf("kafka: no acknowledgement in time: %w%s", context.Cause(ctx), lately(last))
+	return &publish.TopicError{Err: err}
 }
 
 // notSentInTime is the error of a message whose context had ended before it came.

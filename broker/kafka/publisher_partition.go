@@ -11,13 +11,13 @@ import (
 	"github.com/posthaste-dev/posthaste/publish"
 )
 
-// partition sends the messages of one partition in order, one batch at a time. What comes meanwhile is the next batch, so
-// a busy partition has large ones.
+// partition sends the messages of one partition in order, one batch at a time. What comes meanwhile is the next
+// batch, so a busy partition has large ones.
 //
-// A batch that was not answered is sent again as it was, under the same number, until its messages are given up: the
-// broker knows it again. When one of its messages is given up, nobody knows whether the batch is stored, and what is
-// left of it goes under a new epoch of the producer's: as soon as a broker has stored something of that, it refuses what
-// may still come of the old one. The topic's mutex guards it.
+// A batch that was not answered is sent again as it was, under the same number, until its messages are given up:
+// the broker knows it again. When one of its messages is given up, nobody knows whether the batch is stored, and
+// what is left of it goes under a new epoch of the producer's: as soon as a broker has stored something of that, it
+// refuses what may still come of the old one. The topic's mutex guards it.
 type partition struct {
 	topic   *topic
 	number  int32
@@ -26,6 +26,8 @@ type partition struct {
 	running bool
 	most    int   // messages in the next batch, after one was refused; 0: any number
 	lastErr error // why the batch is sent again
+	// failures are those in a row after which the partition tries again by itself.
+	failures int
 
 	producer int64
 	known    bool // the broker has heard of the producer
@@ -57,7 +59,6 @@ func (p *partition) run() {
 			t.callBack(answers)
 			return
 		}
-		b.underWay = true
 		leader, readAt := t.table.leaders[p.number], t.table.readAt
 		t.mu.Unlock()
 		said := p.send(t.publisher.work, b, leader)
@@ -67,13 +68,12 @@ func (p *partition) run() {
 			}
 		}
 		t.mu.Lock()
-		b.underWay = false
 		answers := p.settle(b, said)
-		again := p.batch != nil
+		failures := p.failures
 		t.mu.Unlock()
 		t.callBack(answers)
-		if again {
-			_ = wait.For(t.publisher.work, backoff(b.tries)) // the work's end is noticed at the next try
+		if failures > 0 {
+			_ = wait.For(t.publisher.work, backoff(failures-1)) // the work's end is noticed at the next try
 		}
 	}
 }
@@ -172,9 +172,11 @@ func (p *partition) request(b *batch) *kmsg.ProduceRequest {
 // settle answers the messages of a batch, or leaves it to be sent again.
 func (p *partition) settle(b *batch, said outcome) (answers []answer) {
 	t := p.topic
-	b.tries++
 	b.unsure = b.unsure || said.unsure
 	p.lastErr = said.err
+	if p.failures++; said.meaning != again && said.meaning != unknownProducer && said.meaning != dataLost {
+		p.failures = 0
+	}
 	switch said.meaning {
 	case stored:
 		p.sequence = int32((uint32(b.sequence) + uint32(len(b.records))) & math.MaxInt32)
@@ -193,9 +195,9 @@ func (p *partition) settle(b *batch, said outcome) (answers []answer) {
 			answers = p.failAll(&publish.TopicError{Err: said.err})
 		}
 	case ofMessage:
-		answers = p.refused(b, said)
+		answers = p.rejected(b, said)
 	case ofTopic:
-		answers = p.failAll(&publish.TopicError{Err: named(t.name, said.err), RetryAfter: said.after})
+		answers = p.failAll(&publish.TopicError{Err: named(t.name, said.err)})
 	case unknownProducer:
 		p.known = false
 		t.publisher.forget(p.producer)
@@ -208,21 +210,23 @@ func (p *partition) settle(b *batch, said outcome) (answers []answer) {
 	return answers
 }
 
-// refused finds who is at fault in a batch that was refused whole. Where the broker does not say, half of the batch is
-// sent next, and so on, until one message is alone with its error.
-func (p *partition) refused(b *batch, said outcome) (answers []answer) {
+// rejected finds who is at fault in a batch that was refused whole. Where the broker does not say, half of the
+// batch is sent next, and so on, until one message is alone with its error.
+func (p *partition) rejected(b *batch, said outcome) (answers []answer) {
 	if b.unsure { // an earlier try may have been stored after all
 		p.renew()
 	}
 	if len(b.records) == 1 {
 		said.culprits = map[int]error{0: said.err}
 	}
-	for place, err := range said.culprits {
-		if place < len(b.records) && !b.records[place].answered {
-			answers = append(answers, p.topic.fail(b.records[place], named(p.topic.name, err))...)
+	known := false
+	for at, h := range b.records { // in order: what is behind the first of a key is not charged
+		err, is := said.culprits[at]
+		if known = known || is; is && !h.answered {
+			answers = append(answers, p.topic.fail(h, named(p.topic.name, err))...)
 		}
 	}
-	if len(said.culprits) == 0 {
+	if !known {
 		p.most = max(1, len(b.records)/2)
 	}
 	p.requeue(b)

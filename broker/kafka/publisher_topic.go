@@ -28,11 +28,12 @@ type table struct {
 
 // topic hands the messages of one topic to its partitions.
 //
-// Franz-go's own producer is not used for that. When a batch fails, it fails all that it holds of the partition and goes
-// on at once with what comes, before it has told anybody: a message that is handed over in that moment passes one of its
-// key that has failed. It does not say either which record of a batch was at fault, although the broker does. So each
-// partition has a queue of our own and one batch under way (see partition), with the numbers by which a broker takes a
-// batch once. Connections, logins, and where a partition has its leader stay franz-go's and the cluster's business.
+// Franz-go's own producer is not used for that. When a batch fails, it fails all that it holds of the partition and
+// goes on at once with what comes, before it has told anybody: a message that is handed over in that moment passes
+// one of its key that has failed. It does not say either which record of a batch was at fault, although the broker
+// does. So each partition has a queue of our own and one batch under way (see partition), with the numbers by which
+// a broker takes a batch once. Connections, logins, and where a partition has its leader stay franz-go's and the
+// cluster's business.
 type topic struct {
 	publisher   *Publisher
 	name        string
@@ -42,8 +43,8 @@ type topic struct {
 
 	mu    sync.Mutex
 	table *table // nil: nobody has said yet
-	// grown is a table with another number of partitions, or of another topic that has this name now. Keys move with it,
-	// so it counts when all partitions are idle.
+	// grown is a table with another number of partitions, or of another topic that has this name now. Keys move
+	// with it, so it counts when all partitions are idle.
 	grown      *table
 	arriving   []*handOver // until there is a table that counts
 	finding    bool        // a goroutine looks for the first table
@@ -77,7 +78,7 @@ func (t *topic) take(h *handOver) {
 	default:
 		delete(t.lines, h.message.Key) // what fails from now on is another failure, of which the relay has to hear anew
 		h.unwatch = context.AfterFunc(h.ctx, func() { t.expire(h) })
-		answers = t.place(h)
+		answers = t.assign(h)
 	}
 	if t.table != nil && now.Sub(t.table.readAt) > tableAge && !t.refreshing {
 		t.refreshing = true
@@ -89,8 +90,8 @@ func (t *topic) take(h *handOver) {
 	}
 }
 
-// place gives a message to its partition, once it is known which that is.
-func (t *topic) place(h *handOver) []answer {
+// assign gives a message to its partition, once it is known which that is.
+func (t *topic) assign(h *handOver) []answer {
 	if t.table == nil || t.grown != nil {
 		t.arriving = append(t.arriving, h)
 		if t.table == nil && !t.finding {
@@ -182,7 +183,8 @@ func (t *topic) failAll(err error, partitions []*partition, arriving bool) (answ
 	return answers
 }
 
-// expire answers a message whose context ended. What is under way may still be stored; what is not is not sent any more.
+// expire answers a message whose context ended. What is under way may still be stored; what is not is not sent any
+// more.
 func (t *topic) expire(h *handOver) {
 	t.mu.Lock()
 	if h.answered {
@@ -201,7 +203,7 @@ func (t *topic) expire(h *handOver) {
 // find looks for the topic, for as long as somebody waits for it.
 func (t *topic) find() {
 	for try := 0; ; try++ {
-		found, err := t.ask()
+		found, err := t.request()
 		t.mu.Lock()
 		if err == nil {
 			answers := t.use(found)
@@ -249,7 +251,7 @@ func (t *topic) use(found *table) (answers []answer) {
 		h := t.arriving[0]
 		if t.arriving = t.arriving[1:]; !h.answered { // one before it may have failed
 			h.at = nil
-			answers = append(answers, t.place(h)...)
+			answers = append(answers, t.assign(h)...)
 		}
 	}
 	return answers
@@ -265,7 +267,7 @@ func (t *topic) refresh(since time.Time) error {
 	if fresh {
 		return nil
 	}
-	found, err := t.askLocked()
+	found, err := t.requestTable()
 	if err != nil {
 		return err
 	}
@@ -296,14 +298,14 @@ func (t *topic) idle() bool {
 	return !slices.ContainsFunc(t.partitions, func(p *partition) bool { return p.running })
 }
 
-// ask asks the cluster for the topic.
-func (t *topic) ask() (*table, error) {
+// request asks the cluster for the topic.
+func (t *topic) request() (*table, error) {
 	t.reading.Lock()
 	defer t.reading.Unlock()
-	return t.askLocked()
+	return t.requestTable()
 }
 
-func (t *topic) askLocked() (*table, error) {
+func (t *topic) requestTable() (*table, error) {
 	ctx, cancel := context.WithTimeout(t.publisher.work, questionTimeout)
 	defer cancel()
 	at := time.Now()

@@ -30,7 +30,8 @@ const (
 var (
 	brokers = config.List("kafka.brokers", config.Spec[[]string]{
 		Example: "kafka-1.example.com:9093, kafka-2.example.com:9093",
-		Doc:     "Brokers of the cluster that are asked first, as host:port. With those on other machines it speaks verified TLS.",
+		Doc: "Brokers of the cluster that are asked first, as host:port. With those on other machines it speaks " +
+			"verified TLS.",
 	})
 	useTLS = config.Boolean("kafka.tls", config.Spec[bool]{
 		Doc: "TLS also with brokers on this machine, and with all where plain text is allowed.",
@@ -113,8 +114,8 @@ func cluster(ctx context.Context, values *config.Values, options daemon.Options)
 	return found
 }
 
-// settings keep the time of a request below the relay's deadline, so that the broker has answered when an event is given
-// up.
+// settings keep the time of a request below the relay's deadline, so that the broker has answered when an event is
+// given up.
 func settings(values *config.Values, deadline time.Duration) kafka.PublisherConfig {
 	return kafka.PublisherConfig{
 		Timeout: deadline * 4 / 5, Compression: compression.Get(values), MaxMessageBytes: maxMessageBytes.Get(values),
@@ -124,7 +125,7 @@ func settings(values *config.Values, deadline time.Duration) kafka.PublisherConf
 func open(ctx context.Context, values *config.Values, options daemon.Options) (*daemon.Connection, error) {
 	publisher, err := kafka.NewPublisher(cluster(ctx, values, options), settings(values, options.Deadline))
 	if err != nil {
-		return nil, err //nolint:wrapcheck // it says whose it is
+		return nil, err
 	}
 	return &daemon.Connection{Publisher: publisher, Close: publisher.Close, Ready: func(ctx context.Context) error {
 		if err := publisher.Ping(ctx); err != nil {

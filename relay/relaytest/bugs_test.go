@@ -26,6 +26,7 @@ const (
 	breaksOrder       bug = "breaks the order"
 	topicIsTerminal   bug = "kills events of a missing topic"
 	topicIsMade       bug = "acknowledges what has no topic"
+	topicStaysGone    bug = "takes a topic that was made again for the one that was removed"
 	authIsRejected    bug = "charges events for denied credentials"
 	largeIsRejected   bug = "retries what is too large"
 	cutsLarge         bug = "takes what is too large"
@@ -70,6 +71,7 @@ var finds = map[bug]finding{
 	breaksOrder:       {"order", "order: default/order/o-"},
 	topicIsTerminal:   {"missing topic", "the topic does not exist: want a TopicError"},
 	topicIsMade:       {"missing topic", "the topic does not exist, yet Publish returned nil"},
+	topicStaysGone:    {"missing topic", "after the topic was made again"},
 	authIsRejected:    {"denied credentials", "the credentials are denied: want a TopicError"},
 	largeIsRejected:   {"size limit", "above the limit of 4096: want a TerminalError"},
 	cutsLarge:         {"size limit", "above the limit of 4096: want a TerminalError"},

@@ -23,6 +23,7 @@ type memory struct {
 
 	mu                     sync.Mutex
 	topics                 map[string][]relaytest.Arrived
+	removed                map[string]bool
 	stored                 map[outbox.ID]bool
 	down, slow, loses, bar bool
 	hangs                  bool
@@ -37,7 +38,7 @@ type memory struct {
 func newMemory(b bug) *memory {
 	return &memory{
 		bug: b, topics: map[string][]relaytest.Arrived{}, stored: map[outbox.ID]bool{}, rejects: map[outbox.ID]bool{},
-		over: make(chan struct{}),
+		over: make(chan struct{}), removed: map[string]bool{},
 	}
 }
 
@@ -60,6 +61,7 @@ func (m *memory) harness() relaytest.Harness {
 			m.mu.Lock()
 			defer m.mu.Unlock()
 			delete(m.topics, topic)
+			m.removed[topic] = true
 			return nil
 		},
 		Arrived: func(_ context.Context, topic string) ([]relaytest.Arrived, error) {
@@ -214,6 +216,8 @@ func (m *memory) reject(message *publish.Message) error {
 	case m.bar:
 		return m.bug.or(authIsRejected, &publish.RejectedError{Err: errors.New("unauthenticated")},
 			&publish.TopicError{Err: errors.New("unauthenticated")})
+	case m.removed[message.Topic] && m.bug == topicStaysGone:
+		return &publish.TopicError{Err: errors.New("no topic")}
 	case !exists && m.bug == topicIsMade:
 		return nil
 	case !exists:

@@ -248,7 +248,10 @@ var Kinds = []Kind{
 	{"stream_not_replicated", Notice, "broker", "the loss of one machine is the loss of its messages"},
 	{"topic_no_subscription", Warning, "broker", "what is published to nobody is lost"},
 	{"topic_one_replica", Warning, "broker", "what is acknowledged goes with one disk"},
-	{"topic_one_in_sync", Warning, "broker", "one broker may acknowledge alone, and take the messages along when it is lost"},
+	{
+		"topic_one_in_sync", Warning, "broker",
+		"one broker may acknowledge alone, and take the messages along when it is lost",
+	},
 	{"topic_unclean_election", Warning, "broker", "messages that were acknowledged can vanish when a broker is lost"},
 	{"topic_compacted", Notice, "broker", "of the events of one aggregate the topic keeps the last one only"},
 	{"topic_settings_unknown", Notice, "broker", "whether acknowledged messages are safe is not known"},

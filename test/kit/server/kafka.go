@@ -15,12 +15,12 @@ type Kafka struct {
 	java, libs, data, settings string
 }
 
-// Java for what is short-lived or does little: the first tier of the compiler and one thread for the garbage halve what
-// a start costs.
+// Java for what is short-lived or does little: the first tier of the compiler and one thread for the garbage halve
+// what a start costs.
 var shortJava = []string{"-Xmx512m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Dlog4j2.level=WARN"}
 
-// NewKafka prepares a node with these settings besides its own, and does not start it. It has a listener CLIENTS without
-// a login at the server's address; more is added to listeners, and must be advertised.
+// NewKafka prepares a node with these settings besides its own, and does not start it. It has a listener CLIENTS
+// without a login at the server's address; more is added to listeners, and must be advertised.
 func NewKafka(folder string, listeners []KafkaListener, settings ...string) (*Kafka, error) {
 	libs, err := kafkaLibs()
 	if err != nil {
@@ -38,7 +38,9 @@ func NewKafka(folder string, listeners []KafkaListener, settings ...string) (*Ka
 	if err != nil {
 		return nil, err
 	}
-	k := &Kafka{java: java, libs: libs, data: filepath.Join(folder, "kafka"), settings: filepath.Join(folder, "properties")}
+	k := &Kafka{
+		java: java, libs: libs, data: filepath.Join(folder, "kafka"), settings: filepath.Join(folder, "properties"),
+	}
 	listen := []string{"CLIENTS://" + clients, "CONTROLLER://" + controller}
 	advertise, protocols := []string{listen[0], listen[1]}, []string{"CLIENTS:PLAINTEXT", "CONTROLLER:PLAINTEXT"}
 	for _, l := range listeners {
@@ -76,8 +78,9 @@ func (k *Kafka) command(class string, more ...string) []string {
 
 // format makes the storage, without which a node does not start.
 func (k *Kafka) format() error {
-	out, err := exec.Command(k.java, k.command("kafka.tools.StorageTool", "format", "--standalone", //nolint:gosec // a test's
-		"--cluster-id", "cG9zdGhhc3RlLXNlcnZpYw", "--config", k.settings)...).CombinedOutput()
+	args := k.command("kafka.tools.StorageTool", "format", "--standalone", "--cluster-id", "cG9zdGhhc3RlLXNlcnZpYw",
+		"--config", k.settings)
+	out, err := exec.Command(k.java, args...).CombinedOutput()
 	if err != nil {
 		return fmt.Errorf("server: the storage of kafka: %w: %s", err, out)
 	}

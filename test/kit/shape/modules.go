@@ -12,7 +12,7 @@ import (
 )
 
 // wantModules is how many modules there are: one per broker, and none that could be part of another.
-const wantModules = 13
+const wantModules = 14
 
 var modulePattern = regexp.MustCompile(`(?m)^module\s+(\S+)`)
 

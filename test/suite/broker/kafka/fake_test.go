@@ -84,7 +84,7 @@ func (f *fake) reject(_ context.Context, _ string, id outbox.ID) (func(context.C
 			return nil, nil, false
 		}
 		f.KeepControl()
-		return f.refusal(request.(*kmsg.ProduceRequest), id.String())
+		return f.rejection(request.(*kmsg.ProduceRequest), id.String())
 	})
 	return func(context.Context) error {
 		over.Store(true)
@@ -92,7 +92,7 @@ func (f *fake) reject(_ context.Context, _ string, id outbox.ID) (func(context.C
 	}, nil
 }
 
-func (f *fake) refusal(request *kmsg.ProduceRequest, id string) (kmsg.Response, error, bool) {
+func (f *fake) rejection(request *kmsg.ProduceRequest, id string) (kmsg.Response, error, bool) {
 	topic := request.Topics[0]
 	part := topic.Partitions[0]
 	if !bytes.Contains(part.Records, []byte(id)) {
@@ -104,7 +104,7 @@ func (f *fake) refusal(request *kmsg.ProduceRequest, id string) (kmsg.Response, 
 	if !f.silent {
 		why := "it is the wrong one"
 		said.ErrorRecords = []kmsg.ProduceResponseTopicPartitionErrorRecord{
-			{RelativeOffset: int32(placeOf(part.Records, id)), ErrorMessage: &why},
+			{RelativeOffset: int32(indexOf(part.Records, id)), ErrorMessage: &why},
 		}
 	}
 	about := kmsg.NewProduceResponseTopic()
@@ -114,8 +114,8 @@ func (f *fake) refusal(request *kmsg.ProduceRequest, id string) (kmsg.Response, 
 	return response, nil, true
 }
 
-// placeOf finds the record with this text in a batch.
-func placeOf(batch []byte, text string) int {
+// indexOf finds the record with this text in a batch.
+func indexOf(batch []byte, text string) int {
 	const header = 61
 	for place, left := 0, batch[header:]; len(left) > 0; place++ {
 		length, size := varint(left)
@@ -193,8 +193,8 @@ func publishAll(ctx context.Context, publisher publish.Pipeliner, messages ...*p
 	return results
 }
 
-// TestALostAcknowledgementIsAskedForAgain: the batch is stored, its answer is not given, and the next try finds it there:
-// one record each.
+// TestALostAcknowledgementIsAskedForAgain: the batch is stored, its answer is not given, and the next try finds it
+// there: one record each.
 func TestALostAcknowledgementIsAskedForAgain(t *testing.T) {
 	t.Parallel()
 	f := newFake(t)
@@ -319,8 +319,8 @@ func TestDataLossStopsTheTopic(t *testing.T) {
 	}
 }
 
-// TestGivenUpInTheMiddle: messages whose time is over while a batch is under way; those of the same partition with more
-// time arrive, in order.
+// TestGivenUpInTheMiddle: messages whose time is over while a batch is under way; those of the same partition with
+// more time arrive, in order.
 func TestGivenUpInTheMiddle(t *testing.T) {
 	t.Parallel()
 	f := newFake(t)

@@ -63,8 +63,8 @@ func arrivals(records []*kgo.Record) (all []relaytest.Arrived) {
 	return all
 }
 
-// stop takes the broker away. One case kills it and starts it again, which costs a Java machine; the others see it go by
-// its connections.
+// stop takes the broker away. One case kills it and starts it again, which costs a Java machine; the others see it
+// go by its connections.
 func (h *harness) stop(_ context.Context, topic string) (func(context.Context) error, error) {
 	if strings.HasPrefix(topic, "relaytest-restart-") {
 		return h.start, h.End(os.Kill)
@@ -109,7 +109,8 @@ func (h *harness) deny(ctx context.Context, topic string) (func(context.Context)
 	return h.forbid(ctx, topic, kadm.OpWrite)
 }
 
-func (h *harness) forbid(ctx context.Context, topic string, what kmsg.ACLOperation) (func(context.Context) error, error) {
+func (h *harness) forbid(ctx context.Context, topic string, what kmsg.ACLOperation,
+) (func(context.Context) error, error) {
 	rules := func() *kadm.ACLBuilder {
 		return kadm.NewACLs().Topics(topic).ResourcePatternType(kadm.ACLPatternLiteral)
 	}
@@ -149,11 +150,12 @@ func (h *harness) suite() relaytest.Harness {
 		Open: h.open, MakeTopic: h.make, RemoveTopic: h.removeTopic, Arrived: h.arrived,
 		MaxBytes: maxBytes, Size: kafka.MessageSize,
 		Stop: h.stop, Slow: h.slow, Hang: h.hang, LoseAck: h.loseAck, DenyAuth: h.deny,
-		// What is slow here is held forever: who does not heed its context does not return within any grace. The publisher
-		// tries until the deadline, so some cases wait for it.
+		// What is slow here is held forever: who does not heed its context does not return within any grace. The
+		// publisher tries until the deadline, so some cases wait for it.
 		Deadline: 15 * time.Second, Grace: time.Minute, Recovery: eventually.Patience,
 		Cannot: map[relaytest.Ability]string{
-			relaytest.RejectMessage: "without a plugin Kafka refuses by size and topic, never one message among equals: see the fake",
+			relaytest.RejectMessage: "without a plugin Kafka refuses by size and topic, never one message among equals: see " +
+				"the fake",
 			relaytest.Dedupe: "Kafka takes a batch once for as long as the publisher tries it; what was given up and comes " +
 				"again is a new one",
 		},

@@ -24,8 +24,8 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(goroutines.Run(m)) }
 
-// TestRealServer has one server for all of its parts, since it is a Java machine each time. The suite takes it away from
-// everybody, so they come one after the other.
+// TestRealServer has one server for all of its parts, since it is a Java machine each time. The suite takes it away
+// from everybody, so they come one after the other.
 func TestRealServer(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
@@ -157,8 +157,8 @@ func partitionsGrow(t *testing.T, h *harness) {
 	if _, err := h.admin.CreatePartitions(t.Context(), 2*partitions, topic); err != nil {
 		t.Fatal(err)
 	}
-	// A broker that was restarted is one way to learn of them, and an age of a minute is the other. Here a topic's table
-	// is read again because the connection is lost with a batch under way.
+	// A broker that was restarted is one way to learn of them, and an age of a minute is the other. Here a topic's
+	// table is read again because the connection is lost with a batch under way.
 	moved := func() (is bool, err error) {
 		h.proxy.HangUp()
 		send(4, 4)
@@ -196,7 +196,9 @@ func check(t *testing.T, h *harness) {
 	for _, finding := range findings {
 		codes = append(codes, finding.Code)
 	}
-	want := fmt.Sprint([]string{kafka.OneReplica, kafka.TopicMissing, kafka.TopicForbidden, kafka.OneReplica, kafka.TopicInvalid})
+	want := fmt.Sprint([]string{
+		kafka.OneReplica, kafka.TopicMissing, kafka.TopicForbidden, kafka.OneReplica, kafka.TopicInvalid,
+	})
 	if got := fmt.Sprint(codes); got != want {
 		t.Errorf("findings %s, want %s: %v", got, want, findings)
 	}

@@ -30,7 +30,8 @@ func effects(t *testing.T) *pgtest.DB {
 		schema.Options{Schema: db.Schema}); err != nil {
 		t.Fatal(err)
 	}
-	db.Exec(t, "CREATE TABLE {schema}.effects (at bigserial, event_id uuid NOT NULL, aggregate text NOT NULL, n int NOT NULL)")
+	db.Exec(t, "CREATE TABLE {schema}.effects (at bigserial, event_id uuid NOT NULL, aggregate text NOT NULL, "+
+		"n int NOT NULL)")
 	return db
 }
 
@@ -58,8 +59,8 @@ func eachOnce(t *testing.T, db *pgtest.DB, events int) {
 	if all != events || distinct != events {
 		t.Errorf("%d events had %d effects, of %d events", events, all, distinct)
 	}
-	disordered := db.Count(t, "SELECT count(*) FROM (SELECT n, lag(n) OVER (PARTITION BY aggregate ORDER BY at) AS before "+
-		"FROM {schema}.effects) AS o WHERE n < before")
+	disordered := db.Count(t, "SELECT count(*) FROM (SELECT n, lag(n) OVER (PARTITION BY aggregate ORDER BY at) "+
+		"AS before FROM {schema}.effects) AS o WHERE n < before")
 	if disordered > 0 {
 		t.Errorf("%d effects came behind a later one of their aggregate", disordered)
 	}
@@ -111,9 +112,9 @@ func (w *env) startChild(db *pgtest.DB) *exec.Cmd {
 	return program
 }
 
-// TestFaultI12KilledAndFrozen: three processes share the partitions. One is killed in the middle, and one is frozen for
-// longer than its session, so that others get what it has, and goes on. Each event has one effect, and what the group
-// remembers never goes back.
+// TestFaultI12KilledAndFrozen: three processes share the partitions. One is killed in the middle, and one is frozen
+// for longer than its session, so that others get what it has, and goes on. Each event has one effect, and what the
+// group remembers never goes back.
 func TestFaultI12KilledAndFrozen(t *testing.T) {
 	t.Parallel()
 	const events, aggregates = 1200, 40
@@ -160,8 +161,8 @@ func TestFaultI12KilledAndFrozen(t *testing.T) {
 	}
 }
 
-// TestRollingRebalances: processes come and go in an orderly way while there is load. What was handled beside a message
-// that is given back comes again with it, and the inbox knows it.
+// TestRollingRebalances: processes come and go in an orderly way while there is load. What was handled beside a
+// message that is given back comes again with it, and the inbox knows it.
 func TestRollingRebalances(t *testing.T) {
 	t.Parallel()
 	const events, aggregates = 600, 30
@@ -237,14 +238,14 @@ func TestALongWaitKeepsTheMembership(t *testing.T) {
 	}
 }
 
-// TestPartitionsGrow: with more partitions a key can be in another one, and what is newer can be handled before what is
-// older. inbox.Newer refuses to go backwards.
+// TestPartitionsGrow: with more partitions a key can be in another one, and what is newer can be handled before
+// what is older. inbox.Newer refuses to go backwards.
 func TestPartitionsGrow(t *testing.T) {
 	t.Parallel()
 	const keys = 16
 	w, db := newEnv(t, 1), effects(t)
 	release := make(chan struct{})
-	applied, refused := make(chan string, keys*2), make(chan string, keys*2)
+	applied, stale := make(chan string, keys*2), make(chan string, keys*2)
 	c := w.consumer(consumer.Config{}, func(ctx context.Context, event *consumer.Event, payload license) error {
 		if payload.N == 1 {
 			<-release // a backlog
@@ -255,7 +256,7 @@ func TestPartitionsGrow(t *testing.T) {
 				return err
 			}
 			if !newer {
-				refused <- event.Aggregate.ID
+				stale <- event.Aggregate.ID
 				return nil
 			}
 			applied <- fmt.Sprintf("%s/%d", event.Aggregate.ID, payload.N)
@@ -304,7 +305,7 @@ func TestPartitionsGrow(t *testing.T) {
 	}
 	let()
 	for range moved {
-		eventually.Receive(t, "the older one is refused", refused)
+		eventually.Receive(t, "the older one is refused", stale)
 	}
 	w.done()
 }

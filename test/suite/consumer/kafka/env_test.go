@@ -120,12 +120,14 @@ func (w *env) message(aggregate string, n int) *publish.Message {
 		w.t.Fatal(err)
 	}
 	w.seq++
-	return &publish.Message{ID: id, Topic: w.topic, Key: "license/" + aggregate, Body: body, Seq: w.seq,
+	return &publish.Message{
+		ID: id, Topic: w.topic, Key: "license/" + aggregate, Body: body, Seq: w.seq,
 		Attributes: map[string]string{
 			"event_id": id.String(), "event_type": "license_changed", "aggregate_type": "license",
 			"aggregate_id": aggregate, "outbox_seq": strconv.FormatInt(w.seq, 10),
 			"created_at": time.Now().UTC().Format(time.RFC3339Nano), "note": " kept as it is ",
-		}}
+		},
+	}
 }
 
 func (w *env) publish(message *publish.Message) outbox.ID {

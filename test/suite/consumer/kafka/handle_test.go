@@ -13,8 +13,8 @@ import (
 	"github.com/posthaste-dev/posthaste/test/kit/eventually"
 )
 
-// TestOrder: the events of an aggregate are handled one after the other and in order, also when one fails, and those of
-// others meanwhile, although they are in one partition.
+// TestOrder: the events of an aggregate are handled one after the other and in order, also when one fails, and
+// those of others meanwhile, although they are in one partition.
 func TestOrder(t *testing.T) {
 	t.Parallel()
 	const aggregates, each = 8, 15
@@ -160,11 +160,11 @@ func TestCheckConsumer(t *testing.T) {
 			}
 		}
 	}
-	elsewhere := kafka.Cluster{Brokers: []string{"127.0.0.1:1"}}
+	nowhere := kafka.Cluster{Brokers: []string{"127.0.0.1:1"}}
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() {
-		ended <- kafka.Consume(ctx, elsewhere, c, kafka.ConsumeConfig{Topics: []string{"a"}, DeadLetters: "b"})
+		ended <- kafka.Consume(ctx, nowhere, c, kafka.ConsumeConfig{Topics: []string{"a"}, DeadLetters: "b"})
 	}()
 	cancel()
 	if err := eventually.Receive(t, "the loop without a cluster ends", ended); err != nil {
