@@ -184,7 +184,7 @@ func (s *sender) pipeline(shard <-chan *core.Publish) {
 			}
 			if _, is := unsent[line]; is {
 				s.results <- result{publish: p, outcome: core.Outcome{Class: core.NotSent, Detail: "one before it was not sent"}}
-			} else if !s.enqueue(s.config.publisherOf(p.Topic).(publish.Pipeliner), p) {
+			} else if pipeliner, is := s.config.publisherOf(p.Topic).(publish.Pipeliner); is && !s.enqueue(pipeliner, p) {
 				unsent[line] = time.Now()
 				s.forgetUnsent(unsent)
 			}

@@ -22,8 +22,8 @@ const (
 )
 
 // How much a job looks at in one go: so many numbers, or of dead and held events so many rows. It is what keeps a
-// search short; how much that is depends on the table, on the filter and on how many events a part has. The least is less
-// than a part of a slow job has: what is looked at behind a part is looked at again by the next one.
+// search short; how much that is depends on the table, on the filter and on how many events a part has. The least is
+// less than a part of a slow job has: what is looked at behind a part is looked at again by the next one.
 const (
 	leastWidth = 50
 	firstWidth = 2_000

@@ -48,7 +48,8 @@ type Config struct {
 	MaxAttempts int
 	BaseDelay   time.Duration
 	MaxDelay    time.Duration
-	// Depth is how many publishes of one aggregate to a topic may be in flight: 1, unless its broker keeps pipelined order.
+	// Depth is how many publishes of one aggregate to a topic may be in flight: 1, unless its broker keeps the order of
+	// pipelined messages.
 	Depth func(topic string) int
 	// UnknownTypeMaxAge is how old an event of an unknown type may get; negative: dead at once.
 	UnknownTypeMaxAge time.Duration

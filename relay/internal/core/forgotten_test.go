@@ -121,8 +121,8 @@ func TestCopiesAreInOrderAfterATakeWithoutAnswer(t *testing.T) {
 	}
 }
 
-// TestNobodyAsksForLongWhereNothingMayGo: a take without an answer is followed by others for a lease, and then by one per
-// lease.
+// TestNobodyAsksForLongWhereNothingMayGo: a take without an answer is followed by others for a lease, and then by one
+// per lease.
 func TestNobodyAsksForLongWhereNothingMayGo(t *testing.T) {
 	t.Parallel()
 	d := newRedelivery(t, nil)
@@ -197,8 +197,8 @@ func TestAGiveBackThatIsDoneLateTakesNothingAway(t *testing.T) {
 	d.pass(10 * time.Second)
 }
 
-// TestATakeThatIsDoneVeryLateIsFound: more than a lease after it was given up, while nothing may go; and where a lease is
-// shorter than the pause between calls that fail.
+// TestATakeThatIsDoneVeryLateIsFound: more than a lease after it was given up, while nothing may go; and where a lease
+// is shorter than the pause between calls that fail.
 func TestATakeThatIsDoneVeryLateIsFound(t *testing.T) {
 	t.Parallel()
 	found := func(t *testing.T, d *redelivery, action outbox.ID) {

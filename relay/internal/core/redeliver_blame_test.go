@@ -72,8 +72,8 @@ func TestACopyThatKillsRelaysFailsAlone(t *testing.T) {
 	}
 }
 
-// TestCopiesOfALaneWithoutEventsDoNotWait: relays died while they held it, and nothing in it can be why. To see that takes
-// no longer than to look: a relay that gives the lane on soon would never send them.
+// TestCopiesOfALaneWithoutEventsDoNotWait: relays died while they held it, and nothing in it can be why. To see that
+// takes no longer than to look: a relay that gives the lane on soon would never send them.
 func TestCopiesOfALaneWithoutEventsDoNotWait(t *testing.T) {
 	t.Parallel()
 	p := newPlace(1)

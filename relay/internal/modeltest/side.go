@@ -16,13 +16,18 @@ import (
 type side interface {
 	producers
 	operators
+	readers
 	store() core.Store
+	// dump returns everything that the tables hold, one line a row.
+	dump(ctx context.Context) ([]string, error)
+}
+
+// readers find what a relay has found before.
+type readers interface {
 	// found is an event as a reader finds it; the sides' clocks differ, and so do the times of their rows.
 	found(ctx context.Context, id outbox.ID) (core.Found, error)
 	// version is that of a request, by its number; the sides count in their own ways.
 	version(ctx context.Context, request int64) (int64, error)
-	// dump returns everything that the tables hold, one line a row.
-	dump(ctx context.Context) ([]string, error)
 }
 
 // producers are the transactions of applications.

@@ -83,7 +83,7 @@ var redelivery = []mutant{
 	},
 	{
 		"care-for-an-empty-lane",
-		"a lane in which relays died is taken care of although nothing is in it, and its copies wait for as long as it "+
+		"a lane in which relays died is taken care of although nothing is in it, and its copies wait for as long as it " +
 			"changes hands",
 		"OP-5",
 		[]change{{

@@ -38,7 +38,7 @@ func (n *names) UnmarshalYAML(node *yaml.Node) error {
 		*n = names{node.Value}
 		return nil
 	}
-	return node.Decode((*[]string)(n)) //nolint:wrapcheck // a test shows it
+	return node.Decode((*[]string)(n))
 }
 
 type step struct {
