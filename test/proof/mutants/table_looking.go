@@ -70,8 +70,8 @@ var looking = []mutant{
 		"explain says of an event that is gone that it is published, which nobody knows", "OP-2",
 		[]change{{
 			operatorTests + "/causes.go",
-			"Cause{Code: CausePruned, Says:",
-			"Cause{Code: CausePublished, Says:",
+			"Code: CausePruned, Says:",
+			"Code: CausePublished, Says:",
 		}},
 		test(operatorTests, "TestCausesOfFacts", `older than what retention has deleted: the causes are \["published"\]`),
 	},
