@@ -185,11 +185,12 @@ func (c *Core) calm(now time.Duration, l *lane) bool {
 }
 
 // isPast tells whether this relay has got past where the owner before was in a lane. Where nothing is beyond that, it
-// is there: what is read is settled or held, and no number was drawn since. Nobody can wait for more: copies do not go
+// is there: all is settled, nothing is held, and no number was drawn since. Nobody can wait for more: copies do not go
 // while care is taken, and a lane that changes hands often would be taken care of for as long as no event comes.
 func (c *Core) isPast(l *lane) bool {
 	reached := l.reached()
-	return reached > l.began || c.fence.known && c.fence.seenAt >= l.acquiredAt && reached >= c.fence.last
+	return reached > l.began ||
+		c.fence.known && c.fence.seenAt >= l.acquiredAt && reached >= c.fence.last && len(l.holds)+len(l.rows) == 0
 }
 
 // isBusyWith tells whether something of a held line is about to be sent.

@@ -80,7 +80,7 @@ func TestCopiesOfALaneWithoutEventsDoNotWait(t *testing.T) {
 	routes := registry{"a": {Topic: "topic"}}
 	r := p.relay(t, routes, nil)
 	event := p.emit(t, "0", "x", "a")
-	r.pass(5 * time.Second)
+	r.pass(time.Minute) // and its floor is written down
 	r.askAll(event)
 	p.now += time.Minute
 	for range 3 {

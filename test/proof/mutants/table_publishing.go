@@ -81,7 +81,7 @@ var publishing = []mutant{
 			{
 				coreTests + "/core.go",
 				"\tif config.Observe == nil {",
-				"\tconfig.Depth++\n\tif config.Observe == nil {",
+				"\tconfig.Depth = func(string) int { return 2 }\n\tif config.Observe == nil {",
 			},
 		},
 		seeds(few, "overlaps"),

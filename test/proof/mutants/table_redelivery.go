@@ -77,7 +77,9 @@ var redelivery = []mutant{
 		"what a take took that was done late is looked for until a lease has passed, and then not before the resume",
 		"OP-5",
 		[]change{{
-			coreTests + "/take.go", "if !may && now >= d.doubtful && now < d.lookAt {", "if !may && now >= d.doubtful {",
+			coreTests + "/take.go",
+			"if !may && now >= d.doubtful && now < d.lookAt {\n\t\tc.wakeAt(d.lookAt)\n",
+			"if !may && now >= d.doubtful {\n",
 		}},
 		test(coreTests, "TestATakeThatIsDoneVeryLateIsFound", `are in hands`),
 	},
@@ -87,8 +89,8 @@ var redelivery = []mutant{
 			"changes hands",
 		"OP-5",
 		[]change{{
-			coreTests + "/care.go", "c.fence.seenAt >= l.acquiredAt && reached >= c.fence.last",
-			"c.fence.seenAt >= l.acquiredAt && false",
+			coreTests + "/care.go", "reached >= c.fence.last && len(l.holds)+len(l.rows) == 0",
+			"false",
 		}},
 		test(coreTests, "TestCopiesOfALaneWithoutEventsDoNotWait", `the requests are`),
 	},
