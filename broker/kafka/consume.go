@@ -117,7 +117,8 @@ func (l *loop) wait(ctx context.Context, cluster Cluster) error {
 	}
 }
 
-func (l *loop) run(ctx context.Context, stop context.CancelFunc) { //nolint:contextcheck // what is kept outlives ctx
+//nolint:contextcheck // what handles and commits outlives ctx
+func (l *loop) run(ctx context.Context, stop context.CancelFunc) {
 	keeping, let := context.WithCancel(l.handling)
 	var keepers sync.WaitGroup
 	keepers.Go(func() { l.keepCommitting(keeping) })

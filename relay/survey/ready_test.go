@@ -31,7 +31,8 @@ func TestATopicIsSeenBehindAnother(t *testing.T) {
 		if _, err := pool.Exec(t.Context(), fill, ready, published); err != nil {
 			t.Fatal(err)
 		}
-		config := survey.Config{Schema: schema, Topics: map[string]string{"invoice_sent": "invoices", "order_placed": "orders"}}
+		topics := map[string]string{"invoice_sent": "invoices", "order_placed": "orders"}
+		config := survey.Config{Schema: schema, Topics: topics}
 		found, err := survey.ReadyUpTo(t.Context(), pool, config, 64)
 		if err != nil {
 			t.Fatal(err)

@@ -292,8 +292,8 @@ func TestSettleRequests(t *testing.T) {
 	})
 }
 
-// TestAGiveBackThatIsDoneLateDoesNothing: what was given back and taken again is being sent, and stays in hands. That it
-// was delivered is written down whoever took it last.
+// TestAGiveBackThatIsDoneLateDoesNothing: what was given back and taken again is being sent, and stays in hands. That
+// it was delivered is written down whoever took it last.
 func TestAGiveBackThatIsDoneLateDoesNothing(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, w *world) {

@@ -1,10 +1,10 @@
 -- $1 the limit, $2 and $3 event types and the topic of each. Ready events of each topic, of unknown types under '': how
 -- many, and the age in seconds of the oldest that was found. At or below a lane's floor there are none. Above it are
 -- also events that are settled: behind a transaction that is open for long, all that were published since. No index
--- tells them apart, so about three times the limit are looked at, at the most: from the low end of every lane a share of
--- its own, then on in the lanes that have more, and as many as at first from their high end, where the newest are. What
--- is ready in between is not seen. It goes on also where the shares are ready to the last: they may be of one topic, and
--- the oldest of another right behind them.
+-- tells them apart, so about three times the limit are looked at, at the most: from the low end of every lane a share
+-- of its own, then on in the lanes that have more, and as many as at first from their high end, where the newest are.
+-- What is ready in between is not seen. It goes on also where the shares are ready to the last: they may be of one
+-- topic, and the oldest of another right behind them.
 -- The limits are hidden from the planner, and the states stand outside of them: by statistics of a time when all was
 -- settled it would expect no row that is ready, and read everything for them. States: 0 ready.
 WITH lanes AS MATERIALIZED (

@@ -132,7 +132,8 @@ func (j job) isWithoutGo() bool {
 // Only what is started by tags has any to check.
 func (w *workflow) isUnchecked(name string) bool {
 	push, _ := w.On["push"].(map[string]any)
-	if _, byTag := push["tags"]; !byTag || !slices.Contains(slices.Collect(maps.Values(w.Jobs[name].Permissions)), "write") {
+	permissions := slices.Collect(maps.Values(w.Jobs[name].Permissions))
+	if _, byTag := push["tags"]; !byTag || !slices.Contains(permissions, "write") {
 		return false
 	}
 	var checked func(name string) bool

@@ -14,7 +14,8 @@ WITH own AS MATERIALIZED (
       JOIN unnest($4::bigint[], $5::smallint[], $6::smallint[], $7::integer[], $8::text[],
                   $9::bigint[])
            a(id, lane, state, attempts, error, version) ON a.id = r.id AND a.lane = r.lane
-     WHERE (SELECT ok FROM mine) AND (a.state <> 0 OR r.xmin::text::bigint = a.version) AND r.delivered_at IS NULL AND r.canceled_at IS NULL AND r.failed_at IS NULL
+     WHERE (SELECT ok FROM mine) AND (a.state <> 0 OR r.xmin::text::bigint = a.version)
+       AND r.delivered_at IS NULL AND r.canceled_at IS NULL AND r.failed_at IS NULL
      ORDER BY r.lane, r.event_seq, r.id FOR UPDATE OF r
 ), settled AS (
     UPDATE {schema}.outbox_requests r

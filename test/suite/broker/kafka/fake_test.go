@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -84,7 +85,8 @@ func (f *fake) reject(_ context.Context, _ string, id outbox.ID) (func(context.C
 			return nil, nil, false
 		}
 		f.KeepControl()
-		return f.rejection(request.(*kmsg.ProduceRequest), id.String())
+		answer, is := f.rejection(request.(*kmsg.ProduceRequest), id.String())
+		return answer, nil, is
 	})
 	return func(context.Context) error {
 		over.Store(true)
@@ -92,11 +94,11 @@ func (f *fake) reject(_ context.Context, _ string, id outbox.ID) (func(context.C
 	}, nil
 }
 
-func (f *fake) rejection(request *kmsg.ProduceRequest, id string) (kmsg.Response, error, bool) {
+func (f *fake) rejection(request *kmsg.ProduceRequest, id string) (answer kmsg.Response, is bool) {
 	topic := request.Topics[0]
 	part := topic.Partitions[0]
 	if !bytes.Contains(part.Records, []byte(id)) {
-		return nil, nil, false
+		return nil, false
 	}
 	f.batches.Add(1)
 	said := kmsg.NewProduceResponseTopicPartition()
@@ -111,7 +113,7 @@ func (f *fake) rejection(request *kmsg.ProduceRequest, id string) (kmsg.Response
 	about.Topic, about.TopicID, about.Partitions = topic.Topic, topic.TopicID, append(about.Partitions, said)
 	response := request.ResponseKind().(*kmsg.ProduceResponse)
 	response.Topics = append(response.Topics, about)
-	return response, nil, true
+	return response, true
 }
 
 // indexOf finds the record with this text in a batch.
@@ -150,14 +152,14 @@ func (f *fake) loseAck(_ context.Context, topic string) (func(context.Context) e
 }
 
 func (f *fake) suite() relaytest.Harness {
-	const real = "the suite with the real server shows it"
+	const shown = "the suite with the real server shows it"
 	return relaytest.Harness{
 		Open: f.open, MakeTopic: f.makeTopic, RemoveTopic: f.removeTopic, Arrived: f.arrived,
 		RejectMessage: f.reject, LoseAck: f.loseAck,
 		Deadline: eventually.Patience, Grace: time.Minute, Recovery: eventually.Patience,
 		Cannot: map[relaytest.Ability]string{
-			relaytest.Limit: real, relaytest.Stop: real, relaytest.Slow: real, relaytest.Hang: real,
-			relaytest.DenyAuth: real, relaytest.Abandon: real,
+			relaytest.Limit: shown, relaytest.Stop: shown, relaytest.Slow: shown, relaytest.Hang: shown,
+			relaytest.DenyAuth: shown, relaytest.Abandon: shown,
 			relaytest.Dedupe: "what was given up and comes again is a new batch",
 		},
 	}
@@ -268,7 +270,7 @@ func TestFaultsAndWhatFollows(t *testing.T) {
 			if class := publish.ClassOf(err); class != c.once {
 				t.Errorf("class %s, want %s: %v", class, c.once, err)
 			}
-			if err != nil && !bytes.Contains([]byte(err.Error()), []byte(c.says)) {
+			if err != nil && !strings.Contains(err.Error(), c.says) {
 				t.Errorf("the error does not say %q: %v", c.says, err)
 			}
 			if fault.Hits() != 1 {

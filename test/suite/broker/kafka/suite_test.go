@@ -26,18 +26,23 @@ func TestMain(m *testing.M) { os.Exit(goroutines.Run(m)) }
 
 // TestRealServer has one server for all of its parts, since it is a Java machine each time. The suite takes it away
 // from everybody, so they come one after the other.
+//
+//nolint:paralleltest,tparallel // see above
 func TestRealServer(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
-	t.Run("suite", func(t *testing.T) { relaytest.TestPublisher(t, h.suite()) }) //nolint:paralleltest // see above
-	for name, part := range map[string]func(*testing.T, *harness){
-		"a limit that may not be read": theBrokersOwnLimit,
-		"revoked password":             revokedPassword,
-		"logins":                       logins,
-		"partitions grow":              partitionsGrow,
-		"check":                        check,
+	t.Run("suite", func(t *testing.T) { relaytest.TestPublisher(t, h.suite()) })
+	for _, part := range []struct {
+		name string
+		run  func(*testing.T, *harness)
+	}{
+		{"a limit that may not be read", theBrokersOwnLimit},
+		{"revoked password", revokedPassword},
+		{"logins", logins},
+		{"partitions grow", partitionsGrow},
+		{"check", check},
 	} {
-		t.Run(name, func(t *testing.T) { part(t, h) }) //nolint:paralleltest // see above
+		t.Run(part.name, func(t *testing.T) { part.run(t, h) })
 	}
 }
 

@@ -84,7 +84,7 @@ func child() {
 		var c *consumer.Consumer
 		c, err = consumer.New(consumer.Config{Name: topic, Logger: slog.New(slog.NewTextHandler(os.Stderr, nil))},
 			consumer.On(changed, func(ctx context.Context, event *consumer.Event, payload license) error {
-				time.Sleep(pace)
+				<-time.After(pace)
 				return outbox.InTx(ctx, pool, once(os.Getenv(childSchema), topic, event, payload))
 			}))
 		if err == nil {
@@ -95,13 +95,12 @@ func child() {
 		}
 	}
 	fmt.Fprintln(os.Stderr, "the child ends:", err)
-	os.Exit(1)
 }
 
 // startChild starts one.
 func (w *env) startChild(db *pgtest.DB) *exec.Cmd {
 	w.t.Helper()
-	program := exec.Command(os.Args[0]) //nolint:gosec // this test
+	program := exec.Command(os.Args[0])
 	program.Env = append(os.Environ(), childTopic+"="+w.topic, childSchema+"="+db.Schema, childURL+"="+db.URL)
 	program.Stderr = &w.log
 	program.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
